@@ -1,0 +1,44 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they need in .venv first; only Python 3.10+ must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check format types lint contracts tests simulation bench clean
+
+help:            ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
+
+$(READY): pyproject.toml
+	@echo "setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "flinkpy needs Python 3.10 or newer; set PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
+	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
+
+test: $(READY)   ## everything that must hold: style, types, import contracts, tests
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+tests: $(READY)  ## the tests alone
+	$(BIN)/pytest
+
+lint: $(READY)   ## style
+	$(BIN)/ruff check
+
+types: $(READY)  ## static types
+	$(BIN)/mypy
+
+contracts: $(READY)  ## who may import whom
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## the benchmarks, each with its ratio to a bare loop
+	$(BIN)/python -m benchmarks
+
+clean:           ## forgets the set-up and all caches
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

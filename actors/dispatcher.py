@@ -1,0 +1,218 @@
+"""Dispatcher: takes jobs, runs a JobMaster for each, answers the clients, and remembers how ended jobs went."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.gateways import (
+    ClusterOverview,
+    DispatcherGateway,
+    JobDetails,
+    JobMasterGateway,
+    JobOverview,
+    JobResult,
+    ResourceManagerGateway,
+)
+from flinkpy.actors.service import RpcService
+from flinkpy.core.errors import ProgramError, RpcError
+from flinkpy.core.futures import Future, all_of
+from flinkpy.core.ids import FencingToken, JobId
+from flinkpy.core.lifecycles import JobState
+from flinkpy.graph.job_graph import JobGraph
+
+OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
+"""Told by a JobMaster, once and in whatever thread, how its job ended."""
+
+
+class JobMasterLike(Protocol):
+    """What the Dispatcher needs of a JobMaster; everything else goes through its gateway."""
+
+    @property
+    def address(self) -> str: ...
+
+    token: FencingToken | None
+
+    def start(self) -> None: ...
+
+    def stop(self) -> Future[None]: ...
+
+
+JobMasterFactory: TypeAlias = Callable[[JobGraph, OnTerminal], JobMasterLike]
+
+
+@dataclass
+class RunningJob:
+    name: str
+    master: JobMasterLike
+    gateway: Future[JobMasterGateway]
+
+
+@dataclass(frozen=True)
+class ArchivedJob:
+    result: JobResult
+    details: JobDetails
+
+
+@dataclass(frozen=True)
+class DispatcherStatistics:
+    running: int
+    archived: int
+    waiting_clients: int
+
+
+class Dispatcher(RpcEndpoint):
+    """``make_job_master(job_graph, on_terminal)`` builds the JobMaster, on the same service; ``on_shut_down`` ends the cluster around it."""
+
+    gateway = DispatcherGateway
+
+    def __init__(
+        self, service: RpcService, make_job_master: JobMasterFactory, resource_manager_address: str, *,
+        name: str = "dispatcher", archive_size: int = 200, on_shut_down: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(service, name)
+        self._make_job_master, self._resource_manager_address = make_job_master, resource_manager_address
+        self._archive_size, self._on_shut_down = archive_size, on_shut_down
+        self._jobs: dict[JobId, RunningJob] = {}
+        self._archive: OrderedDict[JobId, ArchivedJob] = OrderedDict()
+        self._waiting: dict[JobId, list[Future[JobResult | None]]] = {}
+        self._shutting_down: Future[None] | None = None
+
+    # -- submitting --------------------------------------------------------------------------------------------------------
+
+    def submit_job(self, job_graph: JobGraph) -> JobId:
+        job_id = job_graph.job_id
+        if job_id in self._jobs or job_id in self._archive:
+            return job_id  # the message came twice, or the client asks again because the answer was lost
+        if self._shutting_down is not None:
+            raise ProgramError("the cluster is shutting down and takes no more jobs")
+        _validate(job_graph)
+        master = self._make_job_master(job_graph, self._job_ended)
+        master.start()
+        self._jobs[job_id] = RunningJob(job_graph.name, master, self.connect(master.address, JobMasterGateway, master.token))
+        return job_id
+
+    def _job_ended(self, result: JobResult, details: JobDetails) -> None:
+        self.run_async(lambda: self._archive_job(result, details))
+
+    def _archive_job(self, result: JobResult, details: JobDetails) -> None:
+        job = self._jobs.pop(result.job_id, None)
+        if job is None:
+            return
+        self._archive[result.job_id] = ArchivedJob(result, details)
+        while len(self._archive) > self._archive_size:
+            self._archive.popitem(last=False)
+        job.master.stop()
+        for client in self._waiting.pop(result.job_id, ()):
+            client.complete(result)
+        self._end_when_empty()
+
+    # -- asking ------------------------------------------------------------------------------------------------------------
+
+    async def list_jobs(self) -> list[JobOverview]:
+        running = [self._details(job_id) for job_id in self._jobs]
+        found = [(await details).overview for details in running]
+        ended = {job_id: job.details.overview for job_id, job in self._archive.items()}
+        return [*(overview for overview in found if overview.job_id not in ended), *reversed(ended.values())]
+
+    async def request_job_status(self, job_id: JobId) -> JobState:
+        if job_id in self._archive:
+            return self._archive[job_id].result.state
+        try:
+            return await (await self._running(job_id).gateway).request_status()
+        except RpcError as error:
+            return self._ended_meanwhile(job_id, error).result.state
+
+    def request_job_details(self, job_id: JobId) -> Future[JobDetails]:
+        return self._details(job_id)
+
+    def _details(self, job_id: JobId) -> Future[JobDetails]:
+        return self.spawn(self._ask_details(job_id))
+
+    async def _ask_details(self, job_id: JobId) -> JobDetails:
+        if job_id in self._archive:
+            return self._archive[job_id].details
+        try:
+            return await (await self._running(job_id).gateway).request_details()
+        except RpcError as error:
+            return self._ended_meanwhile(job_id, error).details
+
+    def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
+        archived = self._archive.get(job_id)
+        if archived is not None:
+            return Future.completed(archived.result)
+        self._running(job_id)
+        client: Future[JobResult | None] = Future()
+        self._waiting.setdefault(job_id, []).append(client)
+        self.schedule_run_async(max(0.0, wait_s), lambda: self._give_up_waiting(job_id, client))
+        return client
+
+    def _give_up_waiting(self, job_id: JobId, client: Future[JobResult | None]) -> None:
+        if client.complete(None):
+            waiting = self._waiting[job_id]
+            waiting.remove(client)
+            if not waiting:
+                del self._waiting[job_id]
+
+    async def cancel_job(self, job_id: JobId) -> None:
+        if job_id in self._archive:
+            return
+        try:
+            await (await self._running(job_id).gateway).cancel()
+        except RpcError as error:
+            self._ended_meanwhile(job_id, error)
+
+    async def request_cluster_overview(self) -> ClusterOverview:
+        manager = await self.connect(self._resource_manager_address, ResourceManagerGateway)
+        overview = await manager.request_overview()
+        return ClusterOverview(overview.task_executors, overview.slots_total, overview.slots_free, len(self._jobs))
+
+    def _running(self, job_id: JobId) -> RunningJob:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise ProgramError(f"there is no job {job_id} here; `flinkpy list` shows those there are")
+        return job
+
+    def _ended_meanwhile(self, job_id: JobId, error: RpcError) -> ArchivedJob:
+        """A JobMaster that does not answer has ended its job while it was asked; otherwise raises the error it failed with."""
+        archived = self._archive.get(job_id)
+        if archived is None:
+            raise error
+        return archived
+
+    # -- ending ------------------------------------------------------------------------------------------------------------
+
+    def shut_down_cluster(self) -> Future[None]:
+        if self._shutting_down is None:
+            self._shutting_down = Future()
+            for job_id in list(self._jobs):
+                self.spawn(self.cancel_job(job_id))
+            self._end_when_empty()
+        return self._shutting_down
+
+    def _end_when_empty(self) -> None:
+        if self._shutting_down is not None and not self._jobs and self._shutting_down.complete(None):
+            self._on_shut_down()
+
+    def on_stop(self) -> Future[Any]:
+        return all_of([job.master.stop() for job in self._jobs.values()])
+
+    def statistics(self) -> DispatcherStatistics:
+        return DispatcherStatistics(len(self._jobs), len(self._archive), sum(map(len, self._waiting.values())))
+
+
+def _validate(job_graph: JobGraph) -> None:
+    """Refuses what no scheduler could run; slots that cannot be had are the ResourceManager's to tell."""
+    if not job_graph.vertices:
+        raise ProgramError(f"job {job_graph.name!r} has no operators: add a source and a sink")
+    known = set()
+    for vertex in job_graph.vertices:
+        if vertex.parallelism < 1 or vertex.max_parallelism < vertex.parallelism:
+            raise ProgramError(f"vertex {vertex.name!r}: parallelism {vertex.parallelism} must be at least 1 and at most {vertex.max_parallelism}")
+        missing = [edge.data_set.producer for edge in vertex.inputs if edge.data_set.producer not in known]
+        if missing or vertex.id in known:
+            raise ProgramError(f"vertex {vertex.name!r} is there twice, or reads from vertices that do not stand before it: {missing}")
+        known.add(vertex.id)

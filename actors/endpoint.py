@@ -1,0 +1,167 @@
+"""RpcEndpoint: an actor. One mailbox, one main thread, states driven by START, STOP and TERMINATE.
+
+Public methods of a subclass that its gateway names are callable from afar; they run in the main thread, one at a time, and may return a value,
+a :class:`Future`, or be coroutines (``async def``) that await futures, letting other messages run meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from flinkpy.actors.gateway import gateway_methods
+from flinkpy.actors.service import Cancellable, MainThread, RpcService
+from flinkpy.core.errors import EndpointNotRunningError, FencingError, RpcError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import FencingToken
+from flinkpy.core.lifecycles import ENDPOINT, EndpointState, StateMachine
+
+G = TypeVar("G")
+T = TypeVar("T")
+
+
+class RpcEndpoint:
+    """Subclasses name their ``gateway`` (a Protocol), and override ``on_start`` and ``on_stop``."""
+
+    gateway: type[Any]
+
+    def __init__(self, service: RpcService, name: str) -> None:
+        self.service = service
+        self.name = name
+        self.lifecycle: StateMachine[EndpointState] = StateMachine(ENDPOINT, f"endpoint {service.address_of(name)}")
+        self.main_thread: MainThread = service.register(self)
+
+    @property
+    def address(self) -> str:
+        return self.service.address_of(self.name)
+
+    # -- life ------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """From now on messages are processed."""
+        self.service.start_endpoint(self)
+
+    def stop(self) -> Future[None]:
+        """Ends the endpoint; done when ``on_stop`` is and the mailbox is closed."""
+        return self.service.stop_endpoint(self)
+
+    def on_start(self) -> None:
+        """Runs first, in the main thread."""
+
+    def on_stop(self) -> Future[None] | None:
+        """Runs last, in the main thread; the endpoint terminates when the returned future is done."""
+        return None
+
+    def on_uncaught_error(self, error: Exception) -> bool:
+        """Something escaped from the main thread; True when the endpoint has dealt with it, otherwise it is fatal to the process."""
+        return False
+
+    # -- the main thread ----------------------------------------------------------------------------------------------------
+
+    def assert_main_thread(self) -> None:
+        self.main_thread.assert_here()
+
+    def run_async(self, action: Callable[[], object]) -> None:
+        """Runs it in the main thread, after what is queued."""
+        self.main_thread.execute(action)
+
+    def call_async(self, function: Callable[[], T]) -> Future[T]:
+        """Runs it in the main thread and gives its result; fails with EndpointNotRunningError when the endpoint ends before that."""
+        future: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                value = function()
+            except Exception as error:
+                future.fail(error)
+            else:
+                future.complete(value)
+
+        self.main_thread.execute(call, "call_async", future.fail)
+        return future
+
+    def schedule_run_async(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+        """Runs it in the main thread, in so many seconds."""
+        return self.main_thread.schedule(delay_s, action)
+
+    def in_main_thread(self, future: Future[T]) -> Future[T]:
+        """The same outcome, arriving in this endpoint's main thread wherever ``future`` was completed."""
+        here: Future[T] = Future()
+
+        def hand_over(done: Future[T]) -> None:
+            if self.main_thread.is_here():
+                done.forward_to(here)
+            else:
+                self.main_thread.execute(lambda: done.forward_to(here), "hand over")
+
+        future.add_done_callback(hand_over)
+        return here
+
+    def spawn(self, coroutine: Coroutine[Future[Any], None, T]) -> Future[T]:
+        """Drives a coroutine in the main thread; wherever it awaits an open future, other messages run.
+
+        What it raises is in the future it gives: look at it.
+        """
+        result: Future[T] = Future()
+
+        def step() -> None:
+            try:
+                awaited = coroutine.send(None)
+            except StopIteration as stop:
+                result.complete(stop.value)
+            except Exception as error:
+                result.fail(error)
+            else:
+                awaited.add_done_callback(resume)
+
+        def resume(_: Future[Any]) -> None:
+            if self.main_thread.is_here():
+                step()
+            else:
+                self.main_thread.execute(step, "resume coroutine")
+
+        step()
+        return result
+
+    # -- others ----------------------------------------------------------------------------------------------------------------
+
+    def connect(self, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
+        """A gateway to another endpoint; its futures complete in this endpoint's main thread."""
+        return self.service.connect(self, address, gateway, token)
+
+    # -- being called ------------------------------------------------------------------------------------------------------------
+
+    def admit(self, method: str, token: FencingToken | None) -> None:
+        """Lets a call in, or raises an RpcError that says why not. Services call this, in the main thread; nobody else."""
+        self.main_thread.assert_here()
+        if self.lifecycle.state is not EndpointState.STARTED:
+            raise EndpointNotRunningError(f"{self.address} is {self.lifecycle.state.name.lower()}: {method} refused")
+        if method not in gateway_methods(self.gateway):
+            raise RpcError(f"{self.address} has no method {method} in its gateway {self.gateway.__name__}")
+        self.check_token(method, token)
+
+    def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Carries out an admitted call: a value, or a Future of it. Services call this, in the main thread; nobody else."""
+        value = getattr(self, method)(*args, **kwargs)
+        return self.spawn(value) if type(value) is CoroutineType else value
+
+    def check_token(self, method: str, token: FencingToken | None) -> None:
+        """Plain endpoints take messages under any token."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address} {self.lifecycle.state.name}>"
+
+
+class FencedRpcEndpoint(RpcEndpoint):
+    """An endpoint that leads under a token: messages for another term are refused. Without a token it refuses all."""
+
+    def __init__(self, service: RpcService, name: str, token: FencingToken | None = None) -> None:
+        self.token = token
+        super().__init__(service, name)
+
+    def check_token(self, method: str, token: FencingToken | None) -> None:
+        if self.token is None:
+            raise FencingError(f"{self.address} has no leadership: {method} refused")
+        if token != self.token:
+            raise FencingError(f"{self.address} leads as {self.token:.8}, the call of {method} is for {token or 'nobody'}")

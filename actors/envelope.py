@@ -1,0 +1,55 @@
+"""What travels between endpoints: calls, their answers, the handshake that opens a connection, and the control messages.
+
+They are tuples, not dataclasses: a simulated cluster makes hundreds of thousands of them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from flinkpy.core.ids import FencingToken
+
+PROTOCOL_VERSION = 1
+
+
+class Control(Enum):
+    """What a service tells an endpoint it hosts; each is one move in the endpoint's lifecycle."""
+
+    START = "START"
+    STOP = "STOP"
+    TERMINATE = "TERMINATE"
+
+
+class RpcInvocation(NamedTuple):
+    """A method call. ``request_id`` is None for a tell: nobody waits for an answer."""
+
+    endpoint: str
+    method: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    token: FencingToken | None = None
+    request_id: int | None = None
+
+
+class RpcAnswer(NamedTuple):
+    """The value or the error of one ask. The traceback travels beside the error, which may not keep what is hung onto it."""
+
+    request_id: int
+    value: Any = None
+    error: BaseException | None = None
+    remote_traceback: str = ""
+
+
+class Handshake(NamedTuple):
+    """Opens a connection: refused unless version and gateway agree on both sides."""
+
+    endpoint: str
+    gateway: str
+    version: int = PROTOCOL_VERSION
+    request_id: int = 0
+    sender: str = ""
+
+
+Request: TypeAlias = RpcInvocation | Handshake
+Message: TypeAlias = RpcInvocation | RpcAnswer | Handshake

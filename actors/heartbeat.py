@@ -1,0 +1,144 @@
+"""Heartbeats: each side of a pair knows that the other one lives, and gets a payload along with it.
+
+One side requests (the ResourceManager and the JobMaster), every ``interval_s``; the other one answers each request with its payload. Both
+watch the silence: a target not heard of for ``timeout_s`` is reported once, and monitored no more. In the gateways a beat is a tell in either
+direction, so a lost one costs nothing but its own interval:
+
+    ResourceManager                                     TaskExecutor
+    every interval: gateway.heartbeat_from_resource_manager(id) -> manager.request_received(id): answers by
+    manager.answer_received(id, payload)                <-          gateway.heartbeat_from_task_executor(id, payload)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.service import Cancellable
+from flinkpy.core.clock import Clock
+from flinkpy.core.ids import ResourceId
+from flinkpy.core.options import RpcConfig
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class HeartbeatStatistics:
+    targets: int
+    requests_sent: int
+    beats_received: int
+    timeouts: int
+
+
+class HeartbeatManager(Generic[P]):
+    """Watches any number of targets; belongs to one endpoint's main thread, which ``schedule`` leads into.
+
+    With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent target, ``on_payload(target, payload)`` hands over
+    what an answer brought.
+    """
+
+    def __init__(self, schedule: Callable[[float, Callable[[], object]], Cancellable], clock: Clock, timeout_s: float,
+                 on_timeout: Callable[[ResourceId], None], on_payload: Callable[[ResourceId, P], None] | None = None,
+                 interval_s: float | None = None) -> None:
+        self._schedule, self._clock, self._timeout_s, self._interval_s = schedule, clock, timeout_s, interval_s
+        self._on_timeout, self._on_payload = on_timeout, on_payload
+        self._beats: dict[ResourceId, Callable[[], None]] = {}
+        self._heard: dict[ResourceId, float] = {}  # the longest silent one stands first: one timer serves all
+        self._check: Cancellable | None = None
+        self._tick: Cancellable | None = None
+        self._requests = self._received = self._timeouts = 0
+
+    # -- targets -----------------------------------------------------------------------------------------------------------------
+
+    def monitor(self, target: ResourceId, beat: Callable[[], None]) -> None:
+        """Watches the target from now on. ``beat`` sends it our heartbeat: a request every interval, or the answer to each request."""
+        self._beats[target] = beat
+        self._touch(target)
+        if self._check is None:
+            self._check = self._schedule(self._timeout_s, self._check_silence)
+        if self._interval_s is not None and self._tick is None:
+            self._tick = self._schedule(0.0, self._request_all)
+
+    def unmonitor(self, target: ResourceId) -> None:
+        """Forgets the target; one it does not know is ignored."""
+        self._beats.pop(target, None)
+        self._heard.pop(target, None)
+        if not self._beats:
+            self.stop()
+
+    @property
+    def targets(self) -> tuple[ResourceId, ...]:
+        return tuple(self._beats)
+
+    def stop(self) -> None:
+        """Forgets all targets and ends the timers."""
+        self._beats.clear()
+        self._heard.clear()
+        for timer in (self._check, self._tick):
+            if timer is not None:
+                timer.cancel()
+        self._check = self._tick = None
+
+    # -- beats -------------------------------------------------------------------------------------------------------------------
+
+    def request_received(self, target: ResourceId) -> None:
+        """The answering side was asked: it lives, and so do we."""
+        if target in self._beats:
+            self._touch(target)
+            self._beats[target]()
+
+    def answer_received(self, target: ResourceId, payload: P | None = None) -> None:
+        """The requesting side was answered. One that it does not monitor (any more) is ignored, payload and all."""
+        if target in self._beats:
+            self._touch(target)
+            if payload is not None and self._on_payload is not None:
+                self._on_payload(target, payload)
+
+    def _touch(self, target: ResourceId) -> None:
+        self._received += 1
+        self._heard.pop(target, None)
+        self._heard[target] = self._clock.monotonic()
+
+    def _request_all(self) -> None:
+        assert self._interval_s is not None
+        self._tick = self._schedule(self._interval_s, self._request_all)
+        for beat in list(self._beats.values()):
+            self._requests += 1
+            beat()
+
+    # -- silence -----------------------------------------------------------------------------------------------------------------
+
+    def _check_silence(self) -> None:
+        self._check = None
+        now = self._clock.monotonic()
+        silent = []
+        for target, heard in self._heard.items():
+            if heard + self._timeout_s > now:
+                self._check = self._schedule(heard + self._timeout_s - now, self._check_silence)
+                break
+            silent.append(target)
+        for target in silent:
+            if target in self._beats:  # an earlier report may have had it forgotten
+                self._timeouts += 1
+                self.unmonitor(target)
+                self._on_timeout(target)
+
+    def statistics(self) -> HeartbeatStatistics:
+        return HeartbeatStatistics(len(self._beats), self._requests, self._received, self._timeouts)
+
+    def __repr__(self) -> str:
+        return f"<HeartbeatManager: {len(self._beats)} targets, {self._timeouts} timed out>"
+
+
+def heartbeat_requester(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None],
+                        on_payload: Callable[[ResourceId, Any], None] | None = None) -> HeartbeatManager[Any]:
+    """The requesting side, for an endpoint."""
+    return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout, on_payload,
+                            config.heartbeat_interval.total_seconds())
+
+
+def heartbeat_responder(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None]) -> HeartbeatManager[Any]:
+    """The answering side, for an endpoint."""
+    return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout)

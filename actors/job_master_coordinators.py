@@ -1,0 +1,71 @@
+"""The source coordinators of one job: which subtask's attempt is spoken to, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flinkpy.connectors.coordinator import SourceCoordinator
+from flinkpy.core.errors import EngineError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
+from flinkpy.graph.job_graph import JobGraph, JobVertex
+
+
+class SourceCoordinators:
+    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` gets an event across, in order and once;
+    ``fail`` ends the job: an enumerator cannot be restarted on its own."""
+
+    def __init__(
+        self, job_graph: JobGraph, send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
+        run_in_background: Callable[[Callable[[], Any]], Future[Any]], fail: Callable[[BaseException], None],
+        schedule: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._send, self._run_in_background, self._fail, self._schedule = send, run_in_background, fail, schedule
+        self._sources = {vertex.id: tuple(operator_id for operator_id, _ in vertex.sources) for vertex in job_graph.vertices if vertex.sources}
+        self._current: dict[ExecutionVertexId, ExecutionAttemptId] = {}
+        self._coordinators = {
+            operator_id: self._make(vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
+        }
+
+    def _make(self, vertex: JobVertex, operator_id: OperatorId, source: bytes) -> SourceCoordinator:
+        def send_event(subtask: int, event: Any) -> None:
+            attempt_id = self._current.get(ExecutionVertexId(vertex.id, subtask))
+            if attempt_id is not None:
+                self._send(attempt_id, operator_id, event)
+
+        name = next((operator.name for operator in vertex.operators if operator.operator_id == operator_id), vertex.name)
+        return SourceCoordinator(operator_id, source, vertex.parallelism, send_event, self._run_in_background, self._fail, self._schedule, name)
+
+    def start(self) -> None:
+        """Before any task is deployed."""
+        for coordinator in self._coordinators.values():
+            coordinator.start()
+
+    def deployed(self, attempt_id: ExecutionAttemptId) -> None:
+        """From now on this attempt is the one spoken to."""
+        if attempt_id.vertex_id in self._sources:
+            self._current[attempt_id.vertex] = attempt_id
+
+    def handle_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+        """An event of a reader. Attempts that are not current any more are not listened to."""
+        coordinator = self._coordinators.get(operator_id)
+        if coordinator is None:
+            raise EngineError(f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no source of this job")
+        if self._current.get(attempt_id.vertex) == attempt_id:
+            coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
+
+    def reset(self, attempts: Iterable[ExecutionAttemptId]) -> None:
+        """These attempts are over: what they were given goes back."""
+        for attempt_id in attempts:
+            for operator_id in self._sources.get(attempt_id.vertex_id, ()):
+                self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt)
+            if self._current.get(attempt_id.vertex) == attempt_id:
+                del self._current[attempt_id.vertex]
+
+    def close(self) -> None:
+        for coordinator in self._coordinators.values():
+            coordinator.close()
+
+    def __repr__(self) -> str:
+        return f"<SourceCoordinators {list(self._coordinators.values())}>"

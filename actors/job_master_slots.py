@@ -1,0 +1,177 @@
+"""How a JobMaster gets its slots: its pool, its connection to the ResourceManager, and requests repeated until they are served or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from flinkpy.actors.courier import Courier
+from flinkpy.actors.gateways import JobMasterHeartbeat, RegistrationResponse, ResourceManagerGateway, SlotRequest
+from flinkpy.actors.heartbeat import heartbeat_responder
+from flinkpy.actors.registration import RetryingRegistration
+from flinkpy.actors.slot_pool import SlotPool
+from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import AllocationId, ResourceId, SlotRequestId
+from flinkpy.core.options import SlotConfig
+from flinkpy.graph.deployment import SlotOffer, TaskManagerLocation
+from flinkpy.scheduler.protocol import RequestSlot, SlotAssigned, SlotRequestFailed
+
+if TYPE_CHECKING:
+    from flinkpy.actors.job_master import JobMaster
+    from flinkpy.actors.service import Cancellable
+
+
+class SlotRequester:
+    """All calls come from the JobMaster's main thread."""
+
+    TICK = timedelta(seconds=5)
+
+    def __init__(self, master: JobMaster, resource_manager_address: str, config: SlotConfig) -> None:
+        self._master, self._address, self._config = master, resource_manager_address, config
+        self.pool = SlotPool(config.request_timeout.total_seconds())
+        self._due: dict[AllocationId, None] = {}  # requests the ResourceManager is to be told, for the first time or again
+        self._gateway: ResourceManagerGateway | None = None
+        self._manager_id: ResourceId | None = None
+        self._watch: Cancellable | None = None
+        self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
+        self._closed = False
+        self._heartbeats = heartbeat_responder(master, master.rpc_config, lambda peer: self.lose_resource_manager("it sent no heartbeat in time"))
+        self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = Courier(
+            master, master.retry_s, self._due_requests, self._send, self._answered, self._failed)
+
+    # -- the ResourceManager -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._register()
+        self._tick()
+
+    def close(self, reason: str) -> None:
+        """The job needs nothing more."""
+        if self._closed:
+            return
+        self._closed = True
+        self._courier.close()
+        self._heartbeats.stop()
+        if self._registration is not None:
+            self._registration.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._gateway is not None:
+            self._gateway.disconnect_job_master(self._master.job_id, reason)
+
+    def _register(self) -> None:
+        if self._closed:
+            return
+        self._registration = RetryingRegistration(
+            self._master, self._address, ResourceManagerGateway, None, lambda manager: manager.register_job_master(self._master.registration),
+            on_success=self._registered, on_refused=self._refused, config=self._master.rpc_config)
+        self._registration.start()
+
+    def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
+        self._gateway, self._manager_id = gateway, response.resource_id
+        self._watch = self._master.service.watch(self._master, self._address, self.lose_resource_manager)
+        self._heartbeats.monitor(
+            response.resource_id,
+            lambda: gateway.heartbeat_from_job_master(self._master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())))
+        self._ask_again()
+
+    def _refused(self, response: RegistrationResponse) -> None:
+        """It may change its mind; if it does not, the requests expire."""
+        self._master.schedule_run_async(self._master.rpc_config.registration_max.total_seconds(), self._register)
+
+    def heartbeat_received(self, resource_id: ResourceId) -> None:
+        self._heartbeats.request_received(resource_id)
+
+    def lose_resource_manager(self, reason: str) -> None:
+        """Registers again; what the job has it keeps."""
+        if self._gateway is None or self._manager_id is None or self._closed:
+            return
+        self._heartbeats.unmonitor(self._manager_id)
+        if self._watch is not None:
+            self._watch.cancel()
+        self._gateway = self._manager_id = self._watch = None
+        self._register()
+
+    # -- requests ----------------------------------------------------------------------------------------------------------
+
+    def request(self, commands: Iterable[RequestSlot]) -> None:
+        now = self._master.service.clock.monotonic()
+        for command in commands:
+            allocation_id = self._master.service.ids.allocation_id()
+            self.pool.request(command.request_id, allocation_id, command.profile, command.preferred, now)
+            self._due[allocation_id] = None
+        if self._due:
+            self._courier.kick()
+
+    def cancel(self, request_id: SlotRequestId) -> None:
+        allocation_id = self.pool.cancel(request_id)
+        if allocation_id is not None and self._due.pop(allocation_id, self) is self and self._gateway is not None:
+            self._gateway.cancel_slot_requests((allocation_id,))
+
+    def _due_requests(self) -> tuple[SlotRequest, ...] | None:
+        if self._gateway is None:
+            return None
+        mine = self._master.registration
+        waiting = (self.pool.get_pending(allocation_id) for allocation_id in self._due)
+        return tuple(
+            SlotRequest(mine.job_id, request.allocation_id, request.profile, mine.address, mine.token, request.preferred)
+            for request in waiting if request is not None
+        ) or None
+
+    def _send(self, requests: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
+        assert self._gateway is not None
+        return self._gateway.request_slots(requests)
+
+    def _answered(self, requests: tuple[SlotRequest, ...], refused: dict[AllocationId, BaseException]) -> None:
+        for request in requests:
+            self._due.pop(request.allocation_id, None)
+        self.refused(refused)
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, (NotRegisteredError, FencingError, RecipientUnreachableError)):
+            self.lose_resource_manager(str(error))
+
+    def refused(self, errors: Mapping[AllocationId, BaseException]) -> None:
+        """These slots will not come."""
+        failed = [(request, error) for allocation_id, error in errors.items() if (request := self.pool.fail_request(allocation_id)) is not None]
+        self._master.feed(*(SlotRequestFailed(request.request_id, error) for request, error in failed))
+
+    def _ask_again(self) -> None:
+        """Everything still waited for: a request, an allocation or an offer may have been lost on the way."""
+        self._due = dict.fromkeys(self.pool.pending_ids())
+        self._courier.kick()
+
+    def _tick(self) -> None:
+        if self._closed:
+            return
+        expired = self.pool.expire(self._master.service.clock.monotonic())
+        waited = self._config.request_timeout.total_seconds()
+        error = ResourceUnavailableError(
+            f"{len(expired)} slots did not come within {waited:g} s (slot.request.timeout): lower the parallelism, or give the cluster more slots"
+        )
+        self._master.feed(*(SlotRequestFailed(request.request_id, error) for request in expired))
+        if self.pool.pending_ids():
+            self._ask_again()
+        pause = min(self.TICK.total_seconds(), self._master.rpc_config.ask_timeout.total_seconds(), waited / 4)
+        self._master.schedule_run_async(max(pause, 0.01), self._tick)
+
+    # -- slots -------------------------------------------------------------------------------------------------------------
+
+    def offered(
+        self, location: TaskManagerLocation, sequence: int, offers: tuple[SlotOffer, ...],
+    ) -> tuple[list[AllocationId], list[SlotAssigned]]:
+        """The accepted ones, and what the scheduler should hear of those that are new."""
+        accepted, assigned = [], []
+        for offer in offers:
+            taken, slot = self.pool.offer(location.resource_id, offer.allocation_id, sequence)
+            if taken:
+                accepted.append(offer.allocation_id)
+            if slot is not None:
+                self._due.pop(offer.allocation_id, None)
+                assigned.append(SlotAssigned(slot.request_id, offer.allocation_id, location))
+        return accepted, assigned
+
+    def lose_executor(self, resource_id: ResourceId) -> list[AllocationId]:
+        return [slot.allocation_id for slot in self.pool.remove_executor(resource_id)]

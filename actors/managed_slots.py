@@ -1,0 +1,130 @@
+"""The tables of the SlotManager: TaskExecutors with their slots, and requests not served yet."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from flinkpy.actors.gateways import SlotReport, SlotRequest
+from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import AllocationId, JobId, ResourceId, SlotId
+from flinkpy.graph.resources import ResourceProfile
+
+
+class ManagedSlot:
+    """One slot as the ResourceManager sees it. ``request`` is set while its TaskExecutor is asked to promise it."""
+
+    __slots__ = ("allocation_id", "doubted", "executor", "job_id", "profile", "request", "slot_id")
+
+    def __init__(self, executor: ManagedExecutor, slot_index: int, profile: ResourceProfile) -> None:
+        self.executor = executor
+        self.slot_id = SlotId(executor.resource_id, slot_index)
+        self.profile = profile
+        self.request: SlotRequest | None = None
+        self.job_id: JobId | None = None
+        self.allocation_id: AllocationId | None = None
+        self.doubted = False
+
+    @property
+    def is_free(self) -> bool:
+        return self.request is None and self.allocation_id is None and not self.doubted
+
+    def __repr__(self) -> str:
+        holds = "doubted" if self.doubted else f"asked for {self.request.allocation_id:.8}" if self.request else (self.allocation_id or "free")[:8]
+        return f"<slot {self.slot_id.slot_index} of {self.slot_id.resource_id}: {holds}>"
+
+
+class ManagedExecutor:
+    """A registered TaskExecutor."""
+
+    __slots__ = ("doubted", "free", "pending", "resource_id", "sequence", "slots")
+
+    def __init__(self, resource_id: ResourceId, report: SlotReport) -> None:
+        self.resource_id = resource_id
+        self.sequence = report.sequence
+        self.slots = {status.slot_index: ManagedSlot(self, status.slot_index, status.profile) for status in report.slots}
+        self.free: dict[int, ManagedSlot] = {}
+        self.pending = 0
+        self.doubted = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return len(self.free) == len(self.slots)
+
+    def is_news(self, report: SlotReport) -> bool:
+        """A report as old as the last one is looked at again only when slots are in doubt or asked for."""
+        return report.sequence > self.sequence or (report.sequence == self.sequence and (self.doubted > 0 or self.pending > 0))
+
+    def check_invariants(self) -> None:
+        slots = self.slots.values()
+        if self.pending != sum(slot.request is not None for slot in slots) or self.doubted != sum(slot.doubted for slot in slots):
+            raise EngineError(f"{self!r} counts its pending or doubted slots wrongly")
+        for slot in slots:
+            if (slot.slot_id.slot_index in self.free) != slot.is_free:
+                raise EngineError(f"{slot!r} and its executor's table of free slots disagree")
+            if (slot.request is not None) + (slot.allocation_id is not None) + slot.doubted > 1:
+                raise EngineError(f"{slot!r} is in two states at once")
+
+    def __repr__(self) -> str:
+        return f"<executor {self.resource_id}: {len(self.slots)} slots, {len(self.free)} free, {self.pending} pending, {self.doubted} doubted>"
+
+
+class OpenRequests:
+    """Requests without a confirmed slot: those for which a TaskExecutor was asked, and those that wait (``unmet``, by profile, oldest first)."""
+
+    def __init__(self) -> None:
+        self._all: dict[AllocationId, tuple[SlotRequest, float]] = {}
+        self._of_job: dict[JobId, set[AllocationId]] = {}
+        self.unmet: dict[ResourceProfile, OrderedDict[AllocationId, SlotRequest]] = {}
+
+    def __contains__(self, allocation_id: AllocationId) -> bool:
+        return allocation_id in self._all
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, request: SlotRequest, now: float) -> None:
+        self._all[request.allocation_id] = (request, now)
+        self._of_job.setdefault(request.job_id, set()).add(request.allocation_id)
+
+    def remove(self, allocation_id: AllocationId) -> SlotRequest | None:
+        request, _ = self._all.pop(allocation_id, (None, 0.0))
+        if request is None:
+            return None
+        self.stop_waiting(request)
+        of_job = self._of_job[request.job_id]
+        of_job.discard(allocation_id)
+        if not of_job:
+            del self._of_job[request.job_id]
+        return request
+
+    def wait(self, request: SlotRequest) -> None:
+        self.unmet.setdefault(request.profile, OrderedDict())[request.allocation_id] = request
+
+    def stop_waiting(self, request: SlotRequest) -> None:
+        waiting = self.unmet.get(request.profile)
+        if waiting is not None and waiting.pop(request.allocation_id, None) is not None and not waiting:
+            del self.unmet[request.profile]
+
+    def next_for(self, supply: ResourceProfile) -> SlotRequest | None:
+        """Who has waited longest among those a slot like this suits; an exact fit goes first."""
+        exact = self.unmet.get(supply)
+        if exact:
+            return next(iter(exact.values()))
+        return next((next(iter(waiting.values())) for profile, waiting in self.unmet.items() if profile.fits_in(supply)), None)
+
+    def of_job(self, job_id: JobId) -> set[AllocationId]:
+        return set(self._of_job.get(job_id, ()))
+
+    def made_before(self, allocation_ids: Iterable[AllocationId], time: float) -> set[AllocationId]:
+        return {allocation_id for allocation_id in allocation_ids if self._all[allocation_id][1] < time}
+
+    def check_invariants(self, pending: list[AllocationId]) -> None:
+        waiting = [allocation_id for requests in self.unmet.values() for allocation_id in requests]
+        if len(set(waiting)) != len(waiting) or not set(waiting) <= self._all.keys():
+            raise EngineError(f"requests wait that are not open: {set(waiting) - self._all.keys()}")
+        if self._all.keys() - set(waiting) - set(pending):
+            raise EngineError(f"open requests that neither wait nor are asked for: {self._all.keys() - set(waiting) - set(pending)}")
+
+    def __repr__(self) -> str:
+        return f"<OpenRequests {len(self._all)}, waiting {sum(map(len, self.unmet.values()))}>"

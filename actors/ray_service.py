@@ -1,0 +1,352 @@
+"""The RpcService over Ray: each process is a named Ray actor that hosts endpoints, on threads as in the local service.
+
+A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask, comes back with the pickled
+answer; calls within the process never leave it. Ray's event loop only passes messages on: no endpoint's code runs there. A process part of an
+address is the actor's name in the session's namespace. A dead actor fails its calls, and whoever watches it, at once.
+
+Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time cannot wait for answers. So every
+call has a number in its sender's stream, and the receiver puts them in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, cast
+
+import ray
+from ray.exceptions import ActorUnavailableError, RayActorError
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.envelope import Request, RpcAnswer
+from flinkpy.actors.local_service import LocalRpcService
+from flinkpy.actors.rpc_base import OnFatal, Reply, Watch
+from flinkpy.actors.sequencer import Sequencers
+from flinkpy.actors.service import Cancellable
+from flinkpy.actors.wire import make_answer, pack, unpack
+from flinkpy.core import code
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import RecipientUnreachableError, RpcError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import IdFactory
+from flinkpy.core.options import RpcConfig
+
+log = logging.getLogger("flinkpy.rpc")
+
+NAMESPACE = "flinkpy"
+GAP_TIMEOUT_S = 1.0  # how long a missing call holds up those behind it
+REWATCH_S = 1.0
+CONCURRENT_CALLS = 10_000  # open asks and watches an actor takes at once; each costs a fiber
+
+
+class RayRpcService(LocalRpcService):
+    """Endpoints of this process, and calls to those of other actors. ``process`` must be the name of the Ray actor it lives in; on a driver (a
+    client) it is any name, and others cannot call back.
+
+        service = RayRpcService(f"client-{ids.hex(8)}")
+        dispatcher = service.connect(None, "jobmanager/dispatcher", DispatcherGateway, token).result(10)
+    """
+
+    def __init__(self, process: str, *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(), ids: IdFactory | None = None,  # noqa: B008
+                 on_fatal: OnFatal | None = None, exit_process: Callable[[], None] | None = None) -> None:
+        super().__init__(SYSTEM_CLOCK, ids, config, process, on_fatal)
+        self.namespace = namespace
+        self._exit_process = exit_process
+        self._peers: dict[str, RayPeer] = {}
+        self._peers_lock = threading.Lock()
+
+    def transmit(self, process: str, request: Request) -> None:
+        if process == self.process:
+            super().transmit(process, request)
+        else:
+            self.peer(process).send(request.request_id, pack(request))
+
+    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+        process = address.rpartition("/")[0]
+        if process == self.process:
+            return super().watch(caller, address, on_death)
+        return self.peer(process).watch(caller, on_death)
+
+    def exit_process(self) -> None:
+        """Stops the service and ends the actor it lives in; on a driver it only stops."""
+        if self._exit_process is not None:
+            self._exit_process()
+        else:
+            self.stop()
+
+    # -- peers -------------------------------------------------------------------------------------------------------------------
+
+    def peer(self, process: str) -> RayPeer:
+        with self._peers_lock:
+            peer = self._peers.get(process)
+            fresh = peer is None
+            if peer is None:
+                peer = self._peers[process] = RayPeer(self, process)
+        if fresh and not self._background.submit(peer.resolve):
+            peer.lost(f"the rpc service {self.process} has stopped")
+        return peer
+
+    def forget_peer(self, peer: RayPeer) -> None:
+        """The next message to that process looks its name up again."""
+        with self._peers_lock:
+            if self._peers.get(peer.process) is peer:
+                del self._peers[peer.process]
+
+
+class RayPeer:
+    """Another process as seen from here: its actor once it is found, what waits until then, and who watches it."""
+
+    def __init__(self, service: RayRpcService, process: str) -> None:
+        self._service, self.process = service, process
+        self._watches: list[Watch] = []
+        self._stream, self._numbers = service.ids.hex(16), count()
+        self._handle: Any = None
+        self._ask: Any = None
+        self._tell: Any = None
+        self._waiting: list[tuple[int | None, bytes]] = []
+        self._found = False  # once true, nothing waits any more
+        self._watching = False
+        self._lost: str | None = None  # why nothing can be sent any more
+        self._lock = threading.Lock()
+
+    def resolve(self) -> None:
+        """Looks the actor up; slow, so in background."""
+        try:
+            handle = ray.get_actor(self.process, namespace=self._service.namespace)
+        except Exception as error:  # ValueError: no such actor; others: no cluster
+            self.lost(f"there is no process {self.process} on Ray in namespace {self._service.namespace} ({type(error).__name__})")
+            return
+        with self._lock:
+            self._handle, self._ask, self._tell = handle, handle.deliver, handle.deliver.options(num_returns=0)
+            waiting, self._waiting = self._waiting, []
+            for request_id, data in waiting:
+                self._post(request_id, data)
+            self._found = True
+            watching = self._watching
+        if watching:
+            self._await_termination()
+
+    def send(self, request_id: int | None, data: bytes) -> None:
+        """From any thread; before the actor is found the message waits, in its order."""
+        if not self._found:
+            with self._lock:
+                found, lost = self._found, self._lost
+                if not found and lost is None:
+                    self._waiting.append((request_id, data))
+                    return
+            if not found and lost is not None:
+                self._fail(request_id, lost)
+                return
+        self._post(request_id, data)
+
+    def _fail(self, request_id: int | None, reason: str) -> None:
+        if request_id is not None:
+            self._service.asks.answer(request_id, None, RecipientUnreachableError(reason))
+
+    def _post(self, request_id: int | None, data: bytes) -> None:
+        number = next(self._numbers)
+        try:
+            if request_id is None:
+                self._tell.remote(self._stream, number, data)
+            else:
+                self._ask.remote(self._stream, number, data).future().add_done_callback(partial(self._answered, request_id))
+        except Exception as error:  # Ray was shut down under us
+            log.warning("a message to %s cannot be sent: %s", self.process, error)
+            self._fail(request_id, f"process {self.process} cannot be reached: {error}")
+
+    def _answered(self, request_id: int, done: Any) -> None:
+        """In one of Ray's threads: the call came back with the answer, or failed."""
+        asks = self._service.asks
+        try:
+            answer = unpack(done.result())
+            assert isinstance(answer, RpcAnswer)
+        except RayActorError as error:
+            asks.answer(request_id, None, RecipientUnreachableError(f"process {self.process} is gone: {_reason(error)}"))
+            if not isinstance(error, ActorUnavailableError):
+                self._service.forget_peer(self)
+        except Exception as error:  # a class that is not here, a cluster that is going down
+            asks.answer(request_id, None, RpcError(f"the answer of {self.process} cannot be read: {type(error).__name__}: {error}"))
+        else:
+            asks.answer(request_id, answer.value, answer.error)
+
+    # -- death -------------------------------------------------------------------------------------------------------------------
+
+    def watch(self, caller: RpcEndpoint, on_death: Callable[[str], object]) -> Watch:
+        """All who watch share one pending call."""
+        with self._lock:
+            watch = Watch(self._watches, caller, on_death)
+            first, self._watching = not self._watching, True
+            found, lost = self._found, self._lost
+        if lost is not None:
+            watch.report(lost)
+        elif first and found:
+            self._await_termination()
+        return watch
+
+    def _await_termination(self) -> None:
+        self._handle.await_termination.remote().future().add_done_callback(self._terminated)
+
+    def _terminated(self, done: Any) -> None:
+        error = done.exception()
+        if isinstance(error, ActorUnavailableError):  # cut off, perhaps for a moment: not known to be dead
+            self._service.schedule(REWATCH_S, self._await_termination)
+        else:
+            self.lost(f"process {self.process} " + (f"died: {_reason(error)}" if error is not None else "has stopped"))
+
+    def lost(self, reason: str) -> None:
+        """It is not there, or no more: what waits for it fails, and who watches it is told."""
+        self._service.forget_peer(self)
+        with self._lock:
+            self._lost = reason
+            waiting, self._waiting = self._waiting, []
+            watches = list(self._watches)
+        for request_id, _ in waiting:
+            self._fail(request_id, reason)
+        for watch in watches:
+            watch.report(reason)
+
+
+def _reason(error: BaseException) -> str:
+    """Ray's account in a line or two: it comes with the actor's whole life."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:1] + [line for line in lines[1:] if line.startswith(("The actor is dead", "The actor died"))])[:500]
+
+
+# -- the actor ------------------------------------------------------------------------------------------------------------------------
+
+
+class RpcHost:
+    """The Ray actor: a RayRpcService, and ``setup(service)`` run in it, which builds and starts the endpoints."""
+
+    def __init__(self, process: str, namespace: str, config: RpcConfig, setup: bytes) -> None:
+        self._process = process
+        self._streams: Sequencers[Callable[[], None]] = Sequencers()
+        self._ended = asyncio.Event()
+        self.service = RayRpcService(process, namespace=namespace, config=config, exit_process=self._stop_self)
+        self._myself = ray.get_runtime_context().current_actor
+        self._kept = code.loads(setup)(self.service)  # whatever the set-up wants kept alive
+
+    async def deliver(self, stream: str, number: int, data: bytes) -> bytes | None:
+        """A request of another process; its answer, for an ask."""
+        loop = asyncio.get_running_loop()
+        try:
+            request = cast(Request, unpack(data))
+        except Exception as error:
+            log.error("%s: a request cannot be read", self._process, exc_info=error)
+            self._pass_on(loop, stream, number, lambda: None)
+            return pack(make_answer(0, None, RpcError(f"{self._process} cannot read the request: {type(error).__name__}: {error}")))
+        if request.request_id is None:
+            self._pass_on(loop, stream, number, partial(self.service.receive, request, None))
+            return None
+        answer: asyncio.Future[bytes] = loop.create_future()
+        self._pass_on(loop, stream, number, partial(self.service.receive, request, _reply_into(loop, answer, request.request_id)))
+        return await answer
+
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, stream: str, number: int, action: Callable[[], None]) -> None:
+        sequencer = self._streams[stream]
+        for ready in sequencer.accept(number, action):
+            ready()
+        if sequencer.has_gap:
+            loop.call_later(GAP_TIMEOUT_S, self._give_up, stream, sequencer.expected)
+
+    def _give_up(self, stream: str, missing: int) -> None:
+        sequencer = self._streams[stream]
+        if sequencer.has_gap and sequencer.expected == missing:
+            for ready in sequencer.give_up_gap():
+                ready()
+
+    async def await_termination(self) -> str:
+        """Comes back when the process stops, and fails when it dies: the fastest notice there is."""
+        await self._ended.wait()
+        return "stopped"
+
+    async def ready(self) -> str:
+        """Answered once the set-up is done."""
+        return self._process
+
+    async def stop(self) -> None:
+        """Stops the endpoints, then ends the process."""
+        loop = asyncio.get_running_loop()
+        stopped = asyncio.Event()
+        self.service.stop().then(lambda _: loop.call_soon_threadsafe(stopped.set))
+        await stopped.wait()
+        self._ended.set()
+        await asyncio.sleep(0)  # lets those in await_termination answer
+        ray.actor.exit_actor()
+
+    def _stop_self(self) -> None:
+        self._myself.stop.remote()
+
+
+def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], request_id: int) -> Reply:
+    """Answers come from endpoints' threads; pickled there, set in the loop's."""
+
+    def set_result(data: bytes) -> None:
+        if not answer.done():
+            answer.set_result(data)
+
+    def reply(value: Any, error: BaseException | None) -> None:
+        loop.call_soon_threadsafe(set_result, pack(make_answer(request_id, value, error)))
+
+    return reply
+
+
+class RayHost:
+    """A handle to a host actor."""
+
+    def __init__(self, process: str, actor: Any) -> None:
+        self.process, self._actor = process, actor
+
+    def ready(self) -> Future[None]:
+        """Done when the actor runs and its set-up is through. Fails with RecipientUnreachableError when it cannot be."""
+        return _future_of(self._actor.ready.remote(), f"process {self.process} did not start")
+
+    def stop(self) -> Future[None]:
+        """Stops the endpoints and ends the process; done then."""
+        return _future_of(self._actor.stop.remote(), f"process {self.process} did not stop", death_is_fine=True)
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        ray.kill(self._actor)
+
+    def __repr__(self) -> str:
+        return f"<RayHost {self.process}>"
+
+
+def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(),  # noqa: B008
+               options: Mapping[str, Any] | None = None) -> RayHost:
+    """Makes the actor named ``process`` and has it run ``setup(service)``. Does not wait: see :meth:`RayHost.ready`.
+
+    ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``, ``runtime_env``).
+    ``setup`` as bytes is what ``flinkpy.core.code.dumps`` made. It returns soon: what takes time belongs into ``on_start`` of endpoints.
+    """
+    data = setup if isinstance(setup, bytes) else code.dumps(setup, f"the set-up of {process}")
+    actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(RpcHost)
+    actor = actor_class.options(name=process, namespace=namespace, **(options or {})).remote(process, namespace, config, data)
+    return RayHost(process, actor)
+
+
+def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:
+    """The running host of that name, or None."""
+    try:
+        return RayHost(process, ray.get_actor(process, namespace=namespace))
+    except ValueError:
+        return None
+
+
+def _future_of(ref: Any, what: str, death_is_fine: bool = False) -> Future[None]:
+    future: Future[None] = Future()
+
+    def done(result: Any) -> None:
+        error = result.exception()
+        if error is None or (death_is_fine and isinstance(error, RayActorError)):
+            future.complete(None)
+        else:
+            future.fail(RecipientUnreachableError(f"{what}: {error}"))
+
+    ref.future().add_done_callback(done)
+    return future

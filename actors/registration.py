@@ -1,0 +1,91 @@
+"""RetryingRegistration: connect to a leader and register there, again and again, until it says yes or no."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.gateways import RegistrationResponse
+from flinkpy.actors.service import Cancellable
+from flinkpy.core.errors import RpcError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import FencingToken
+from flinkpy.core.options import RpcConfig
+
+G = TypeVar("G")
+
+log = logging.getLogger("flinkpy.rpc")
+
+
+class RetryingRegistration(Generic[G]):
+    """One registration of an endpoint with one leader (an address and its token). Everything runs in the endpoint's main thread.
+
+    Any RpcError (nobody there, no answer, stale token) is retried after a pause that doubles from ``registration_initial`` to ``registration_max``;
+    a refusal is final. Any other error is a bug of the caller's functions, and escapes.
+
+        RetryingRegistration(self, address, ResourceManagerGateway, token, lambda gateway: gateway.register_task_executor(me),
+                             on_success=self._registered, on_refused=self._refused, config=config).start()
+    """
+
+    def __init__(self, endpoint: RpcEndpoint, address: str, gateway: type[G], token: FencingToken | None,
+                 register: Callable[[G], Future[RegistrationResponse]], on_success: Callable[[G, RegistrationResponse], None],
+                 on_refused: Callable[[RegistrationResponse], None], config: RpcConfig) -> None:
+        self._endpoint, self.address, self._gateway, self._token = endpoint, address, gateway, token
+        self._register, self._on_success, self._on_refused = register, on_success, on_refused
+        self._pause_s = config.registration_initial.total_seconds()
+        self._max_pause_s = config.registration_max.total_seconds()
+        self._timer: Cancellable | None = None
+        self.attempts = 0
+        self.closed = False
+
+    def start(self) -> None:
+        self._endpoint.assert_main_thread()
+        self._attempt()
+
+    def close(self) -> None:
+        """No more attempts; what still comes back is ignored."""
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _attempt(self) -> None:
+        if self.closed:
+            return
+        self.attempts += 1
+        self._endpoint.connect(self.address, self._gateway, self._token).add_done_callback(self._connected)
+
+    def _connected(self, connection: Future[G]) -> None:
+        if self.closed:
+            return
+        if connection.error is not None:
+            self._retry(connection.error)
+            return
+        gateway = connection.result()
+        self._register(gateway).add_done_callback(lambda answer: self._answered(gateway, answer))
+
+    def _answered(self, gateway: G, answer: Future[RegistrationResponse]) -> None:
+        if self.closed:
+            return
+        if answer.error is not None:
+            self._retry(answer.error)
+            return
+        self.closed = True
+        response = answer.result()
+        if response.accepted:
+            self._on_success(gateway, response)
+        else:
+            self._on_refused(response)
+
+    def _retry(self, error: BaseException) -> None:
+        if not isinstance(error, RpcError):
+            self.closed = True
+            raise error
+        log.info("%r failed, again in %g s: %s", self, self._pause_s, error)
+        self._timer = self._endpoint.schedule_run_async(self._pause_s, self._attempt)
+        self._pause_s = min(2 * self._pause_s, self._max_pause_s)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<RetryingRegistration of {self._endpoint.address} at {self.address}: {state}, attempt {self.attempts}>"

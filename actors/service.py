@@ -1,0 +1,97 @@
+"""The RpcService port: endpoints are started on it, and gateways to other endpoints are had from it.
+
+Three services implement it: ``local_service`` (threads of one process), ``ray_service`` (each process a Ray actor), and
+``simulated_service`` (one thread, virtual clock, a network that loses, delays, doubles and cuts). Endpoint code cannot tell them apart.
+
+Addresses are ``process/endpoint``: ``local/dispatcher``, ``tm-3f2a/taskexecutor``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import FencingToken, IdFactory
+
+if TYPE_CHECKING:
+    from flinkpy.actors.endpoint import RpcEndpoint
+
+G = TypeVar("G")
+T = TypeVar("T")
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+class MainThread(Protocol):
+    """The single thread of one endpoint, as its service provides it."""
+
+    def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
+        """Runs the action in the main thread, after what is queued. Before START it waits for it; what TERMINATE leaves behind, and what comes
+        later, is dropped, and ``on_refused`` told why."""
+        ...
+
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+        """Runs the action in the main thread, in so many seconds."""
+        ...
+
+    def is_here(self) -> bool:
+        """Whether the caller runs in the main thread."""
+        ...
+
+    def assert_here(self) -> None:
+        """Raises EngineError when called from another thread (once the endpoint was started)."""
+        ...
+
+
+class RpcService(ABC):
+    """One per process."""
+
+    clock: Clock
+    ids: IdFactory
+
+    @property
+    @abstractmethod
+    def process(self) -> str:
+        """The name of this process in addresses."""
+
+    def address_of(self, endpoint_name: str) -> str:
+        return f"{self.process}/{endpoint_name}"
+
+    @abstractmethod
+    def register(self, endpoint: RpcEndpoint) -> MainThread:
+        """Called by an endpoint's constructor: gives it its main thread. Messages are refused until it is started."""
+
+    @abstractmethod
+    def start_endpoint(self, endpoint: RpcEndpoint) -> None:
+        """START: messages are accepted, ``on_start`` runs in the main thread."""
+
+    @abstractmethod
+    def stop_endpoint(self, endpoint: RpcEndpoint) -> Future[None]:
+        """STOP, then TERMINATE: ``on_stop`` runs in the main thread; when its future is done, what is left in the mailbox is answered
+        with an error and the address is free. The future completes then."""
+
+    @abstractmethod
+    def connect(self, caller: RpcEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
+        """A gateway to the endpoint at ``address``, after a handshake that checks version and gateway; its calls carry ``token``.
+
+        With a ``caller`` all futures complete in its main thread; without one (a client) in whatever thread.
+        Fails with RecipientUnreachableError, HandshakeError or RpcTimeoutError.
+        """
+
+    @abstractmethod
+    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+        """Runs a slow function off the main thread; the future completes in the caller's main thread. (The simulation runs it as an event.)"""
+
+    @abstractmethod
+    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+        """Calls ``on_death(reason)`` in the caller's main thread once, when the process behind the address is known to be dead. Services that
+        cannot know (a partition looks the same) leave it to heartbeats."""
+
+    @abstractmethod
+    def stop(self) -> Future[None]:
+        """Stops every endpoint, then the service."""

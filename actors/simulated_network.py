@@ -1,0 +1,215 @@
+"""A network of simulated processes that loses, delays, doubles, reorders and cuts; and processes that crash.
+
+    network = SimulatedNetwork(seed=7, faults=FaultPlan(drop=0.05))
+    service = network.service("jm")          # one process; endpoints are built on it as on any service
+    network.run_until(lambda: done, max_time_s=60)
+
+Within a process messages are sure and keep their order. Between two processes they take time, keep their order unless the plan reorders
+them, and share the plan's dangers. All chance comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc_base import OnFatal, Watch
+from flinkpy.actors.service import Cancellable
+from flinkpy.actors.simulated_service import SimulatedRpcService
+from flinkpy.actors.simulation import Simulation
+from flinkpy.actors.wire import describe, pack, unpack
+from flinkpy.core.errors import EngineError, RecipientUnreachableError
+from flinkpy.core.options import RpcConfig
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """What the network does to messages between processes. Probabilities are per message, times in seconds of virtual time.
+
+    With ``until_s`` the dangers (all but the plain delay) end then, so that a run can reach its end.
+    """
+
+    min_delay_s: float = 0.0002
+    max_delay_s: float = 0.002
+    drop: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0  # such a message may overtake others and be overtaken
+    late: float = 0.0  # such a message takes up to late_s; those behind it wait, unless it is reordered
+    late_s: float = 5.0
+    crash_noticed: float = 1.0  # how likely those who watch a process hear of its crash; else silence is all they get
+    notice_delay_s: float = 0.05
+    background_s: float = 0.01  # how long a function run in background takes at most
+    until_s: float | None = None
+
+    @property
+    def is_dangerous(self) -> bool:
+        return bool(self.drop or self.duplicate or self.reorder or self.late)
+
+
+@dataclass(frozen=True)
+class NetworkStatistics:
+    """Messages between processes."""
+
+    sent: int
+    delivered: int
+    dropped: int
+    duplicated: int
+    cut: int  # lost in a partition
+
+
+class SimulatedNetwork(Simulation):
+    """The event queue with processes on it. With ``pickle_messages`` what crosses processes is pickled, as on Ray; else it goes by reference."""
+
+    def __init__(self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, config: RpcConfig = RpcConfig(), pickle_messages: bool = False,  # noqa: B008
+                 after_event: Callable[[], object] | None = None) -> None:
+        super().__init__(seed, after_event)
+        self.faults, self.config, self.pickle_messages = faults, config, pickle_messages
+        self.request_ids = itertools.count(1)  # one row for all: an answer to a crashed process finds no ask of its successor
+        self._processes: dict[str, SimulatedRpcService] = {}
+        self._silent: set[str] = set()  # crashed, and nobody was told
+        self._cuts: set[tuple[str, str]] = set()
+        self._last_arrival: dict[tuple[str, str], float] = {}
+        self._sent = self._delivered = self._dropped = self._duplicated = self._lost_in_cut = 0
+
+    # -- processes -------------------------------------------------------------------------------------------------------------
+
+    def service(self, process: str, on_fatal: OnFatal | None = None, config: RpcConfig | None = None) -> SimulatedRpcService:
+        """A new process; the name of a crashed or stopped one may be used again."""
+        if process in self._processes:
+            raise EngineError(f"there is a process {process} already")
+        self._silent.discard(process)
+        service = self._processes[process] = SimulatedRpcService(self, process, config or self.config, on_fatal)
+        return service
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        return tuple(self._processes)
+
+    def crash(self, process: str, noticed: bool | None = None) -> None:
+        """The process is gone, with its endpoints, their mail and timers. Whether others are told is up to the plan's chance, or ``noticed``."""
+        crashed = self._processes.pop(process, None)
+        if crashed is None:
+            raise EngineError(f"there is no process {process} to crash")
+        crashed.vanish()
+        if noticed is None:
+            noticed = self.random.random() < self.faults.crash_noticed
+        if noticed:
+            tell = partial(self._tell_death, crashed, f"process {process} has crashed")
+            self.schedule(self.faults.notice_delay_s, tell, f"{process} crash noticed")
+        else:
+            self._silent.add(process)
+
+    def leave(self, service: SimulatedRpcService) -> None:
+        """The process has stopped in good order."""
+        if self._processes.get(service.process) is service:
+            del self._processes[service.process]
+        service.vanish()
+        self._tell_death(service, f"process {service.process} has stopped")
+
+    def watch(self, caller: RpcEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
+        watched = self._processes.get(process)
+        watch = Watch(watched.watches if watched is not None else [], caller, on_death)
+        if watched is None and process not in self._silent:
+            watch.report(f"there is no process {process}")
+        return watch
+
+    def _tell_death(self, gone: SimulatedRpcService, reason: str) -> None:
+        for watch in list(gone.watches):
+            if (gone.process, watch.caller.service.process) not in self._cuts:
+                watch.report(reason)
+        prefix = f"{gone.process}/"
+        for service in list(self._processes.values()):
+            if gone.process not in self._processes and (gone.process, service.process) not in self._cuts:
+                service.asks.fail(
+                    lambda ask: RecipientUnreachableError(f"{ask.method} at {ask.address}: {reason}") if ask.address.startswith(prefix) else None
+                )
+
+    # -- cuts --------------------------------------------------------------------------------------------------------------------
+
+    def partition(self, these: str | Iterable[str], those: str | Iterable[str], both_ways: bool = True) -> None:
+        """From now on nothing gets from these processes to those (nor back)."""
+        for one, other in itertools.product(_names(these), _names(those)):
+            self._cuts.add((one, other))
+            if both_ways:
+                self._cuts.add((other, one))
+
+    def heal(self, these: str | Iterable[str] | None = None, those: str | Iterable[str] | None = None) -> None:
+        """Ends the cuts between these and those, both ways; without arguments all of them."""
+        if these is None or those is None:
+            self._cuts.clear()
+            return
+        for one, other in itertools.product(_names(these), _names(those)):
+            self._cuts -= {(one, other), (other, one)}
+
+    # -- messages ----------------------------------------------------------------------------------------------------------------
+
+    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+        """Sends it on its way; what becomes of it is decided here."""
+        if not source.alive:  # it crashed in the middle of what it is doing
+            return
+        label = f"{source.process}>{process} {describe(message)}"
+        target = self._processes.get(process)
+        if target is source:
+            self.schedule(0.0, partial(source.arrive, process, message), label, source)
+            return
+        self._sent += 1
+        if self._cuts and (source.process, process) in self._cuts:
+            self._lost_in_cut += 1
+        elif target is None:
+            self._bounce(source, process, message)
+        else:
+            self._travel(source, target, unpack(pack(message)) if self.pickle_messages else message, label)
+
+    def _travel(self, source: SimulatedRpcService, target: SimulatedRpcService, message: Message, label: str) -> None:
+        plan, chance = self.faults, self.random.random
+        delay = plan.min_delay_s + (plan.max_delay_s - plan.min_delay_s) * chance()
+        in_order = True
+        copies = 1
+        if plan.is_dangerous and (plan.until_s is None or self.now < plan.until_s):
+            if chance() < plan.drop:
+                self._dropped += 1
+                return
+            if chance() < plan.duplicate:
+                self._duplicated += 1
+                copies = 2
+            if chance() < plan.late:
+                delay += plan.late_s * chance()
+            if chance() < plan.reorder:
+                in_order = False
+                delay *= 4 * chance()
+        pair = (source.process, target.process)
+        arrival = self.now + delay
+        for _ in range(copies):
+            if in_order:
+                arrival = self._last_arrival[pair] = max(arrival, self._last_arrival.get(pair, 0.0))
+            self.schedule_at(arrival, partial(self._arrive, source.process, target, message), label, target)
+            arrival += delay * chance()
+
+    def _arrive(self, sender: str, target: SimulatedRpcService, message: Message) -> None:
+        if self._cuts and (sender, target.process) in self._cuts:
+            self._lost_in_cut += 1
+            return
+        self._delivered += 1
+        target.arrive(sender, message)
+
+    def _bounce(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+        """Nobody is there: an ask fails as soon as that is found out, unless the crash went unnoticed."""
+        if process in self._silent or isinstance(message, RpcAnswer) or message.request_id is None:
+            return
+        error = RecipientUnreachableError(f"there is no process {process}: {describe(message)} not delivered")
+        fail = partial(source.asks.answer, message.request_id, None, error)
+        self.schedule(self.faults.max_delay_s, fail, f"{process}>{source.process} nobody there", source)
+
+    def background_delay(self) -> float:
+        return self.faults.background_s * self.random.random()
+
+    def statistics(self) -> NetworkStatistics:
+        return NetworkStatistics(self._sent, self._delivered, self._dropped, self._duplicated, self._lost_in_cut)
+
+
+def _names(names: str | Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

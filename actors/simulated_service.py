@@ -1,0 +1,186 @@
+"""The RpcService of simulated processes, all on one :class:`SimulatedNetwork`. Endpoints cannot tell it from threads or Ray.
+
+An event belongs to the endpoint or process it runs in, so what a crashed process still had to do is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from flinkpy.actors.asks import PendingAsk
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.envelope import Message, Request, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc_base import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
+from flinkpy.actors.service import Cancellable
+from flinkpy.actors.wire import make_answer
+from flinkpy.core.errors import EngineError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import IdFactory
+from flinkpy.core.lifecycles import EndpointState
+from flinkpy.core.options import RpcConfig
+
+if TYPE_CHECKING:
+    from flinkpy.actors.simulated_network import SimulatedNetwork
+
+T = TypeVar("T")
+
+
+class SimulatedHost(EndpointHost):
+    """An endpoint whose main thread is a place in the event queue."""
+
+    def __init__(self, service: SimulatedRpcService, endpoint: RpcEndpoint) -> None:
+        super().__init__(service, endpoint)
+        self.alive = True
+        self._process, self._network = service, service.network
+        self._early: list[tuple[Callable[[], object], str]] = []  # what came before START
+        self._refusals: dict[Callable[[], object], Callable[[], object]] = {}
+
+    def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
+        if on_refused is not None:
+            action = self._to_refuse(action, description, on_refused)
+        if self.endpoint.lifecycle.state is EndpointState.CREATED:
+            self._early.append((action, description))
+        elif self.alive:
+            self._network.schedule(0.0, action, f"{self.address} {description}", self)
+        elif on_refused is not None and self._process.alive:
+            on_refused(self.refusal(f"{description} dropped"))
+
+    def _to_refuse(self, action: Callable[[], object], description: str, on_refused: Callable[[Exception], object]) -> Callable[[], object]:
+        """Notes whom to tell if the endpoint ends before the action has run."""
+
+        def run() -> None:
+            del self._refusals[run]
+            action()
+
+        self._refusals[run] = lambda: on_refused(self.refusal(f"{description} dropped"))
+        return run
+
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+        if self.endpoint.lifecycle.state is EndpointState.CREATED:
+            action = partial(self.execute, action, "early timer")
+        return self._network.schedule(delay_s, action, f"{self.address} timer", self)
+
+    def is_here(self) -> bool:
+        return self._network.current is self
+
+    def assert_here(self) -> None:
+        if self._network.current is not self and self.endpoint.lifecycle.state is not EndpointState.CREATED:
+            raise EngineError(f"{self.address}: called from {self._network.current or 'outside of the simulation'}, not in its main thread")
+
+    def deliver(self, call: RpcInvocation, reply: Reply | None) -> None:
+        self._network.run_at(self, partial(self.carry_out, call, reply))
+
+    def escaped(self, error: Exception) -> bool:
+        return self._process.takes_fatal(self.address, error)
+
+    def _launch(self) -> None:
+        self.execute(self.run_on_start, "START")
+        early, self._early = self._early, []
+        for action, description in early:
+            self.execute(action, description)
+
+    def _close(self) -> None:
+        self.alive = False
+        refusals, self._refusals = self._refusals, {}
+        for refuse in refusals.values():
+            refuse()
+
+    def __repr__(self) -> str:
+        return self.address
+
+
+class SimulatedRpcService(BaseRpcService):
+    """One process of a :class:`SimulatedNetwork`; made by its ``service(name)``.
+
+    What escapes from a main thread ends the run with a SimulationError, unless ``on_fatal`` takes it.
+    """
+
+    def __init__(self, network: SimulatedNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None) -> None:
+        self.network = network
+        self.alive = True
+        self.watches: list[Watch] = []  # of others, for the end of this process
+        self._stopped: Future[None] | None = None
+        super().__init__(process, network.clock, IdFactory(network.random.getrandbits(64)), config, on_fatal, network.request_ids)
+
+    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost:
+        return SimulatedHost(self, endpoint)
+
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+        """Also for what belongs to the process and to no endpoint, such as simulated tasks: it dies with the process."""
+        return self.network.schedule(delay_s, action, f"{self.process} timer", self)
+
+    # -- in and out ------------------------------------------------------------------------------------------------------------
+
+    def transmit(self, process: str, request: Request) -> None:
+        self.network.send(self, process, request)
+
+    def arrive(self, sender: str, message: Message) -> None:
+        """A message from that process has come through."""
+        if isinstance(message, RpcAnswer):
+            self.asks.answer(message.request_id, message.value, message.error)
+        elif message.request_id is None:
+            self.receive(message, None)
+        else:
+            self.receive(message, partial(self._answer, sender, message.request_id))
+
+    def _answer(self, sender: str, request_id: int, value: object, error: BaseException | None) -> None:
+        self.network.send(self, sender, make_answer(request_id, value, error))
+
+    def finish(self, ask: PendingAsk, value: object, error: BaseException | None) -> None:
+        """The event is the answer's arrival: no need for another one to get into the caller's main thread."""
+        complete: Callable[[], object] = partial(ask.future.fail, error) if error is not None else partial(ask.future.complete, value)
+        if ask.caller is None:
+            complete()
+        elif isinstance(ask.caller, SimulatedHost) and ask.caller.alive:
+            self.network.run_at(ask.caller, complete)
+
+    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                outcome = Future.completed(function())
+            except Exception as error:
+                outcome = Future.failed(error)
+            caller.main_thread.execute(partial(outcome.forward_to, future), "background result")
+
+        self.network.schedule(self.network.background_delay(), run, f"{self.process} background", self)
+        return future
+
+    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+        return self.network.watch(caller, address.rpartition("/")[0], on_death)
+
+    # -- the end -----------------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> Future[None]:
+        if self._stopped is None:
+            self._stopped = self.stop_endpoints().then(self._after_endpoints)
+        return self._stopped
+
+    def _after_endpoints(self, _: None) -> None:
+        self.asks.close(f"the rpc service {self.process} has stopped")
+        self.network.leave(self)
+
+    def vanish(self) -> None:
+        """The process crashes: nothing of it runs any more, and nobody is answered."""
+        self.alive = False
+        for host in self._hosts.values():
+            assert isinstance(host, SimulatedHost)
+            host.alive = False
+
+    def fatal(self, address: str, error: BaseException) -> None:
+        if not self.takes_fatal(address, error):
+            raise error
+
+    def takes_fatal(self, address: str, error: BaseException) -> bool:
+        if self.taken_care_of(address, error):
+            return True
+        if self.on_fatal is None:
+            return False
+        self.on_fatal(address, error)
+        return True
+
+    def escaped(self, error: Exception) -> bool:
+        return self.takes_fatal(self.process, error)

@@ -1,0 +1,163 @@
+"""SlotPool: the slots one job waits for and those it has. Decides purely; the JobMaster acts.
+
+A request has two names: the scheduler's request id, and the allocation id under which the ResourceManager and the TaskExecutors know the slot.
+A TaskExecutor's offer is matched by allocation id, in O(1); an offer nobody waits for is rejected.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import AllocationId, ResourceId, SlotRequestId
+from flinkpy.graph.resources import ResourceProfile
+
+
+@dataclass(frozen=True)
+class PendingRequest:
+    """A slot waited for."""
+
+    request_id: SlotRequestId
+    allocation_id: AllocationId
+    profile: ResourceProfile
+    preferred: tuple[ResourceId, ...]
+    since: float
+
+
+@dataclass(frozen=True)
+class PooledSlot:
+    """A slot the job has. ``sequence`` is the TaskExecutor's count when it offered the slot: older reports cannot deny it."""
+
+    allocation_id: AllocationId
+    request_id: SlotRequestId
+    resource_id: ResourceId
+    sequence: int
+
+
+@dataclass(frozen=True)
+class SlotPoolStatistics:
+    pending: int
+    allocated: int
+    executors: int
+
+
+class SlotPool:
+    """The slots of one job."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._pending: OrderedDict[AllocationId, PendingRequest] = OrderedDict()  # oldest first, and all with the same patience
+        self._by_request: dict[SlotRequestId, AllocationId] = {}
+        self._slots: dict[AllocationId, PooledSlot] = {}
+        self._of_executor: dict[ResourceId, dict[AllocationId, PooledSlot]] = {}
+
+    # -- requests --------------------------------------------------------------------------------------------------------
+
+    def request(
+        self, request_id: SlotRequestId, allocation_id: AllocationId, profile: ResourceProfile, preferred: tuple[ResourceId, ...], now: float,
+    ) -> PendingRequest:
+        """Waits for a slot from now on."""
+        request = PendingRequest(request_id, allocation_id, profile, preferred, now)
+        self._pending[allocation_id] = request
+        self._by_request[request_id] = allocation_id
+        return request
+
+    def cancel(self, request_id: SlotRequestId) -> AllocationId | None:
+        """Does not wait any more; None when it did not."""
+        allocation_id = self._by_request.get(request_id)
+        if allocation_id is None or self._pending.pop(allocation_id, None) is None:
+            return None
+        del self._by_request[request_id]
+        return allocation_id
+
+    def fail_request(self, allocation_id: AllocationId) -> PendingRequest | None:
+        """The slot will not come; None when nobody waits for it."""
+        request = self._pending.pop(allocation_id, None)
+        if request is not None:
+            del self._by_request[request.request_id]
+        return request
+
+    def expire(self, now: float) -> list[PendingRequest]:
+        """Gives up the requests that have waited for too long."""
+        expired = []
+        while self._pending and (request := next(iter(self._pending.values()))).since + self._timeout_s <= now:
+            self.fail_request(request.allocation_id)
+            expired.append(request)
+        return expired
+
+    @property
+    def next_expiry(self) -> float | None:
+        return next(iter(self._pending.values())).since + self._timeout_s if self._pending else None
+
+    def get_pending(self, allocation_id: AllocationId) -> PendingRequest | None:
+        return self._pending.get(allocation_id)
+
+    def pending_ids(self) -> tuple[AllocationId, ...]:
+        return tuple(self._pending)
+
+    # -- slots -----------------------------------------------------------------------------------------------------------
+
+    def offer(self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int) -> tuple[bool, PooledSlot | None]:
+        """Whether the offer is accepted, and the slot if it is new (an offer repeated is accepted again)."""
+        known = self._slots.get(allocation_id)
+        if known is not None:
+            return known.resource_id == resource_id, None
+        request = self._pending.pop(allocation_id, None)
+        if request is None:
+            return False, None
+        slot = PooledSlot(allocation_id, request.request_id, resource_id, sequence)
+        self._slots[allocation_id] = slot
+        self._of_executor.setdefault(resource_id, {})[allocation_id] = slot
+        return True, slot
+
+    def remove(self, allocation_id: AllocationId) -> PooledSlot | None:
+        """The slot is given back, or lost; None when the job does not have it."""
+        slot = self._slots.pop(allocation_id, None)
+        if slot is None:
+            return None
+        del self._by_request[slot.request_id]
+        of_executor = self._of_executor[slot.resource_id]
+        del of_executor[allocation_id]
+        if not of_executor:
+            del self._of_executor[slot.resource_id]
+        return slot
+
+    def remove_executor(self, resource_id: ResourceId) -> list[PooledSlot]:
+        """The TaskExecutor is gone, with all its slots."""
+        return [slot for allocation_id in list(self._of_executor.get(resource_id, ())) if (slot := self.remove(allocation_id)) is not None]
+
+    def get(self, allocation_id: AllocationId) -> PooledSlot | None:
+        return self._slots.get(allocation_id)
+
+    def reconcile(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> tuple[list[AllocationId], list[AllocationId]]:
+        """What a TaskExecutor says it holds for the job: gives the slots it has lost, and those it should give back."""
+        mine = self._of_executor.get(resource_id, {})
+        lost = [slot.allocation_id for slot in mine.values() if slot.sequence <= sequence and slot.allocation_id not in held]
+        unwanted = [allocation_id for allocation_id in held if allocation_id not in mine and allocation_id not in self._pending]
+        return lost, unwanted
+
+    # -- looking in ------------------------------------------------------------------------------------------------------
+
+    def slots(self) -> Iterable[PooledSlot]:
+        return self._slots.values()
+
+    def has_slots_of(self, resource_id: ResourceId) -> bool:
+        return resource_id in self._of_executor
+
+    def statistics(self) -> SlotPoolStatistics:
+        return SlotPoolStatistics(len(self._pending), len(self._slots), len(self._of_executor))
+
+    def check_invariants(self) -> None:
+        """Raises EngineError when the tables contradict each other."""
+        if self._pending.keys() & self._slots.keys():
+            raise EngineError(f"{self!r}: slots both waited for and there: {self._pending.keys() & self._slots.keys()}")
+        known = self._pending.keys() | self._slots.keys()
+        if set(self._by_request.values()) != known or len(self._by_request) != len(known):
+            raise EngineError(f"{self!r}: request ids and allocations disagree")
+        if sum(map(len, self._of_executor.values())) != len(self._slots):
+            raise EngineError(f"{self!r}: slots that belong to no TaskExecutor, or to two")
+
+    def __repr__(self) -> str:
+        return f"<SlotPool {self.statistics()}>"

@@ -1,0 +1,27 @@
+"""``python -m benchmarks [NAME ...] [--quick] [--save FILE]``: all of them, or those named."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from benchmarks.harness import Comparison, save
+
+ALL = ("rows", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state", "cold_start")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Each prints its figures beside a bare loop's, and the ratio.")
+    parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which (default: all)")
+    parser.add_argument("--quick", action="store_true", help="small inputs: a smoke test")
+    parser.add_argument("--save", metavar="FILE", help="append the results as JSON lines")
+    arguments = parser.parse_args()
+    for name in arguments.names or ALL:
+        module = importlib.import_module(f"benchmarks.{name}")
+        print(f"-- {name}: {(module.__doc__ or name).splitlines()[0]}", flush=True)
+        results: list[Comparison] = module.main()
+        save(results, arguments.save)
+
+
+if __name__ == "__main__":
+    main()

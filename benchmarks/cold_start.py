@@ -1,0 +1,83 @@
+"""From ``python job.py`` to the first record on standard output: embedded, and on a Ray cluster that runs already."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.harness import Comparison, quick
+
+JOB = """
+import sys
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+words = env.from_collection(["to be or not to be"]).flat_map(str.split).map(lambda word: (word, 1))
+with words.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect() as results:
+    for record in results:
+        print(record, flush=True)
+"""
+EMBEDDED_TARGET_MS, RAY_TARGET_MS = 600, 2500
+
+
+def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
+    """From starting the program to its first line."""
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        elapsed = time.perf_counter() - started
+        process.stdout.read()
+    if process.returncode != 0 or not line:
+        raise RuntimeError(f"{command} failed with {process.returncode}")
+    return elapsed * 1000
+
+
+def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target_ms: float, rounds: int) -> Comparison:
+    """Medians, beside what an interpreter takes that only imports flinkpy.datastream. Each run has the next environment."""
+    bare = [sys.executable, "-c", "import flinkpy.datastream; print('imported', flush=True)"]
+    first_line_ms([sys.executable, str(job)], next(environments))
+    ours, imports = [], []
+    for _ in range(rounds):
+        ours.append(first_line_ms([sys.executable, str(job)], next(environments)))
+        imports.append(first_line_ms(bare, {}))
+    median = statistics.median(ours)
+    result = Comparison(name, "ms", median, statistics.median(imports), median / statistics.median(imports),
+                        note=f"bare = the import alone; target {target_ms:.0f} ms: {'reached' if median <= target_ms else 'NOT REACHED'}")
+    print(result, flush=True)
+    return result
+
+
+def main() -> list[Comparison]:
+    rounds = 2 if quick() else 7
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder) / "job.py"
+        job.write_text(JOB)
+        results = [measure("cold start, embedded", job, itertools.repeat({"FLINKPY_EXECUTION_TARGET": "embedded"}), EMBEDDED_TARGET_MS, rounds)]
+        results += on_ray(job, rounds)
+    return results
+
+
+def on_ray(job: Path, rounds: int) -> list[Comparison]:
+    """The cluster is there. Once with a session started anew by each program, under a name of its own; once with one that is there too."""
+    from benchmarks.on_ray import ray_cluster
+
+    with ray_cluster():
+        import ray
+
+        ray_is_there = {"FLINKPY_EXECUTION_TARGET": "ray", "FLINKPY_RAY_ADDRESS": ray.get_runtime_context().gcs_address,
+                        "FLINKPY_TASKMANAGER_RAY_NUM_CPUS_PER_SLOT": "0.1"}  # so that the idle workers of earlier sessions are not in the way
+        fresh = ({**ray_is_there, "FLINKPY_CLUSTER_ID": f"cold-{number}"} for number in itertools.count())
+        return [measure("cold start, on Ray", job, fresh, RAY_TARGET_MS, rounds),
+                measure("cold start, session on Ray", job, itertools.repeat(ray_is_there), RAY_TARGET_MS, rounds)]
+
+
+if __name__ == "__main__":
+    main()

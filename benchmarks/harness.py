@@ -1,0 +1,72 @@
+"""Running two things in turn and comparing them: machines are noisy, ratios of neighbours are not."""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios pair by pair."""
+
+    name: str
+    unit: str
+    ours: float
+    theirs: float
+    ratio: float
+    target: float | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        reached = "" if self.target is None else f"   target {self.target:g}: {'reached' if self.ratio >= self.target else 'NOT REACHED'}"
+        return f"{self.name:<34} {self.ours:>14,.0f} {self.unit:<10} bare {self.theirs:>14,.0f}   ratio {self.ratio:5.2f}{reached}   {self.note}"
+
+
+def compare(
+    name: str,
+    ours: Callable[[], float],
+    theirs: Callable[[], float],
+    *,
+    unit: str = "records/s",
+    target: float | None = None,
+    rounds: int = 5,
+    note: str = "",
+) -> Comparison:
+    """Runs both in turn, ours first, ``rounds`` times after one warm-up; each gives its figure."""
+    ours(), theirs()
+    pairs = []
+    for _ in range(rounds):
+        gc.collect()
+        left = ours()
+        gc.collect()
+        pairs.append((left, theirs()))
+    result = Comparison(
+        name,
+        unit,
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b for _, b in pairs),
+        statistics.median(a / b for a, b in pairs),
+        target,
+        note,
+    )
+    print(result, flush=True)
+    return result
+
+
+def save(results: list[Comparison], path: str | None) -> None:
+    """Appends the results to a JSON-lines file, when one is named."""
+    if path:
+        with Path(path).open("a") as file:
+            for result in results:
+                file.write(json.dumps(asdict(result)) + "\n")
+
+
+def quick() -> bool:
+    """Whether ``--quick`` was asked for: small inputs, few rounds (a smoke test, no figures to quote)."""
+    return "--quick" in sys.argv

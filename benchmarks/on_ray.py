@@ -1,0 +1,17 @@
+"""A small Ray cluster of this process's own, for the benchmarks that need several processes; stopped when the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def ray_cluster(cpus: int = 4) -> Iterator[None]:
+    import ray
+
+    ray.init(address="local", num_cpus=cpus, include_dashboard=False, logging_level="error", log_to_driver=False)
+    try:
+        yield
+    finally:
+        ray.shutdown()

@@ -1,0 +1,145 @@
+"""A source that replays batches held in memory, and a sink that counts: the ends of every benchmark job.
+
+Both leave their times (one monotonic clock for all processes of a machine) in a folder: the source when a tenth was read, the sink when it
+ended. What lies between is the steady state.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flinkpy.connectors.source import Boundedness, InputStatus, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.elements import Batch
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of one subtask."""
+
+    index: int
+
+    @property
+    def split_id(self) -> str:
+        return str(self.index)
+
+
+class ShareEnumerator(SplitEnumerator[Share]):
+    def __init__(self, context: SplitEnumeratorContext[Share]) -> None:
+        self._context = context
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        """Every subtask has its share from the start."""
+
+    def add_reader(self, subtask: int) -> None:
+        self._context.assign_splits(subtask, [Share(subtask)])
+        self._context.signal_no_more_splits(subtask)
+
+    def add_splits_back(self, splits: list[Share], subtask: int) -> None: ...
+
+    def snapshot_state(self, checkpoint_id: int) -> None: ...
+
+
+class ReplaySource(Source[Share]):
+    """Makes its batches once (``make(subtask, parallelism)``), then replays them ``times`` times."""
+
+    def __init__(self, make: Callable[[int, int], list[Batch]], times: int, folder: str, columnar: bool = False) -> None:
+        self._make, self._times, self._folder, self._columnar = make, times, folder, columnar
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    @property
+    def is_columnar(self) -> bool:
+        return self._columnar
+
+    def create_enumerator(self, context: SplitEnumeratorContext[Share], checkpoint: Any = None) -> ShareEnumerator:
+        return ShareEnumerator(context)
+
+    def create_reader(self, context: ReaderContext) -> ReplayReader:
+        return ReplayReader(self._make, self._times, self._folder, context)
+
+
+class ReplayReader(SourceReader[Share]):
+    def __init__(self, make: Callable[[int, int], list[Batch]], times: int, folder: str, context: ReaderContext) -> None:
+        self._batches = make(context.subtask_index, context.parallelism)
+        self._left = len(self._batches) * times
+        self._at = 0
+        self._tenth = self._left - max(1, self._left // 10)
+        self._times, self._folder, self._context = times, folder, context
+        self._started = False
+
+    def add_splits(self, splits: list[Share]) -> None:
+        self._started = True
+        self._context.wake_up()
+
+    def poll(self, limit: int) -> Batch | InputStatus:
+        if not self._started:
+            return InputStatus.NOTHING_AVAILABLE
+        if not self._left:
+            return InputStatus.END_OF_INPUT
+        if self._left == self._tenth:
+            records = sum(map(len, self._batches)) * self._times * self._tenth // (len(self._batches) * self._times)
+            note(self._folder, f"source-{self._context.subtask_index}", t10=time.perf_counter(), records=records)
+        self._left -= 1
+        batch = self._batches[self._at]
+        self._at = (self._at + 1) % len(self._batches)
+        return batch
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Share]:
+        return []
+
+
+class CountingSink:
+    """Counts, and leaves the time of its end."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._count, self._subtask = folder, 0, 0
+
+    def open(self, context: Any) -> None:
+        self._subtask = context.task.subtask_index if hasattr(context, "task") else context.subtask_index
+        self._count = 0
+
+    def write_batch(self, batch: Any) -> None:
+        self._count += len(batch)
+
+    def flush(self) -> None:
+        note(self._folder, f"sink-{self._subtask}", end=time.perf_counter(), count=self._count)
+
+    def close(self) -> None: ...
+
+
+def note(folder: str, name: str, **values: float) -> None:
+    (Path(folder) / f"{name}.json").write_text(json.dumps(values))
+
+
+@dataclass(frozen=True)
+class Steady:
+    """The steady state of one run."""
+
+    seconds: float
+    records: int
+    results: int
+
+    @property
+    def rate(self) -> float:
+        return self.records / self.seconds
+
+
+def steady_state(run: Callable[[str], None]) -> Steady:
+    """Runs a job that was given the folder, and reads what its ends noted."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(folder)
+        notes = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
+    sources = [values for name, values in notes.items() if name.startswith("source-")]
+    sinks = [values for name, values in notes.items() if name.startswith("sink-")]
+    return Steady(
+        max(values["end"] for values in sinks) - min(values["t10"] for values in sources),
+        int(sum(values["records"] for values in sources)), int(sum(values["count"] for values in sinks)),
+    )

@@ -1,0 +1,132 @@
+"""wc on two TaskExecutor processes on Ray: against one, and against a bare two-process pipeline with pickle over a socket; and columns
+between two processes against a bare Arrow IPC stream."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.columns import column_batches
+from benchmarks.data import lines
+from benchmarks.harness import Comparison, compare, quick
+from benchmarks.on_ray import ray_cluster
+from benchmarks.probe import CountingSink, ReplaySource, steady_state
+from benchmarks.rows import add, in_batches, split, word
+from flinkpy.core.elements import Batch
+from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+
+
+def on_ray(
+    make: Callable[[int, int], list[Batch]], times: int, parallelism: int, program: Callable[[DataStream], DataStream], columnar: bool = False,
+) -> Callable[[], float]:
+    def run(folder: str) -> None:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(parallelism)
+        program(env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")).sink_to(CountingSink(folder))
+        env.execute("benchmark")
+
+    return lambda: steady_state(run).rate
+
+
+def word_count(stream: DataStream) -> DataStream:
+    return stream.flat_map(split).key_by(word).reduce(add)
+
+
+def to_other_process(stream: DataStream) -> DataStream:
+    """The sink in a slot, and so in a process, of its own."""
+    return stream.global_().map_batches(lambda batch: batch).slot_sharing_group("other")
+
+
+def _sender(port: int, count: int, times: int, columns: bool) -> None:
+    batches: list[Any] = column_batches(count) if columns else in_batches(lines(count))
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        if columns:
+            import pyarrow as pa
+
+            with sock.makefile("wb", buffering=1 << 20) as file, pa.ipc.new_stream(file, batches[0].data.schema) as stream:
+                for _ in range(times):
+                    for batch in batches:
+                        stream.write_batch(batch.data)
+            return
+        for _ in range(times):
+            for batch in batches:
+                payload = pickle.dumps([pair for line in batch.values for pair in split(line)], protocol=5)
+                sock.sendall(struct.pack("<I", len(payload)) + payload)
+
+
+def bare_pipeline(count: int, times: int, columns: bool) -> float:
+    """Sender and receiver, a core each, and a socket between them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = multiprocessing.get_context("fork").Process(target=_sender, args=(server.getsockname()[1], count, times, columns))
+        process.start()
+        connection, _ = server.accept()
+        with connection, connection.makefile("rb", buffering=1 << 20) as file:
+            rate = _receive_columns(file) if columns else _receive_rows(file, count * times)
+        process.join()
+    return rate
+
+
+def _receive_rows(file: Any, records: int) -> float:
+    loop = count_pairs()
+    started = None
+    while head := file.read(4):
+        started = started or time.perf_counter()
+        loop(pickle.loads(file.read(struct.unpack("<I", head)[0])))
+    return records / (time.perf_counter() - (started or 0))
+
+
+def count_pairs() -> Callable[[list[Any]], None]:
+    """The second half of the word count: pairs come ready."""
+    counts: dict[str, tuple[str, int]] = {}
+
+    def loop(pairs: list[Any]) -> None:
+        out = []
+        for pair in pairs:
+            key = word(pair)
+            current = counts.get(key)
+            if current is not None:
+                pair = add(current, pair)
+            counts[key] = pair
+            out.append(pair)
+
+    return loop
+
+
+def _receive_columns(file: Any) -> float:
+    import pyarrow as pa
+
+    started, rows = None, 0
+    for batch in pa.ipc.open_stream(file):
+        started = started or time.perf_counter()
+        rows += batch.num_rows
+    return rows / (time.perf_counter() - (started or 0))
+
+
+def main() -> list[Comparison]:
+    count, times = (2_000, 2) if quick() else (50_000, 10)
+    rows, column_times = (50_000, 4) if quick() else (500_000, 100)
+
+    def make_lines(subtask: int, parallelism: int) -> list[Batch]:
+        return in_batches(lines(count // parallelism, seed=subtask))
+
+    def make_columns(subtask: int, parallelism: int) -> list[Batch]:
+        return column_batches(rows)
+
+    with ray_cluster():
+        two = on_ray(make_lines, times, 2, word_count)
+        return [
+            compare("wc, 2 processes vs 1", two, on_ray(make_lines, times, 1, word_count),
+                    unit="lines/s", target=1.6, note="bare = one process"),
+            compare("wc, 2 processes vs bare pipeline", two, lambda: bare_pipeline(count, times, False), unit="lines/s", target=0.8),
+            compare("columns between processes", on_ray(make_columns, column_times, 1, to_other_process, columnar=True),
+                    lambda: bare_pipeline(rows, column_times, True), unit="rows/s", target=0.8),
+        ]
+
+
+if __name__ == "__main__":
+    main()

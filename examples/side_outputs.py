@@ -1,0 +1,57 @@
+"""Side outputs and connected streams: readings are parsed, what cannot be parsed goes another way, and both ways end in one log.
+
+    python examples/side_outputs.py
+
+A process function yields values for its main output and ``(tag, value)`` pairs for a side output. The two streams have different types;
+``connect`` brings them together without pretending they were the same, and a CoMapFunction has a method for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.common import Types
+from flinkpy.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from flinkpy.datastream.functions import CoMapFunction, ProcessFunction
+
+READINGS = ["kitchen 21.5", "cellar 12", "roof warm", "kitchen 22.0", "", "roof -3.5"]
+REJECTED = OutputTag("rejected", Types.STRING())
+
+
+class Parse(ProcessFunction):
+    """Lines of "place degrees" to (place, degrees); other lines to the side output, untouched."""
+
+    def process_element(self, value: str, ctx: Any) -> Iterator[Any]:
+        place, _, degrees = value.partition(" ")
+        try:
+            yield place, float(degrees)
+        except ValueError:
+            yield REJECTED, value
+
+
+class Log(CoMapFunction):
+    """A line of text for each reading, and for each line that was none."""
+
+    def map1(self, value: tuple[str, float]) -> str:
+        place, degrees = value
+        return f"{place}: {degrees:.1f} °C"
+
+    def map2(self, value: str) -> str:
+        return f"rejected: {value!r}"
+
+
+def log_of(env: StreamExecutionEnvironment, lines: list[str]) -> DataStream:
+    """The log of these lines; the order between readings and rejected lines is free."""
+    readings = env.from_collection(lines, Types.STRING()).process(Parse(), Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
+    return readings.connect(readings.get_side_output(REJECTED)).map(Log(), Types.STRING())
+
+
+def main() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log_of(env, READINGS).print()
+    env.execute("side outputs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""``flinkpy info``: runs the program up to its first ``execute``, and draws what it would have executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flinkpy.cli.run import gather, guarded
+from flinkpy.cli.script import run_script
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.launch_context import ProgramAborted, set_launch_context
+
+
+def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], conf: Path | None, verbose: bool) -> int:
+    """Draws the plan; the exit code."""
+
+    def draw(stream_graph: Any, configuration: Mapping[str, Any]) -> None:
+        from flinkpy.graph.plan import draw_plan
+
+        click.echo(draw_plan(stream_graph))
+
+    def run(path: Path) -> None:
+        set_launch_context(gather(conf, definitions, parallelism, None), draw)
+        try:
+            run_script(path, arguments)
+        except ProgramAborted:
+            return
+        raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
+
+    return guarded(script, run, verbose)

@@ -1,0 +1,81 @@
+"""``flinkpy list``, ``cancel`` and ``stop-cluster``: what a session on Ray can be asked from another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flinkpy.actors.gateways import JobOverview
+from flinkpy.cli.run import gather
+from flinkpy.cluster.client import ClusterClient
+from flinkpy.cluster.launch import connect
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.lifecycles import JOB
+from flinkpy.core.options import TARGET, Target
+
+
+def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool) -> None:
+    """Prints a table of jobs."""
+    jobs = _session(target, definitions, conf).list_jobs()
+    shown = [job for job in jobs if everything or not JOB.is_terminal(job.state)]
+    if not shown:
+        ended = len(jobs) - len(shown)
+        click.echo("no running jobs" + (f" ({ended} ended; -a shows them)" if ended else ""))
+        return
+    for line in job_table(shown, SYSTEM_CLOCK.time_ms()):
+        click.echo(line)
+
+
+def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:
+    """A line for each job, under a heading."""
+    rows = [("JOB ID", "STATE", "STARTED", "FOR", "TASKS", "NAME")]
+    for job in jobs:
+        started = datetime.fromtimestamp(job.start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+        tasks = ", ".join(f"{count} {state.value.lower()}" for state, count in job.tasks.items() if count)
+        rows.append((job.job_id, job.state.value, started, duration((job.end_ms or now_ms) - job.start_ms), tasks, job.name))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return ["  ".join([*(text.ljust(width) for text, width in zip(row, widths)), row[-1]]) for row in rows]
+
+
+def duration(ms: int) -> str:
+    """For people.
+
+    >>> duration(3_723_000), duration(61_000), duration(1_500)
+    ('1 h 2 min', '1 min 1 s', '1.5 s')
+    """
+    seconds = max(0, ms) / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str) -> None:
+    """Cancels the job with that id, or the only one whose id begins so."""
+    session = _session(target, definitions, conf)
+    job = session.find_job(job_id)
+    if JOB.is_terminal(job.state):
+        click.echo(f"{job.job_id} {job.name!r} has already ended: {job.state.value}")
+        return
+    session.job(job.job_id, job.name).cancel()
+    click.echo(f"cancelling {job.job_id} {job.name!r}")
+
+
+def stop_session(definitions: Sequence[str], conf: Path | None) -> None:
+    """Ends the session and its workers."""
+    from flinkpy.cluster.ray_cluster import stop_session as stop
+
+    settings = gather(conf, definitions, None, Target.RAY.value)
+    click.echo("stopped the flinkpy session; Ray keeps running (`ray stop` ends it)" if stop(settings) else "there is no flinkpy session")
+
+
+def _session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:
+    settings: dict[str, Any] = gather(conf, definitions, None, target)
+    if settings.setdefault(TARGET.key, Target.RAY.value) in (Target.EMBEDDED, Target.EMBEDDED.value):
+        raise ConfigurationError("embedded jobs live in the process that started them: end that one (Ctrl-C); -t ray reaches sessions on Ray")
+    return connect(settings, start=False)

@@ -1,0 +1,126 @@
+"""``flinkpy``: the commands and their options. What each does stands in the module named for it."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flinkpy import __version__
+from flinkpy.core.errors import FlinkpyError
+
+_TARGETS = click.Choice(["embedded", "ray"])
+_target = click.option("-t", "--target", type=_TARGETS, help="Where it runs: embedded (this process) or ray.")
+_definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="Set an option; repeatable. `flinkpy options` lists them.")
+_conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
+_verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
+_SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
+
+
+class Commands(click.Group):
+    """Names the nearest command for one that does not exist."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="flinkpy", message="%(prog)s %(version)s")
+def flinkpy() -> None:
+    """Run and watch stream processing jobs."""
+
+
+@flinkpy.command(context_settings=_SCRIPT)
+@_target
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@_definitions
+@click.option("-d", "--detached", is_flag=True, help="Return when the job was submitted, and print its id (on ray).")
+@_conf
+@_verbose
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, conf: Path | None, verbose: bool,
+        script: str, arguments: tuple[str, ...]) -> None:
+    """Run the job in SCRIPT; what follows SCRIPT are its own arguments."""
+    from flinkpy.cli.run import run_job
+
+    sys.exit(run_job(script, arguments, target=target, parallelism=parallelism, definitions=definitions, detached=detached,
+                     conf=conf, verbose=verbose))
+
+
+@flinkpy.command(context_settings=_SCRIPT)
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@_definitions
+@_conf
+@_verbose
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def info(parallelism: int | None, definitions: tuple[str, ...], conf: Path | None, verbose: bool, script: str, arguments: tuple[str, ...]) -> None:
+    """Draw the plan of the job in SCRIPT without running it."""
+    from flinkpy.cli.info import show_plan
+
+    sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, conf=conf, verbose=verbose))
+
+
+@flinkpy.command("list")
+@_target
+@click.option("-a", "--all", "everything", is_flag=True, help="Also the jobs that have ended.")
+@_definitions
+@_conf
+def list_jobs(target: str | None, everything: bool, definitions: tuple[str, ...], conf: Path | None) -> None:
+    """List the jobs of the session on Ray."""
+    from flinkpy.cli.jobs import show_jobs
+
+    show_jobs(target, definitions, conf, everything)
+
+
+@flinkpy.command()
+@_target
+@_definitions
+@_conf
+@click.argument("job_id")
+def cancel(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
+    """Cancel a job of the session on Ray; the first digits of its id are enough."""
+    from flinkpy.cli.jobs import cancel_job
+
+    cancel_job(target, definitions, conf, job_id)
+
+
+@flinkpy.command("stop-cluster")
+@_definitions
+@_conf
+def stop_cluster(definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Cancel all jobs of the session on Ray and end it. Ray itself keeps running."""
+    from flinkpy.cli.jobs import stop_session
+
+    stop_session(definitions, conf)
+
+
+@flinkpy.command()
+@click.argument("pattern", default="")
+def options(pattern: str) -> None:
+    """List all options, or those that contain PATTERN."""
+    from flinkpy.cli.options import show_options
+
+    show_options(pattern)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """The entry point. Errors of flinkpy become one message and exit code 1."""
+    try:
+        return flinkpy(arguments, prog_name="flinkpy")
+    except FlinkpyError as error:
+        from flinkpy.cli.failures import describe
+
+        click.echo(describe(error, verbose="-v" in sys.argv or "--verbose" in sys.argv), err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,90 @@
+"""``flinkpy run``: gathers the options, runs the program, and turns what went wrong into a short message and an exit code."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flinkpy.cli.failures import describe
+from flinkpy.cli.script import find_script, run_script
+from flinkpy.cluster.launch import choose_target, submitted_jobs
+from flinkpy.cluster.settings import load_settings, parse_definitions
+from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.core.launch_context import set_launch_context
+from flinkpy.core.options import ATTACHED, PARALLELISM, TARGET, Target
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def run_job(
+    script: str, arguments: Sequence[str], *, target: str | None, parallelism: int | None, definitions: Sequence[str], detached: bool,
+    conf: Path | None, verbose: bool,
+) -> int:
+    """Runs it; the exit code."""
+
+    def run(path: Path) -> None:
+        settings = gather(conf, definitions, parallelism, target)
+        if detached:
+            if choose_target(settings) is Target.EMBEDDED:
+                raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
+            settings[ATTACHED.key] = False
+        set_launch_context(settings)
+        with _terminable():
+            run_script(path, arguments)
+        if detached:
+            for job in submitted_jobs():
+                click.echo(f"submitted {job.name!r}, job id {job.job_id}")
+
+    return guarded(script, run, verbose)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the program as Ctrl-C does: an attached job is cancelled, and does not live on without anybody who waits for it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | None, target: str | None) -> dict[str, Any]:
+    """The options of file, environment and command line; ``-p`` and ``-t`` are short for their ``-D``."""
+    overrides: dict[str, Any] = dict(parse_definitions(definitions))
+    if parallelism is not None:
+        overrides[PARALLELISM.key] = parallelism
+    if target is not None:
+        overrides[TARGET.key] = target
+    return load_settings(conf=conf, overrides=overrides)
+
+
+def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
+    """Runs the program through ``run``; whatever goes wrong is told on standard error, in proportion."""
+    path: Path | None = None
+    try:
+        path = find_script(script)
+        run(path)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            click.echo(end.code, err=True)
+        return end.code if isinstance(end.code, int) else 1
+    except FlinkpyError as error:
+        click.echo(describe(error, path, verbose=verbose), err=True)
+        return 1
+    except Exception as error:
+        click.echo(describe(error, path, verbose=verbose), err=True)
+        return 1
+    finally:
+        set_launch_context(None)
+    return 0

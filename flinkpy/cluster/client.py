@@ -1,0 +1,184 @@
+"""The client's side of a session: blocking calls to its Dispatcher, and the handle of a submitted job.
+
+A job's end is waited for in long polls: each asks the Dispatcher to answer when the job has ended or a few seconds are over, so no call
+stays open for longer than its timeout and a dead cluster is noticed by the next one at the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobOverview, JobResult
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.errors import (
+    EndpointNotRunningError,
+    JobCancelledError,
+    JobExecutionError,
+    ProgramError,
+    RecipientUnreachableError,
+    ResourceUnavailableError,
+    RpcTimeoutError,
+)
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.graph.job_graph import JobGraph
+
+T = TypeVar("T")
+
+CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
+
+
+class Watcher(Protocol):
+    """Shown the job while somebody waits for it (the progress line)."""
+
+    interval_s: float
+
+    def update(self, details: JobDetails) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """``gone`` is what the user is told when the session does not answer any more."""
+
+    ask_timeout_s: float = 10.0
+    gone: str = "the flinkpy session does not answer any more"
+
+    @property
+    def poll_s(self) -> float:
+        """How long one poll for a result may stay open."""
+        return self.ask_timeout_s / 2
+
+
+class ClusterClient:
+    """A session as its clients see it: every call blocks and raises what went wrong.
+
+    >>> client.list_jobs()[0].state  # doctest: +SKIP
+    <JobState.RUNNING: 'RUNNING'>
+    """
+
+    def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
+                 make_watcher: Callable[[], Watcher | None] = lambda: None,
+                 prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph) -> None:
+        self.dispatcher, self.clock = dispatcher, clock
+        self._prepare = prepare  # what the kind of session adds to a job before it is submitted
+        self.config = config or ClientConfig()
+        self._make_watcher = make_watcher
+
+    def submit(self, job_graph: JobGraph) -> ClusterJob:
+        """Hands the job over; it runs when this returns."""
+        self.wait_for(self.dispatcher.submit_job(self._prepare(job_graph)))
+        return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher)
+
+    def job(self, job_id: JobId, name: str = "") -> ClusterJob:
+        """The handle of a job submitted earlier, or by another process."""
+        return ClusterJob(self, job_id, name or job_id, lambda: None)
+
+    def list_jobs(self) -> list[JobOverview]:
+        """Running and ended jobs, in the order they were submitted."""
+        return self.wait_for(self.dispatcher.list_jobs())
+
+    def find_job(self, prefix: str) -> JobOverview:
+        """The one job whose id begins so; raises ProgramError when none does, or several."""
+        found = [job for job in self.list_jobs() if job.job_id.startswith(prefix)]
+        if len(found) != 1:
+            raise ProgramError(f"no job {prefix} in this session; `flinkpy list` shows what there is" if not found else
+                               f"{len(found)} jobs begin with {prefix}; give more digits")
+        return found[0]
+
+    def overview(self) -> ClusterOverview:
+        """How many TaskExecutors, slots and running jobs there are."""
+        return self.wait_for(self.dispatcher.request_cluster_overview())
+
+    def wait_for(self, future: Future[T], extra_s: float = 0.0) -> T:
+        """The future's value; a session that is gone becomes one clear message."""
+        try:
+            return future.result(self.config.ask_timeout_s + 1 + extra_s)
+        except (RecipientUnreachableError, EndpointNotRunningError, RpcTimeoutError) as error:
+            raise ResourceUnavailableError(self.config.gone) from error  # whose text is Ray's long account; --verbose shows it
+
+
+class ClusterJob:
+    """A submitted job: ask how it goes, cancel it, wait for its end."""
+
+    def __init__(self, client: ClusterClient, job_id: JobId, name: str, make_watcher: Callable[[], Watcher | None]) -> None:
+        self._client, self.job_id, self.name = client, job_id, name
+        self._make_watcher = make_watcher
+        self._result: JobResult | None = None
+
+    def status(self) -> JobState:
+        """The state it is in now."""
+        if self._result is not None:
+            return self._result.state
+        return self._client.wait_for(self._client.dispatcher.request_job_status(self.job_id))
+
+    def details(self) -> JobDetails:
+        """States and record counts of every vertex."""
+        return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
+
+    def cancel(self) -> None:
+        """Tells the job to end; returns when it was told. A job that has ended stays as it is."""
+        if self._result is None:
+            self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
+
+    def result(self, timeout: float | None = None) -> JobResult:
+        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C meanwhile cancels the job.
+
+        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
+        """
+        if self._result is None:
+            try:
+                self._result = self._wait(timeout)
+            except KeyboardInterrupt:
+                self._cancel_and_wait()
+                raise
+        return _checked(self._result)
+
+    def _wait(self, timeout: float | None) -> JobResult:
+        deadline = None if timeout is None else self._client.clock.monotonic() + timeout
+        watcher = self._make_watcher()
+        try:
+            while True:
+                result = self._poll(watcher, deadline)
+                if result is not None:
+                    return result
+                if deadline is not None and self._client.clock.monotonic() >= deadline:
+                    raise RpcTimeoutError(f"job {self.name!r} has not ended within {timeout:g} s")
+                if watcher is not None:
+                    watcher.update(self.details())
+        finally:
+            if watcher is not None:
+                watcher.close()
+
+    def _poll(self, watcher: Watcher | None, deadline: float | None) -> JobResult | None:
+        wait_s = self._client.config.poll_s if watcher is None else min(watcher.interval_s, self._client.config.poll_s)
+        if deadline is not None:
+            wait_s = max(0.0, min(wait_s, deadline - self._client.clock.monotonic()))
+        return self._client.wait_for(self._client.dispatcher.request_job_result(self.job_id, wait_s), wait_s)
+
+    def _cancel_and_wait(self) -> None:
+        """As far as it goes: the interrupted user is not kept by a cluster that has trouble."""
+        try:
+            self.cancel()
+            deadline = self._client.clock.monotonic() + CANCEL_GRACE_S
+            while self._result is None and self._client.clock.monotonic() < deadline:
+                self._result = self._poll(None, deadline)
+        except ResourceUnavailableError:
+            pass
+
+    def __repr__(self) -> str:
+        return f"<ClusterJob {self.name!r} {self.job_id}{'' if self._result is None else ' ' + self._result.state.name}>"
+
+
+def _checked(result: JobResult) -> JobResult:
+    if result.state is JobState.CANCELED:
+        raise JobCancelledError(f"job {result.name!r} was cancelled")
+    if result.state is not JobState.FINISHED:
+        assert JOB.is_terminal(result.state)
+        cause = result.error or JobCancelledError(f"it was {result.state.value.lower()}")
+        raise JobExecutionError(result.name, cause) from None  # its text tells the cause; chained, a traceback would tell it twice
+    return result

@@ -1,0 +1,119 @@
+"""The embedded session: Dispatcher, ResourceManager, JobMasters and TaskExecutors in this process, each endpoint on a thread of its own.
+
+It starts with the first job, serves all that follow, and ends with the process. One TaskExecutor holds a whole job: its slots share one
+loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
+job then needs, each with a loop of its own, and batches travel over TCP on loopback, as between machines.
+"""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.local_service import LocalRpcService
+from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.job_manager import JobManager
+from flinkpy.cluster.progress import make_progress
+from flinkpy.cluster.session import SessionConfig, session_options
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.ids import ResourceId
+from flinkpy.core.options import NetworkConfig
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.runtime.task_runner import SlotTaskRunner
+
+MIN_SLOTS = 64  # of the one TaskExecutor: a slot that is not used costs nothing, and the next job may be wider
+STOP_TIMEOUT_S = 5.0
+
+_LOCK = threading.Lock()
+_sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
+
+
+class LocalWorkerDriver:
+    """Starts TaskExecutors in this process. There is no limit to them, and none fails to start."""
+
+    def __init__(self, service: LocalRpcService, resource_manager_address: str, config: SessionConfig, network: NetworkConfig) -> None:
+        self._service, self._resource_manager_address = service, resource_manager_address
+        self._config, self._network = config, network
+        self._secret = secrets.token_bytes(32)
+        self._workers: dict[ResourceId, LocalRpcService] = {}
+
+    def max_slots(self, profile: ResourceProfile) -> int | None:
+        return None
+
+    def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
+        return f"{wanted} slots are more than slotmanager.number-of-slots.max allows"
+
+    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+        service = self._service.sibling(resource_id)
+        runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK)
+        executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._resource_manager_address,
+                                slot_config=self._config.slots, rpc_config=self._config.rpc)
+        self._workers[resource_id] = service
+        executor.start()
+
+    def stop_worker(self, resource_id: ResourceId) -> None:
+        service = self._workers.pop(resource_id, None)
+        if service is not None:
+            service.stop()
+
+
+class EmbeddedCluster:
+    """A session in this process. ``configuration`` is that of the first job; ``slots`` what it needs at least."""
+
+    def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
+        config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
+        self.service = LocalRpcService(config=config.rpc)
+        self.driver = LocalWorkerDriver(self.service, self.service.address_of("resourcemanager"), config, NetworkConfig.of(configuration))
+        self.job_manager = JobManager(self.service, self.driver, config)
+        self.job_manager.start()
+        self._dispatcher = self.service.connect(None, self.job_manager.dispatcher.address, DispatcherGateway).result(STOP_TIMEOUT_S)
+        self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
+
+    def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
+        """A client of this session, with the progress display the configuration wants."""
+        config = ClientConfig(self._ask_timeout_s, "the embedded session has ended")
+        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration), prepare=without_resources)
+
+    def stop(self) -> None:
+        """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""
+        self.service.stop().result(STOP_TIMEOUT_S)
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedCluster {self.service!r}>"
+
+
+def without_resources(job_graph: JobGraph) -> JobGraph:
+    """One process has what it has: what slot sharing groups ask for is for clusters."""
+    return replace(job_graph, vertices=[replace(vertex, resources=ANY) for vertex in job_graph.vertices])
+
+
+def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClient:
+    """A client of this process's session, which starts now if it has not yet.
+
+    A session keeps the options it started with, so a job whose options for workers and calls differ gets a session beside it.
+    """
+    key = frozenset((name, str(value)) for name, value in session_options(configuration).items())
+    with _LOCK:
+        if not _sessions:
+            atexit.register(stop_embedded)
+        if key not in _sessions:
+            _sessions[key] = EmbeddedCluster(configuration, slots)
+        return _sessions[key].client(configuration)
+
+
+def stop_embedded() -> None:
+    """Ends this process's sessions, if there are any; the next job starts another."""
+    with _LOCK:
+        sessions = list(_sessions.values())
+        _sessions.clear()
+    atexit.unregister(stop_embedded)
+    for session in sessions:
+        session.stop()

@@ -1,0 +1,70 @@
+"""``submit``: where a job goes. ``env.execute()`` ends here.
+
+The target is what ``execution.target`` says; else Ray, when the program runs inside a Ray job or has Ray initialised; else this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from flinkpy.cluster.client import ClusterClient, ClusterJob
+from flinkpy.core.config import read
+from flinkpy.core.options import TARGET, Target
+from flinkpy.graph.job_graph import JobGraph
+
+_RAY_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by `ray job submit` for the program it runs
+_RAY_ADDRESS = "RAY_ADDRESS"
+
+
+def submit(job_graph: JobGraph, configuration: Mapping[str, Any]) -> ClusterJob:
+    """Hands the job to the session the configuration chooses, starting one where there is none; it runs when this returns.
+
+    Raises ResourceUnavailableError when there is no such cluster or it can never hold the job, ConfigurationError for a bad option.
+    """
+    job = connect(configuration, for_job=job_graph).submit(job_graph)
+    _submitted.append(job)
+    return job
+
+
+_submitted: deque[ClusterJob] = deque(maxlen=1000)
+
+
+def submitted_jobs() -> list[ClusterJob]:
+    """The jobs this process has submitted, oldest first."""
+    return list(_submitted)
+
+
+def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True) -> ClusterClient:
+    """A client of the session the configuration chooses. Without ``start`` a session that is not there is an error."""
+    slots = for_job.slots_needed if for_job is not None else 1
+    if choose_target(configuration) is Target.RAY:
+        from flinkpy.cluster.ray_cluster import connect_session
+
+        return connect_session(configuration, start=start)
+    from flinkpy.cluster.embedded import embedded_client
+
+    return embedded_client(configuration, slots)
+
+
+def choose_target(
+    configuration: Mapping[str, Any], environ: Mapping[str, str] | None = None, modules: Mapping[str, ModuleType] | None = None,
+) -> Target:
+    """Where jobs of this program run.
+
+    >>> choose_target({"execution.target": "embedded"})
+    <Target.EMBEDDED: 'embedded'>
+    """
+    explicit: Target | None = read(configuration, TARGET)
+    if explicit is not None:
+        return explicit
+    environ = os.environ if environ is None else environ
+    if _RAY_JOB in environ or _RAY_ADDRESS in environ:
+        return Target.RAY
+    ray = (sys.modules if modules is None else modules).get("ray")
+    is_initialized = getattr(ray, "is_initialized", None)
+    return Target.RAY if is_initialized is not None and is_initialized() else Target.EMBEDDED

@@ -1,0 +1,144 @@
+"""The live progress display: the job's state, and what every vertex takes in and gives out per second. One line a vertex, drawn over itself.
+
+It costs the job nothing: the counters are those the heartbeats carry anyway, and drawing happens in the thread that waits for the result.
+What the program prints meanwhile goes above: while it is drawn, standard output is a thin wrapper that wipes the display before it writes.
+(A library for live displays was tried and left out: it renders every line the program prints, at a hundred times the cost of printing it.)
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from flinkpy.actors.gateways import JobDetails, VertexDetails
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.config import read
+from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.options import SHOW_PROGRESS
+
+_WIPE = "\r\x1b[J"  # from the cursor's line to the end of the screen
+_NAME_WIDTH = 44
+_COLUMNS_WIDTH = 61  # of what stands beside the name
+_MAX_LINES = 12
+
+
+def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
+    """Whether to show it: as ``client.progress`` says, else where ``terminal`` is one."""
+    wanted = read(configuration, SHOW_PROGRESS)
+    return terminal.isatty() if wanted is None else bool(wanted)
+
+
+def make_progress(configuration: Mapping[str, Any]) -> ProgressDisplay | None:
+    """The display on standard error, where it is wanted."""
+    return ProgressDisplay(sys.stderr) if progress_wanted(configuration, sys.stderr) else None
+
+
+def human(number: float) -> str:
+    """Short enough for a column.
+
+    >>> human(1234), human(5_678_000), human(12)
+    ('1.2 k', '5.7 M', '12')
+    """
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f}"
+
+
+class Rates:
+    """Records per second of every vertex, between one look and the next at changed counters."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, tuple[float, int, int]] = {}
+        self._rates: dict[str, tuple[float, float]] = {}
+
+    def update(self, now: float, vertices: tuple[VertexDetails, ...]) -> dict[str, tuple[float, float]]:
+        """Per vertex id: records in and out per second. Counters that have not moved for two seconds count as standing still."""
+        for vertex in vertices:
+            then, was_in, was_out = self._before.get(vertex.vertex_id, (now, 0, 0))
+            changed = (vertex.records_in, vertex.records_out) != (was_in, was_out)
+            if vertex.vertex_id not in self._before:
+                self._before[vertex.vertex_id] = (now, vertex.records_in, vertex.records_out)
+            elif now > then and (changed or now - then > 2.0):
+                elapsed = now - then
+                self._rates[vertex.vertex_id] = (max(0, vertex.records_in - was_in) / elapsed, max(0, vertex.records_out - was_out) / elapsed)
+                self._before[vertex.vertex_id] = (now, vertex.records_in, vertex.records_out)
+        return {vertex.vertex_id: self._rates.get(vertex.vertex_id, (0.0, 0.0)) for vertex in vertices}
+
+
+def progress_lines(details: JobDetails, rates: Mapping[str, tuple[float, float]], elapsed_s: float, width: int) -> list[str]:
+    """What is drawn: a line for the job, a line for each vertex."""
+    lines = [f"{details.overview.name} · {details.overview.state.value} · {elapsed_s:.0f} s"]
+    name_width = max(12, min(_NAME_WIDTH, width - _COLUMNS_WIDTH))
+    for vertex in details.vertices[:_MAX_LINES]:
+        rate_in, rate_out = rates[vertex.vertex_id]
+        name = vertex.name if len(vertex.name) <= name_width else vertex.name[:name_width - 1] + "…"
+        running = vertex.states.get(ExecutionState.RUNNING, 0)
+        finished = vertex.states.get(ExecutionState.FINISHED, 0)
+        state = "finished" if finished == vertex.parallelism else f"{running}/{vertex.parallelism} running"
+        rates_text = f"in {human(rate_in):>7}/s  out {human(rate_out):>7}/s"
+        lines.append(f"  {name:<{name_width}} {state:>13}  {rates_text}  total {human(vertex.records_out or vertex.records_in)}")
+    if len(details.vertices) > _MAX_LINES:
+        lines.append(f"  and {len(details.vertices) - _MAX_LINES} more")
+    return [line[:width - 1] for line in lines]
+
+
+class ProgressDisplay:
+    """Draws on ``terminal``; ``close`` leaves nothing behind."""
+
+    interval_s = 0.5
+
+    def __init__(self, terminal: TextIO, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._terminal, self._clock = terminal, clock
+        self._started = clock.monotonic()
+        self._rates = Rates()
+        self._drawn = 0
+        self._stdout: TextIO | None = None
+
+    def update(self, details: JobDetails) -> None:
+        """Draws anew."""
+        now = self._clock.monotonic()
+        width = shutil.get_terminal_size().columns
+        lines = progress_lines(details, self._rates.update(now, details.vertices), now - self._started, width)
+        self._cover_stdout()
+        self.wipe()
+        self._terminal.write("\n".join(lines))
+        self._terminal.flush()
+        self._drawn = len(lines)
+
+    def wipe(self) -> None:
+        """Takes the display away, if it is there."""
+        if self._drawn:
+            up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
+            self._drawn = 0
+            self._terminal.write(up + _WIPE)
+            self._terminal.flush()
+
+    def close(self) -> None:
+        self.wipe()
+        if self._stdout is not None:
+            if isinstance(sys.stdout, _Above):
+                sys.stdout = self._stdout
+            self._stdout = None
+
+    def _cover_stdout(self) -> None:
+        if self._stdout is None and sys.stdout.isatty():
+            self._stdout = sys.stdout
+            sys.stdout = _Above(self._stdout, self)
+
+
+class _Above:
+    """Standard output while the display is drawn: wipes it, then writes."""
+
+    def __init__(self, stdout: TextIO, display: ProgressDisplay) -> None:
+        self._under, self._display = stdout, display
+
+    def write(self, text: str) -> int:
+        if self._display._drawn:
+            self._display.wipe()
+        return self._under.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._under, name)

@@ -1,0 +1,185 @@
+"""Getting this process connected to a Ray cluster: the one it is connected to, the one an address names, the one on this machine, or, when there is
+none, a new one on this machine that outlives the process."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from flinkpy.core.config import read
+from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
+from flinkpy.core.options import RAY_ADDRESS
+
+AUTO = "auto"
+REACHABLE_TIMEOUT_S = 3.0
+START_TIMEOUT_S = 60.0
+
+
+def connect_ray(configuration: Mapping[str, Any], *, start: bool) -> None:
+    """Connects. Raises ResourceUnavailableError when there is no cluster to connect to, in one line that says what to do."""
+    if ray.is_initialized():
+        return
+    address = read(configuration, RAY_ADDRESS)
+    address = os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address
+    if address != AUTO:
+        _require_reachable(address)
+        _init(address)
+    elif (local := _local_address()) is not None:
+        _init(local)
+    elif start:
+        start_local_ray()
+    else:
+        raise ResourceUnavailableError("no Ray cluster runs on this machine, so no jobs; `flinkpy run -t ray` starts one, "
+                                       f"-D {RAY_ADDRESS.key}=HOST:PORT names one elsewhere")
+
+
+def _local_address() -> str | None:
+    """The cluster on this machine, if there is one that answers. (Ray remembers one that has died, and would wait for it for minutes.)"""
+    from ray._private import services
+
+    try:
+        address = services.canonicalize_bootstrap_address(AUTO)
+    except ConnectionError:
+        return None
+    return address if address is not None and _unreachable(address) is None else None
+
+
+def _init(address: str) -> None:
+    # log_to_driver off: a session's workers serve many programs, and their output is in Ray's logs.
+    if _is_this_machine(address.rpartition(":")[0]):
+        _use_own_token()
+    try:
+        ray.init(address=address, namespace="flinkpy", logging_level=logging.ERROR, log_to_driver=False)
+    except ConnectionError as error:
+        raise ResourceUnavailableError(f"the Ray cluster at {address} does not answer: {_first_line(error)}{_token_hint(error)}") from error
+    except Exception as error:  # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC raises
+        raise ResourceUnavailableError(f"cannot join the Ray cluster at {address}: {_first_line(error)}{_token_hint(error)}") from error
+
+
+def _token_hint(error: BaseException | None) -> str:
+    """What to do when Ray asks for a token, which it says in the cause of the cause."""
+    while error is not None:
+        if "Authentication" in f"{type(error).__name__} {error}":
+            return "; it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to the token of that cluster"
+        error = error.__cause__
+    return ""
+
+
+def _use_own_token() -> None:
+    """A cluster on this machine takes this user's token, if there is one; Ray itself sees to that only for ``auto``. (Never for other machines:
+    the token would be shown to whoever listens there.)"""
+    try:
+        from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
+    except ImportError:  # a Ray without tokens, or with a better way
+        return
+    with _ray_says_nothing():
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+
+
+def _ensure_token() -> None:
+    """Makes this user's token where there is none; `ray start` finds it, and so do the programs of this user on this machine. Who chose a mode
+    ($RAY_AUTH_MODE) has chosen."""
+    if "RAY_AUTH_MODE" in os.environ:
+        return
+    try:
+        from ray._private.authentication import authentication_token_setup as tokens
+    except ImportError:
+        return
+    loader = tokens.AuthenticationTokenLoader.instance()
+    if not loader.has_token(ignore_auth_mode=True):
+        with _ray_says_nothing():
+            tokens.generate_and_save_token()
+        loader.reset_cache()
+
+
+@contextmanager
+def _ray_says_nothing() -> Iterator[None]:
+    """Keeps Ray's log lines, short of errors, off the user's terminal."""
+    logger = logging.getLogger("ray")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a port could be opened there."""
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _require_reachable(address: str) -> None:
+    """Ray itself tries for minutes; a host and port that nobody listens on are known at once."""
+    if address.startswith(("ray://", "http://", "https://")):
+        raise ConfigurationError(f"{RAY_ADDRESS.key} (or $RAY_ADDRESS) is {address}; give auto, or the host:port that `ray start` prints")
+    _, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ConfigurationError(f"{RAY_ADDRESS.key} (or $RAY_ADDRESS) is {address!r}; write host:port, or auto")
+    reason = _unreachable(address)
+    if reason is not None:
+        raise ResourceUnavailableError(f"no Ray cluster answers at {address} ({reason}); start it, or change {RAY_ADDRESS.key}")
+
+
+def _unreachable(address: str) -> str | None:
+    """Why nobody answers there; None when somebody does."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), REACHABLE_TIMEOUT_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def start_local_ray() -> None:
+    """Starts a cluster on this machine that outlives this process, and connects. It listens on the network, so it asks for this user's token."""
+    with _one_at_a_time():
+        local = _local_address()
+        if local is not None:  # another program was faster
+            return _init(local)
+        _ensure_token()
+        print("no Ray cluster runs here: starting one on this machine; it stays until `ray stop`", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--port=0", "--include-dashboard=false", "--disable-usage-stats"]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  start_new_session=True, timeout=START_TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired:
+            raise ResourceUnavailableError(f"`ray start --head` has not ended within {START_TIMEOUT_S:.0f} s; try it by hand") from None
+        if done.returncode != 0:
+            raise ResourceUnavailableError(f"`ray start --head` failed: {_last_line(done.stdout)}")
+        local = _local_address()
+        if local is None:
+            raise ResourceUnavailableError("the Ray cluster just started is not found")
+        return _init(local)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Two programs that find no cluster must not start two."""
+    with Path(tempfile.gettempdir(), f"flinkpy-start-ray-{os.getuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

@@ -1,0 +1,61 @@
+"""What clients and sessions agree on: the options a session is started with, and how it says what it is. Light to import: clients need no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flinkpy import __version__
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.service import RpcService
+from flinkpy.core.config import SCHEMA
+from flinkpy.core.futures import Future
+from flinkpy.core.options import TASK_CPUS, RpcConfig, SlotConfig
+
+_OF_SESSION = ("taskmanager.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
+
+
+@dataclass(frozen=True)
+class SessionConfig:
+    """What the endpoints of a session are configured with; read once, when it starts."""
+
+    rpc: RpcConfig
+    slots: SlotConfig
+
+    @staticmethod
+    def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots))
+
+
+def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a session reads once, when it starts; the others belong to each job."""
+    keys = {key: SCHEMA.get(key).key for key in configuration if key in SCHEMA}
+    return {name: configuration[key] for key, name in keys.items() if name.startswith(_OF_SESSION) and name != TASK_CPUS.key}
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """What a session says of itself."""
+
+    version: str
+    options: dict[str, Any]
+
+
+class SessionGateway(Protocol):
+    """Asked first by every client, so it never changes: how else would two versions find out that they are two?"""
+
+    def describe(self) -> Future[SessionInfo]: ...
+
+
+class SessionEndpoint(RpcEndpoint):
+    """Says which flinkpy the session runs, and with which options."""
+
+    gateway = SessionGateway
+
+    def __init__(self, service: RpcService, configuration: Mapping[str, Any]) -> None:
+        super().__init__(service, "session")
+        self._info = SessionInfo(__version__, session_options(configuration))
+
+    def describe(self) -> SessionInfo:
+        return self._info

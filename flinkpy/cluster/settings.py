@@ -1,0 +1,148 @@
+"""Where options come from, outside the program: a file, environment variables, ``-D`` on the command line. Later ones win; code wins over all.
+
+File: ``flinkpy-conf.yaml`` in the folder named by ``FLINKPY_CONF_DIR`` (or the path given to ``--conf``), flat keys or nested ones.
+Environment: ``FLINKPY_`` and the key in capitals, anything else than letters and digits as ``_``: ``FLINKPY_PARALLELISM_DEFAULT=4``.
+An unknown key, wherever it stands, is refused with the place it stands in and the nearest known key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from flinkpy.core import options  # noqa: F401  (declares the schema)
+from flinkpy.core.config import SCHEMA, validate
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.launch_context import launch_configuration, launched_by_command_line
+
+FILE_NAME = "flinkpy-conf.yaml"
+ENVIRONMENT_PREFIX = "FLINKPY_"
+CONF_DIR = "FLINKPY_CONF_DIR"
+_NOT_OPTIONS = frozenset({CONF_DIR, "FLINKPY_CONF"})  # the latter: flinkpy.core.launch_context
+
+
+def load_settings(
+    *, conf: str | Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """All options set outside the program, merged: file, then environment, then ``overrides`` (``-D``).
+
+    Raises ConfigurationError for a missing or unreadable file, an unknown key or a value that does not parse.
+    """
+    environ = os.environ if environ is None else environ
+    path = find_file(conf, environ)
+    settings: dict[str, Any] = {}
+    if path is not None:
+        settings.update(read_file(path))
+    settings.update(read_environment(environ))
+    if overrides:
+        _checked(overrides, "-D")
+        settings.update({_canonical(key): value for key, value in overrides.items()})
+    return settings
+
+
+def program_settings() -> dict[str, Any]:
+    """What a new environment of the program starts from: what ``flinkpy run`` gathered, or file and environment under plain ``python``."""
+    return launch_configuration() if launched_by_command_line() else load_settings()
+
+
+def find_file(conf: str | Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The configuration file to read: the one asked for, or the one in ``FLINKPY_CONF_DIR``; None when there is none."""
+    if conf is not None:
+        path = Path(conf)
+        path = path / FILE_NAME if path.is_dir() else path
+        if not path.is_file():
+            raise ConfigurationError(f"there is no configuration file {path}")
+        return path
+    folder = environ.get(CONF_DIR)
+    if not folder:
+        return None
+    path = Path(folder) / FILE_NAME
+    if not path.is_file():
+        raise ConfigurationError(f"{CONF_DIR} is {folder!r}, which holds no {FILE_NAME}")
+    return path
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The options in a YAML file, nested keys joined by dots."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{path}: {_one_line(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path}: write options as `key: value` lines")
+    flat = {_canonical(key): value for key, value in _flattened(content)}
+    _checked(flat, str(path))
+    return flat
+
+
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The options set by ``FLINKPY_…`` variables."""
+    known = {environment_name(option.key): option.key for option in SCHEMA}
+    found: dict[str, Any] = {}
+    for name, value in environ.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in _NOT_OPTIONS:
+            continue
+        key = known.get(name)
+        if key is None:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise ConfigurationError(f"environment variable {name}: no such option" + (f"; did you mean {near[0]}?" if near else ""))
+        found[key] = value
+    _checked(found, "the environment")
+    return found
+
+
+def environment_name(key: str) -> str:
+    """The variable that sets an option.
+
+    >>> environment_name("parallelism.default")
+    'FLINKPY_PARALLELISM_DEFAULT'
+    """
+    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", key).upper()
+
+
+def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
+    """``key=value`` texts of ``-D`` as a mapping.
+
+    >>> parse_definitions(["parallelism.default=2"])
+    {'parallelism.default': '2'}
+    """
+    parsed = {}
+    for definition in definitions:
+        key, equals, value = definition.partition("=")
+        if not equals or not key.strip():
+            raise ConfigurationError(f"-D {definition}: write -D key=value")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def _canonical(key: str) -> str:
+    """An alias is stored under the option's own key, so that a later source wins over an earlier one whichever name they used."""
+    return SCHEMA.get(key).key if key in SCHEMA else key
+
+
+def _checked(values: Mapping[str, Any], where: str) -> None:
+    try:
+        validate(values)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _flattened(tree: Mapping[Any, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in tree.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and key not in SCHEMA:
+            yield from _flattened(value, key + ".")
+        else:
+            yield key, value
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,35 @@
+"""The public value types, under PyFlink's names: Types, Row, Configuration, Time, WatermarkStrategy, JobClient and their kin."""
+
+from flinkpy.common.completable_future import CompletableFuture
+from flinkpy.common.config_options import ConfigOption, ConfigOptions
+from flinkpy.common.configuration import Configuration
+from flinkpy.common.execution_config import ExecutionConfig
+from flinkpy.common.execution_mode import ExecutionMode
+from flinkpy.common.input_dependency_constraint import InputDependencyConstraint
+from flinkpy.common.job_client import JobClient
+from flinkpy.common.job_execution_result import JobExecutionResult
+from flinkpy.common.job_id import JobID
+from flinkpy.common.job_status import JobStatus
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from flinkpy.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    RowFieldExtractorSchema,
+    SerializationSchema,
+    SimpleStringSchema,
+)
+from flinkpy.common.serializer import TypeSerializer
+from flinkpy.common.time import Duration, Instant, Time
+from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.common.types import Row, RowKind
+from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+
+__all__ = [
+    "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema", "Duration", "Encoder",
+    "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult", "JobID", "JobStatus",
+    "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind", "SerializationSchema",
+    "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "WatermarkGenerator",
+    "WatermarkOutput", "WatermarkStrategy",
+]

@@ -1,0 +1,102 @@
+"""How a job is executed: the typed face of the environment's options. Every setter writes an option, every getter reads one.
+
+Flink's settings for Java serialisers (Kryo, POJO and type registration, closure cleaner) have nothing to stand for here and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from flinkpy.common.restart_strategy import RestartStrategyConfiguration
+from flinkpy.common.time import to_milliseconds
+from flinkpy.core import options
+from flinkpy.core.config import read
+from flinkpy.core.errors import ConfigurationError
+
+PARAMETER_PREFIX = "user."  # the program's own options: get_job_parameter finds them
+
+
+class ExecutionConfig:
+    """Given by ``env.get_config()``; changes count for the environment.
+
+    >>> ExecutionConfig().set_parallelism(4).get_parallelism()
+    4
+    """
+
+    PARALLELISM_DEFAULT: ClassVar[int] = -1
+    PARALLELISM_UNKNOWN: ClassVar[int] = -2
+
+    def __init__(self, values: dict[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = {} if values is None else values
+
+    def get_parallelism(self) -> int:
+        return int(read(self._values, options.PARALLELISM))
+
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+        """For operators that set none; PARALLELISM_DEFAULT goes back to the configured one."""
+        if parallelism == self.PARALLELISM_DEFAULT:
+            self._values.pop(options.PARALLELISM.key, None)
+            return self
+        self._values[options.PARALLELISM.key] = positive(parallelism, "parallelism")
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """-1 where it is derived from the parallelism."""
+        return int(read(self._values, options.MAX_PARALLELISM) or -1)
+
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+        self._values[options.MAX_PARALLELISM.key] = max_parallelism_of(max_parallelism)
+        return self
+
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Several consumers of a record get the same object; none may change it."""
+        self._values[options.OBJECT_REUSE.key] = True
+        return self
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        self._values[options.OBJECT_REUSE.key] = False
+        return self
+
+    def is_object_reuse_enabled(self) -> bool:
+        return bool(read(self._values, options.OBJECT_REUSE))
+
+    def set_auto_watermark_interval(self, interval: int | timedelta) -> ExecutionConfig:
+        """How often periodic watermarks are emitted; milliseconds or a timedelta."""
+        self._values[options.AUTO_WATERMARK_INTERVAL.key] = timedelta(milliseconds=to_milliseconds(interval))
+        return self
+
+    def get_auto_watermark_interval(self) -> int:
+        """Milliseconds."""
+        return to_milliseconds(read(self._values, options.AUTO_WATERMARK_INTERVAL))
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> ExecutionConfig:
+        self._values.update(restart_strategy_configuration.options())
+        return self
+
+    def set_global_job_parameters(self, global_job_parameters: Mapping[str, Any]) -> ExecutionConfig:
+        """Values every function finds by ``RuntimeContext.get_job_parameter``."""
+        for key, value in global_job_parameters.items():
+            if not isinstance(key, str):
+                raise ConfigurationError(f"a job parameter's name is text, this is {key!r}")
+            self._values[PARAMETER_PREFIX + key] = str(value)
+        return self
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        return {key[len(PARAMETER_PREFIX):]: str(value) for key, value in self._values.items() if key.startswith(PARAMETER_PREFIX)}
+
+    def __repr__(self) -> str:
+        return f"ExecutionConfig({self._values})"
+
+
+def positive(number: Any, what: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ConfigurationError(f"{what} is a whole number from 1 on, this is {number!r}")
+    return number
+
+
+def max_parallelism_of(number: Any) -> int:
+    if positive(number, "max parallelism") > 1 << 15:
+        raise ConfigurationError(f"max parallelism is at most {1 << 15}, this is {number}")
+    return int(number)

@@ -1,0 +1,10 @@
+"""When a consumer is scheduled whose producers end before it starts."""
+
+from enum import Enum
+
+
+class InputDependencyConstraint(Enum):
+    """ANY of its inputs is ready, or ALL are."""
+
+    ANY = 0
+    ALL = 1

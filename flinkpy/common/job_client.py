@@ -1,0 +1,94 @@
+"""A submitted job in the hands of its program: how it goes, cancel it, its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flinkpy.common.completable_future import CompletableFuture
+from flinkpy.common.job_execution_result import JobExecutionResult
+from flinkpy.common.job_id import JobID
+from flinkpy.common.job_status import JobStatus
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.lifecycles import JobState
+
+
+class SubmittedJob(Protocol):
+    """What the cluster side offers of a job (``flinkpy.cluster.client.ClusterJob``). All calls block."""
+
+    @property
+    def job_id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def status(self) -> JobState: ...
+
+    def details(self) -> Any: ...
+
+    def cancel(self) -> None: ...
+
+    def result(self, timeout: float | None = None) -> Any: ...
+
+
+class JobClient:
+    """Given by ``env.execute_async()``.
+
+    >>> client = env.execute_async("words")  # doctest: +SKIP
+    >>> client.get_job_status().result()  # doctest: +SKIP
+    <JobStatus.RUNNING: 'RUNNING'>
+    >>> client.cancel().result()  # doctest: +SKIP
+    """
+
+    def __init__(self, job: SubmittedJob) -> None:
+        self._job = job
+
+    def get_job_id(self) -> JobID:
+        return JobID(self._job.job_id)
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """The state the job is in when the result is asked for."""
+        return CompletableFuture(lambda timeout: JobStatus[self._job.status().name])
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Tells the job to end, at once; the future is done when it was told."""
+        return _started(self._job.cancel)
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The job's end. Its ``result`` raises JobExecutionError when the job failed, JobCancelledError when it was cancelled."""
+        return CompletableFuture(self._execution_result, self._job.cancel)
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The accumulators: of the finished job, or as far as a running one has reported them."""
+        return CompletableFuture(self._accumulators)
+
+    def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None,
+                            format_type: Any = None) -> CompletableFuture[str]:
+        """Needs savepoints, which come with the checkpoints milestone: raises FlinkpyError until then."""
+        raise FlinkpyError("stop_with_savepoint needs savepoints, which come with the checkpoints milestone; cancel() ends the job without one")
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None, format_type: Any = None) -> CompletableFuture[str]:
+        """Needs savepoints, which come with the checkpoints milestone: raises FlinkpyError until then."""
+        raise FlinkpyError("trigger_savepoint needs savepoints, which come with the checkpoints milestone")
+
+    def _execution_result(self, timeout: float | None = None) -> JobExecutionResult:
+        return execution_result(self._job.result(timeout), self._job.name)
+
+    def _accumulators(self, timeout: float | None) -> dict[str, Any]:
+        if JobStatus[self._job.status().name] is JobStatus.FINISHED:
+            return self._execution_result(timeout).get_all_accumulator_results()
+        return dict(getattr(self._job.details(), "accumulators", {}))
+
+    def __repr__(self) -> str:
+        return f"<JobClient {self._job.name!r} {self._job.job_id}>"
+
+
+def execution_result(result: Any, name: str) -> JobExecutionResult:
+    """The cluster's JobResult as PyFlink's programs see it."""
+    return JobExecutionResult(result.job_id, name, result.runtime_ms, result.accumulators)
+
+
+def _started(action: Callable[[], None]) -> CompletableFuture[None]:
+    future: CompletableFuture[None] = CompletableFuture(lambda timeout: action())
+    future.done()
+    return future

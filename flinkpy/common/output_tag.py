@@ -1,0 +1,32 @@
+"""The name of a side output."""
+
+from __future__ import annotations
+
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.core.errors import ProgramError
+
+
+class OutputTag:
+    """A process function sends ``yield tag, value`` there, ``get_side_output(tag)`` reads it.
+
+    Tags of the same id are the same side output, whatever else they say.
+
+    >>> OutputTag("late")
+    OutputTag('late')
+    """
+
+    def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
+        if not isinstance(tag_id, str) or not tag_id:
+            raise ProgramError(f"the id of an OutputTag is text that is not empty, this is {tag_id!r:.80}")
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            raise ProgramError(f"the type of an OutputTag is one of Types, this is {type_info!r:.80}")
+        self.tag_id, self.type_info = tag_id, type_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputTag) and self.tag_id == other.tag_id
+
+    def __hash__(self) -> int:
+        return hash(self.tag_id)
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r})"

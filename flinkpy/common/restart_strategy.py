@@ -1,0 +1,110 @@
+"""What a failed job does next. Each strategy is the set of options (``restart-strategy.*``) it stands for."""
+
+from __future__ import annotations
+
+import datetime
+from abc import ABC, abstractmethod
+
+from flinkpy.common.time import to_milliseconds
+
+
+class RestartStrategyConfiguration(ABC):
+    """One of :class:`RestartStrategies`."""
+
+    @abstractmethod
+    def get_description(self) -> str:
+        """In words."""
+
+    @abstractmethod
+    def options(self) -> dict[str, str]:
+        """The options it stands for."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.options() == other.options()
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.options().items())))
+
+    def __repr__(self) -> str:
+        return f"<{self.get_description()}>"
+
+
+class RestartStrategies:
+    """
+    >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
+    'Restart 3 times with a pause of 10000 ms'
+    """
+
+    class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
+        def get_description(self) -> str:
+            return "Restart deactivated"
+
+        def options(self) -> dict[str, str]:
+            return {"restart-strategy.type": "none"}
+
+    class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
+        def __init__(self, restart_attempts: int, delay_between_attempts_interval: datetime.timedelta | int) -> None:
+            self._attempts, self._delay_ms = restart_attempts, to_milliseconds(delay_between_attempts_interval)
+
+        def get_restart_attempts(self) -> int:
+            return self._attempts
+
+        def get_delay_between_attempts_interval(self) -> datetime.timedelta:
+            return datetime.timedelta(milliseconds=self._delay_ms)
+
+        def get_description(self) -> str:
+            return f"Restart {self._attempts} times with a pause of {self._delay_ms} ms"
+
+        def options(self) -> dict[str, str]:
+            return {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": str(self._attempts),
+                    "restart-strategy.fixed-delay.delay": f"{self._delay_ms} ms"}
+
+    class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
+        def __init__(self, max_failure_rate: int, failure_interval: datetime.timedelta | int,
+                     delay_between_attempts_interval: datetime.timedelta | int) -> None:
+            self._max, self._interval_ms = max_failure_rate, to_milliseconds(failure_interval)
+            self._delay_ms = to_milliseconds(delay_between_attempts_interval)
+
+        def get_max_failure_rate(self) -> int:
+            return self._max
+
+        def get_failure_interval(self) -> datetime.timedelta:
+            return datetime.timedelta(milliseconds=self._interval_ms)
+
+        def get_delay_between_attempts_interval(self) -> datetime.timedelta:
+            return datetime.timedelta(milliseconds=self._delay_ms)
+
+        def get_description(self) -> str:
+            return f"Restart up to {self._max} times within {self._interval_ms} ms with a pause of {self._delay_ms} ms"
+
+        def options(self) -> dict[str, str]:
+            return {"restart-strategy.type": "failure-rate", "restart-strategy.failure-rate.max-failures-per-interval": str(self._max),
+                    "restart-strategy.failure-rate.failure-rate-interval": f"{self._interval_ms} ms",
+                    "restart-strategy.failure-rate.delay": f"{self._delay_ms} ms"}
+
+    class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
+        def get_description(self) -> str:
+            return "The cluster's own restart strategy"
+
+        def options(self) -> dict[str, str]:
+            return {}
+
+    @staticmethod
+    def no_restart() -> RestartStrategyConfiguration:
+        return RestartStrategies.NoRestartStrategyConfiguration()
+
+    @staticmethod
+    def fixed_delay_restart(restart_attempts: int, delay_between_attempts: datetime.timedelta | int) -> RestartStrategyConfiguration:
+        """So many restarts, with a pause (milliseconds) before each."""
+        return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
+
+    @staticmethod
+    def failure_rate_restart(failure_rate: int, failure_interval: datetime.timedelta | int,
+                             delay_interval: datetime.timedelta | int) -> RestartStrategyConfiguration:
+        """Gives up after more than so many failures within the interval (milliseconds)."""
+        return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
+
+    @staticmethod
+    def fall_back_restart() -> RestartStrategyConfiguration:
+        """Whatever the configuration says."""
+        return RestartStrategies.FallbackRestartStrategyConfiguration()

@@ -1,0 +1,109 @@
+"""Between values and bytes, for sources and sinks that deal in bytes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from flinkpy.common.printing import formatter
+from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.common.types import Row
+from flinkpy.core.errors import ProgramError
+
+
+class SerializationSchema(ABC):
+    """From a value to bytes."""
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes: ...
+
+
+class DeserializationSchema(ABC):
+    """From bytes to a value. None stands for: leave it out."""
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any: ...
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the values made."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Text in a character set, UTF-8 unless said otherwise.
+
+    >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("naïve"))
+    'naïve'
+    """
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        try:
+            "".encode(charset)
+        except LookupError:
+            raise ProgramError(f"{charset!r} is no character set Python knows") from None
+        self._charset = charset
+
+    def serialize(self, value: Any) -> bytes:
+        return str(value).encode(self._charset)
+
+    def deserialize(self, data: bytes) -> str:
+        return data.decode(self._charset)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def serialize(self, value: Any) -> bytes:
+        return bytes(value)
+
+    def deserialize(self, data: bytes) -> bytes:
+        return data
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The bytes in one field of a row; text is encoded as UTF-8.
+
+    >>> RowFieldExtractorSchema(1).serialize(Row("key", b"value"))
+    b'value'
+    """
+
+    def __init__(self, field_index: int) -> None:
+        if not isinstance(field_index, int) or field_index < 0:
+            raise ProgramError(f"the field index is a position from 0 on, this is {field_index!r}")
+        self._field_index = field_index
+
+    def serialize(self, value: Row) -> bytes:
+        field = value[self._field_index]
+        if field is None:
+            return b""
+        return field.encode() if isinstance(field, str) else bytes(field)
+
+
+class Encoder(ABC):
+    """From a value to what a file gets of it."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> bytes: ...
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """A line for each value, written as ``print`` writes it.
+
+        >>> Encoder.simple_string_encoder().encode((1, "a"))
+        b"(1, 'a')\\n"
+        """
+        return _LineEncoder(charset_name)
+
+
+class _LineEncoder(Encoder):
+    def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
+        self._charset, self._format = charset, formatter(type_info)
+
+    def encode(self, value: Any) -> bytes:
+        return (self._format(value) + "\n").encode(self._charset)

@@ -1,0 +1,122 @@
+"""Results back to the client: it listens, the sink's subtasks connect and stream batches, iterating gives records as they come.
+
+Both sides prove that they know the job's random token before anything is unpickled (challenge and response by HMAC-SHA256)::
+
+    client → sink   magic, nonce A
+    sink → client   nonce B, HMAC(token, "sink" A B)
+    client → sink   HMAC(token, "client" A B)
+
+then frames of ``kind | length | payload`` flow to the client. A client that does not iterate stops reading its sockets, the sinks' outboxes fill,
+and back-pressure travels to the sources.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import pickle
+import socket
+import struct
+from typing import Any
+
+from flinkpy.connectors.outbox import Outbox
+from flinkpy.core.code import dumps
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.sink_port import Sink, SinkWriter
+
+MAGIC = b"flinkpy collect 1"
+NONCE_BYTES = 32
+DIGEST_BYTES = 32
+HEADER = struct.Struct("!BQ")
+KIND_BATCH, KIND_END = 1, 2
+MAX_FRAME_BYTES = 1 << 30
+HANDSHAKE_TIMEOUT_S = 10.0
+
+
+def proof(token: bytes, role: bytes, server_nonce: bytes, sink_nonce: bytes) -> bytes:
+    """What only a holder of the token can say to these nonces."""
+    return hmac.digest(token, role + server_nonce + sink_nonce, "sha256")
+
+
+class CollectSink(Sink):
+    """Streams every batch to the :class:`~flinkpy.connectors.collect.CollectServer` at ``host:port``; made by it (``server.sink()``)."""
+
+    def __init__(self, host: str, port: int, token: bytes) -> None:
+        self._host, self._port, self._token = host, port, token
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        peer = f"the client collecting results at {self._host}:{self._port}"
+        try:
+            sock = socket.create_connection((self._host, self._port), timeout=HANDSHAKE_TIMEOUT_S)
+        except OSError as error:
+            raise RecipientUnreachableError(f"{peer} cannot be reached: {error}") from error
+        try:
+            self._introduce(sock)
+        except OSError as error:
+            sock.close()
+            raise RecipientUnreachableError(f"{peer} broke off the handshake: {error or type(error).__name__}") from error
+        except NetworkProtocolError:
+            sock.close()
+            raise
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return _CollectWriter(Outbox(sock, context.timers, peer))
+
+    def _introduce(self, sock: socket.socket) -> None:
+        hello = _receive(sock, len(MAGIC) + NONCE_BYTES)
+        if not hello.startswith(MAGIC):
+            raise NetworkProtocolError(f"{self._host}:{self._port} is no flinkpy client collecting results")
+        server_nonce, own_nonce = hello[len(MAGIC):], os.urandom(NONCE_BYTES)
+        sock.sendall(own_nonce + proof(self._token, b"sink", server_nonce, own_nonce))
+        if not hmac.compare_digest(_receive(sock, DIGEST_BYTES), proof(self._token, b"client", server_nonce, own_nonce)):
+            raise NetworkProtocolError(f"{self._host}:{self._port} does not know the token of this job's results")
+
+    def __repr__(self) -> str:
+        return f"CollectSink({self._host}:{self._port})"
+
+
+def _receive(sock: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = sock.recv(count - len(data))
+        if not more:
+            raise ConnectionResetError("connection closed (was the token refused?)")
+        data += more
+    return data
+
+
+class _CollectWriter(SinkWriter):
+    """One subtask's stream of frames."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+
+    def write_batch(self, batch: Batch) -> None:
+        payload = _pickled(batch.values if isinstance(batch, RowBatch) else batch.data)
+        self._outbox.send(HEADER.pack(KIND_BATCH, len(payload)), payload)
+
+    @property
+    def available(self) -> bool:
+        return self._outbox.available
+
+    def set_listener(self, on_available: Any) -> None:
+        self._outbox.set_listener(on_available)
+
+    def flush(self) -> None:
+        self._outbox.flush()
+
+    def finish(self) -> None:
+        self._outbox.send(HEADER.pack(KIND_END, 0))
+        self._outbox.flush()
+
+    def close(self) -> None:
+        self._outbox.close()
+
+
+def _pickled(records: Any) -> bytes:
+    """Plainly where that works; instances of classes that came with the program carry them along."""
+    try:
+        return pickle.dumps(records, protocol=5)
+    except Exception:
+        return dumps(records, "a collected record")

@@ -1,0 +1,297 @@
+"""Parquet, CSV and JSON-lines files as column batches, read by Arrow.
+
+Every file of one source has the schema of the first (or the one given), so that all batches of the stream are alike. Parquet files are cut at
+row groups, JSON-lines at lines, CSV files not at all (a quoted field may hold line ends).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
+from flinkpy.connectors.enumerators import SplitQueue
+from flinkpy.connectors.paths import FileInfo, PathArgument, find_files, open_binary, open_seekable
+from flinkpy.connectors.ranges import cut
+from flinkpy.connectors.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPLITS_PER_READER = 4  # at least, where a file has so many row groups: the faster reader takes more
+
+
+@dataclass(frozen=True)
+class RowsSplit:
+    """A part of a file, and how many of its rows were read. ``groups`` are row groups [first, last) of a Parquet file."""
+
+    split_id: str
+    file: FileInfo
+    groups: tuple[int, int] | None = None
+    lines: FileSplit | None = None  # byte range of a JSON-lines file
+    rows_read: int = 0
+
+
+class _BatchReader(SplitReader[RowsSplit]):
+    """Record batches off an iterator, cut to length; on resuming the rows read before are passed over."""
+
+    def __init__(self, split: RowsSplit, batches: Iterator[Any], rows: int) -> None:
+        self._split, self._batches, self._rows = split, batches, rows
+        self._read = self._last = split.rows_read
+        self._batch: Any = None  # what is left of the last one
+        self._skip = split.rows_read
+
+    def next_batch(self, limit: int) -> Batch | None:
+        batch = self._batch if self._batch is not None else self._following()
+        if batch is None:
+            return None
+        self._batch = batch.slice(self._rows) if batch.num_rows > self._rows else None
+        given = batch.slice(0, self._rows) if self._batch is not None else batch
+        self._last = self._read
+        self._read += given.num_rows
+        return ColumnBatch(given)
+
+    def _following(self) -> Any:
+        for batch in self._batches:
+            if self._skip >= batch.num_rows:
+                self._skip -= batch.num_rows
+                continue
+            batch, self._skip = batch.slice(self._skip) if self._skip else batch, 0
+            return batch
+        return None
+
+    def snapshot(self) -> RowsSplit:
+        return replace(self._split, rows_read=self._read)
+
+    def position(self) -> str:
+        groups, lines = self._split.groups, self._split.lines
+        part = f" of row group {groups[0]}" if groups is not None else f" behind byte {lines.start}" if lines is not None else ""
+        return f"{self._split.file.path}, row {self._last}{part}"
+
+    def close(self) -> None:
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+
+class ColumnFileSource(Source[RowsSplit]):
+    """What the three have in common: files, a schema, the columns wanted and the batch length."""
+
+    def __init__(self, paths: PathArgument, columns: list[str] | None, schema: pa.Schema | None, batch_rows: int) -> None:
+        if batch_rows < 1:
+            raise ProgramError(f"batch_rows {batch_rows} is less than 1")
+        self._files = find_files(paths)
+        self._batch_rows = batch_rows
+        full = schema if schema is not None else self._first_schema(self._files[0])
+        missing = [name for name in columns or [] if name not in full.names]
+        if missing:
+            raise ProgramError(f"{self._files[0].path} has no column {', '.join(map(repr, missing))}; it has {', '.join(full.names)}")
+        import pyarrow as pa
+
+        self._full_schema = full
+        self._schema = full if columns is None else pa.schema([full.field(name) for name in columns])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every batch."""
+        return self._schema
+
+    @property
+    def is_columnar(self) -> bool:
+        return True
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    @abstractmethod
+    def _first_schema(self, file: FileInfo) -> pa.Schema:
+        """What the file says of its columns, or shows of them at its beginning."""
+
+    @abstractmethod
+    def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]: ...
+
+    @abstractmethod
+    def _batches_of(self, split: RowsSplit) -> Iterator[Any]: ...
+
+    def create_enumerator(self, context: SplitEnumeratorContext[RowsSplit], checkpoint: Any = None) -> SplitEnumerator[RowsSplit]:
+        def discover(parallelism: int) -> Iterator[RowsSplit]:
+            return (split for file in self._files for split in self._splits_of(file, parallelism))
+
+        return SplitQueue(context, discover, checkpoint, slow=True)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[RowsSplit]:
+        return SequentialReader(context, lambda split: _BatchReader(split, self._checked(split), self._batch_rows))
+
+    def _checked(self, split: RowsSplit) -> Iterator[Any]:
+        """The batches of the split; what Arrow cannot read is told with the file's name."""
+        import pyarrow as pa
+
+        try:
+            for batch in self._batches_of(split):
+                yield batch if batch.schema.equals(self._schema) else _conform(batch, self._schema)
+        except (pa.ArrowException, OSError) as error:
+            raise ProgramError(f"cannot read {split.file.path} as {type(self).__name__.removesuffix('Source')}: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._files)} files: {', '.join(self._schema.names)})"
+
+
+def _conform(batch: Any, schema: Any) -> Any:
+    """The batch with exactly this schema: columns picked by name and cast. Names that are not there raise Arrow's KeyError as ArrowInvalid."""
+    import pyarrow as pa
+
+    missing = [name for name in schema.names if name not in batch.schema.names]
+    if missing:
+        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
+    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
+
+
+class ParquetSource(ColumnFileSource):
+    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk).
+
+    Raises ProgramError when built if there is no such file or column.
+
+    >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
+    """
+
+    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
+        super().__init__(paths, columns, None, batch_rows)
+
+    def _first_schema(self, file: FileInfo) -> pa.Schema:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(open_seekable(file)) as parquet:
+                return parquet.schema_arrow.remove_metadata()
+        except pa.ArrowException as error:
+            raise ProgramError(f"{file.path} is no Parquet file: {error}") from error
+
+    def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(open_seekable(file)) as parquet:
+            # Several row groups a split where there are many: each split opens the file once more.
+            pieces = max(SPLITS_PER_READER * parallelism, file.size // DEFAULT_SPLIT_BYTES)
+            for part in cut(0, parquet.num_row_groups, pieces):
+                yield RowsSplit(f"{file.path}#{part.split_id}", file, (part.start, part.end))
+
+    def _batches_of(self, split: RowsSplit) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        first, last = split.groups or (0, 0)
+        with pq.ParquetFile(open_seekable(split.file), pre_buffer=True) as parquet:
+            yield from parquet.iter_batches(batch_size=self._batch_rows, row_groups=list(range(first, last)), columns=self._schema.names)
+
+
+class CsvSource(ColumnFileSource):
+    """CSV files with a header line. Types are those of the first block of the first file unless ``schema`` names them
+    (``pyarrow.schema``); a value that does not fit later is an error that names the file.
+    """
+
+    def __init__(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",",
+        header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> None:
+        if not header and schema is None:
+            raise ProgramError("a CSV file without a header line needs schema=, which names its columns")
+        self._delimiter, self._header = delimiter, header
+        self._given = schema
+        super().__init__(paths, columns, schema, batch_rows)
+
+    def _first_schema(self, file: FileInfo) -> pa.Schema:
+        import pyarrow as pa
+
+        try:
+            with self._open(file, None) as reader:
+                return reader.schema
+        except pa.ArrowException as error:
+            raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
+
+    def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
+        yield RowsSplit(file.path, file)
+
+    def _batches_of(self, split: RowsSplit) -> Iterator[Any]:
+        with self._open(split.file, self._full_schema) as reader:
+            yield from reader
+
+    def _open(self, file: FileInfo, schema: pa.Schema | None) -> Any:
+        from pyarrow import csv
+
+        stream = open_binary(file) if file.compression else open_seekable(file)
+        names = None if self._header or self._given is None else self._given.names
+        return csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(block_size=1 << 20, column_names=names),
+            parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=schema, include_columns=self._schema.names if schema is not None else None, strings_can_be_null=False,
+            ),
+        )
+
+
+class JsonLinesSource(ColumnFileSource):
+    """Files of one JSON object per line. The schema is that of the first block of the first file unless given; a field that
+    first appears later is an error that names it.
+    """
+
+    def __init__(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, batch_rows: int = DEFAULT_BATCH_ROWS,
+        split_bytes: int = DEFAULT_SPLIT_BYTES,
+    ) -> None:
+        self._split_bytes = split_bytes
+        super().__init__(paths, columns, schema, batch_rows)
+
+    def _first_schema(self, file: FileInfo) -> pa.Schema:
+        import pyarrow as pa
+
+        blocks = LineBlocks(FileSplit("", file, 0, None), 1 << 20)
+        try:
+            found = blocks.next()
+            if found is None:
+                raise ProgramError(f"{file.path} is empty; its columns are not known, give schema=")
+            return _parse_lines(found[1], None).schema
+        except pa.ArrowException as error:
+            raise ProgramError(f"cannot read {file.path} as JsonLines: {error}") from error
+        finally:
+            blocks.close()
+
+    def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
+        size = max(64 << 10, min(self._split_bytes, -(-file.size // parallelism)))
+        for part in cut_file(file, size):
+            yield RowsSplit(part.split_id, file, lines=part)
+
+    def _batches_of(self, split: RowsSplit) -> Iterator[Any]:
+        if split.lines is None:
+            return
+        blocks = LineBlocks(split.lines, 1 << 20)
+        try:
+            while (found := blocks.next()) is not None:
+                yield from _parse_lines(found[1], self._full_schema).to_batches()
+        finally:
+            blocks.close()
+
+
+def _parse_lines(block: bytes, schema: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import json
+
+    if not block.strip():
+        return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
+    read_options = json.ReadOptions(block_size=len(block) + 1)
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema is not None else "infer")
+    try:
+        return json.read_json(pa.BufferReader(block), read_options=read_options, parse_options=options)
+    except pa.ArrowInvalid as error:
+        if schema is None or "unexpected field" not in str(error):
+            raise
+        found = json.read_json(pa.BufferReader(block), read_options=read_options).schema.names
+        extra = ", ".join(repr(name) for name in found if name not in schema.names) or "inside an object"
+        raise pa.ArrowInvalid(f"field {extra} is not in the schema (from the first lines: {', '.join(schema.names)}); give schema=") from error

@@ -1,0 +1,20 @@
+"""A failure inside a source, turned into what its author can act on."""
+
+from __future__ import annotations
+
+import traceback
+
+from flinkpy.core.errors import FlinkpyError, UserCodeError
+from flinkpy.operators.errors import user_frames
+
+
+def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:
+    """``error`` as a UserCodeError that names the operator; what is flinkpy's own error already stays as it is."""
+    if isinstance(error, FlinkpyError):
+        return error
+    wrapped = UserCodeError(
+        f"{type(error).__name__}: {error}", operator=operator, uid=uid, subtask=subtask, origin=origin, frames=user_frames(error.__traceback__),
+        traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
+    )
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,0 +1,118 @@
+"""Sending on a socket from the task's thread without waiting there: what the peer does not take yet is kept, up to a bound.
+
+While something is left, a timer looks again; the writer says it is not available, and the task stops reading its input. Who writes all the
+same waits for room, with a bound in time.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from flinkpy.core.errors import RecipientUnreachableError
+from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+
+ROOM_BYTES = 4 << 20  # kept here at most, apart from the batch that crosses the line
+RETRY_S = 0.001  # the first look at a full socket; doubled while nothing moves, up to
+LONGEST_RETRY_S = 0.016
+STALL_TIMEOUT_S = 600.0
+
+
+class Outbox:
+    """A bounded queue of bytes in front of a connected socket, which it makes non-blocking and owns.
+
+    ``peer`` names the other side in errors: RecipientUnreachableError when it is gone, or takes nothing for ``STALL_TIMEOUT_S``
+    while somebody waits for room.
+    """
+
+    def __init__(self, sock: socket.socket, timers: ProcessingTimeService, peer: str, room_bytes: int = ROOM_BYTES) -> None:
+        sock.setblocking(False)
+        self._socket, self._timers, self._peer, self._room = sock, timers, peer, room_bytes
+        self._queue: deque[memoryview] = deque()
+        self._queued = 0
+        self._timer: TimerHandle | None = None
+        self._retry_s = RETRY_S
+        self._on_available: Callable[[], None] | None = None
+        self._error: RecipientUnreachableError | None = None
+        self.bytes_sent = 0
+
+    @property
+    def available(self) -> bool:
+        return self._queued < self._room or self._error is not None
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queued
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._on_available = on_available
+
+    def send(self, *parts: bytes) -> None:
+        """Sends what the socket takes now and keeps the rest; waits first if there is no room."""
+        self._raise_error()
+        if not self.available:
+            self._wait_until(lambda: self._queued < self._room)
+        for part in parts:
+            self._queue.append(memoryview(part))
+            self._queued += len(part)
+        self._push()
+        self._raise_error()
+
+    def flush(self) -> None:
+        """Waits until all is sent."""
+        self._wait_until(lambda: not self._queue)
+
+    def close(self) -> None:
+        """Closes the socket; what was not flushed is lost."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._queue.clear()
+        self._queued = 0
+        self._socket.close()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _push(self) -> None:
+        """Writes as much as goes; arms the timer for the rest."""
+        was_available, sent_before = self.available, self.bytes_sent
+        try:
+            while self._queue:
+                sent = self._socket.send(self._queue[0])
+                self.bytes_sent += sent
+                self._queued -= sent
+                if sent == len(self._queue[0]):
+                    self._queue.popleft()
+                else:
+                    self._queue[0] = self._queue[0][sent:]
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._error = RecipientUnreachableError(f"{self._peer} is gone: {error}")
+            self._error.__cause__ = error
+        self._retry_s = RETRY_S if self.bytes_sent > sent_before else min(2 * self._retry_s, LONGEST_RETRY_S)
+        if self._queue and self._timer is None and self._error is None:
+            self._timer = self._timers.call_later(self._retry_s, self._try_again)
+        if not was_available and self.available and self._on_available is not None:
+            self._on_available()
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._push()
+
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self._raise_error()
+            sent = self.bytes_sent
+            select.select([], [self._socket], [], STALL_TIMEOUT_S)
+            self._push()
+            if self.bytes_sent == sent and self._error is None:
+                self._error = RecipientUnreachableError(f"{self._peer} took nothing for {STALL_TIMEOUT_S:g} s")
+        self._raise_error()
+
+    def __repr__(self) -> str:
+        return f"<Outbox to {self._peer}: {self._queued} bytes waiting, {self.bytes_sent} sent>"

@@ -1,0 +1,109 @@
+"""Which files a path means: a file, a directory (all in it, at any depth), a glob, or a URI of a file system Arrow knows (s3, gs, hdfs …).
+
+Resolved when the program is built, so that a mistyped name is an error with the line of the program, and every worker reads the same list.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from flinkpy.core.errors import ProgramError
+
+PathArgument = str | Path | Sequence[str | Path]
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file found, and its length in bytes."""
+
+    path: str
+    size: int
+
+    @property
+    def compression(self) -> str | None:
+        """Arrow's name of what the file is compressed with, by its ending."""
+        return _COMPRESSED.get(os.path.splitext(self.path)[1].lower())
+
+
+def find_files(paths: PathArgument) -> list[FileInfo]:
+    """The files meant, sorted within each argument; ProgramError naming the path if there is none. Names that begin with ``.`` or ``_``
+    inside directories are left out: those are files in the making."""
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if not given:
+        raise ProgramError("no path given")
+    return [info for path in given for info in _find(str(path))]
+
+
+def _find(path: str) -> list[FileInfo]:
+    if "://" in path:
+        return _find_remote(path)
+    matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+    if not matches:
+        raise ProgramError(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
+    found = [info for match in matches for info in _walk(match)]
+    if not found:
+        raise ProgramError(f"no files in {path}")
+    return found
+
+
+def _walk(path: str) -> Iterator[FileInfo]:
+    if os.path.isfile(path):
+        yield FileInfo(os.path.abspath(path), os.path.getsize(path))
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in sorted(names):
+            if not name.startswith((".", "_")):
+                file = os.path.join(os.path.abspath(folder), name)
+                yield FileInfo(file, os.path.getsize(file))
+
+
+def _find_remote(uri: str) -> list[FileInfo]:
+    from pyarrow import fs
+
+    try:
+        system, path = fs.FileSystem.from_uri(uri)
+        info = system.get_file_info(path)
+        infos = system.get_file_info(fs.FileSelector(path, recursive=True)) if info.type is fs.FileType.Directory else [info]
+    except (OSError, ValueError) as error:
+        raise ProgramError(f"cannot look at {uri}: {error}") from error
+    prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else uri.partition("://")[0] + "://"
+    found = [FileInfo(prefix + one.path, int(one.size)) for one in infos if one.type is fs.FileType.File and not one.base_name.startswith((".", "_"))]
+    if not found:
+        raise ProgramError(f"no such file or directory: {uri}")
+    return sorted(found, key=lambda one: one.path)
+
+
+def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
+    """The file's bytes from ``offset`` on, decompressed if its ending says so (``offset`` then counts decompressed bytes)."""
+    if info.compression is None:
+        stream = open(info.path, "rb", buffering=0) if "://" not in info.path else open_seekable(info)  # noqa: SIM115  (the caller closes it)
+        stream.seek(offset)
+        return cast("IO[bytes]", stream)
+    import pyarrow as pa
+
+    compressed = pa.CompressedInputStream(open_seekable(info), info.compression)
+    while offset > 0:
+        skipped = len(compressed.read(min(offset, 1 << 20)))
+        if not skipped:
+            break
+        offset -= skipped
+    return cast("IO[bytes]", compressed)
+
+
+def open_seekable(info: FileInfo) -> Any:
+    """The file as an Arrow input file. Not memory-mapped, though that is no slower: a file cut short meanwhile would kill the process."""
+    import pyarrow as pa
+
+    if "://" not in info.path:
+        return pa.OSFile(info.path)
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(info.path)
+    return system.open_input_file(path)

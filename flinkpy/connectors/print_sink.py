@@ -1,0 +1,45 @@
+"""Prints records, the way PyFlink's ``print()`` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.connectors.rows import rows_of
+from flinkpy.core.elements import Batch
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.sink_port import Sink, SinkWriter
+
+
+class PrintSink(Sink):
+    """Writes a line per record to standard output (or error), a batch at a time: ``formatter(value)``, by default its ``str``.
+
+    Lines carry ``identifier:subtask> ``; the subtask (from 1) is left out at parallelism 1, the identifier if there is none.
+    """
+
+    def __init__(self, identifier: str | None = None, *, to_stderr: bool = False, formatter: Callable[[Any], str] = str) -> None:
+        self._identifier, self._to_stderr, self._formatter = identifier, to_stderr, formatter
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        task = context.task
+        parts = [self._identifier] if self._identifier else []
+        if task.parallelism > 1:
+            parts.append(str(task.subtask_index + 1))
+        return _PrintWriter(":".join(parts) + "> " if parts else "", self._to_stderr, self._formatter)
+
+    def __repr__(self) -> str:
+        return f"PrintSink({self._identifier or ''})"
+
+
+class _PrintWriter(SinkWriter):
+    def __init__(self, prefix: str, to_stderr: bool, formatter: Callable[[Any], str]) -> None:
+        self._prefix, self._to_stderr, self._formatter = prefix, to_stderr, formatter
+
+    def write_batch(self, batch: Batch) -> None:
+        # Looked up at each batch: the program, a test or a notebook may put another stream in its place. One write, so that lines of
+        # other subtasks do not come between.
+        stream = sys.stderr if self._to_stderr else sys.stdout
+        prefix, text_of = self._prefix, self._formatter
+        stream.write("".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)]))
+        stream.flush()

@@ -1,0 +1,116 @@
+"""Sources whose records are counted: a number sequence, a collection, an Arrow table. Their splits are ranges of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from flinkpy.connectors.enumerators import SplitQueue
+from flinkpy.connectors.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.code import dumps, loads
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class RangeSplit:
+    """The indices from ``start`` up to, not including, ``end``; ``start`` moves on as they are read."""
+
+    split_id: str
+    start: int
+    end: int
+
+
+def cut(start: int, end: int, pieces: int) -> list[RangeSplit]:
+    """The range in so many pieces of nearly equal length, in order; empty ones left out.
+
+    >>> [(split.start, split.end) for split in cut(0, 10, 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    bounds = [start + (end - start) * index // pieces for index in range(pieces + 1)]
+    return [RangeSplit(f"{low}-{high}", low, high) for low, high in pairwise(bounds) if low < high]
+
+
+class RangeReader(SplitReader[RangeSplit]):
+    """Reads a range by slices: ``slice_of(start, end)`` gives the batch of those indices."""
+
+    def __init__(self, split: RangeSplit, slice_of: Callable[[int, int], Batch]) -> None:
+        self._split, self._next, self._last = split, split.start, split.start
+        self._slice_of = slice_of
+
+    def next_batch(self, limit: int) -> Batch | None:
+        start = self._next
+        if start >= self._split.end:
+            return None
+        self._last, self._next = start, min(start + limit, self._split.end)
+        return self._slice_of(start, self._next)
+
+    def snapshot(self) -> RangeSplit:
+        return replace(self._split, start=self._next)
+
+    def position(self) -> str:
+        return f"index {self._last}"
+
+
+class RangeSource(Source[RangeSplit]):
+    """Indices from ``start`` to ``end``, cut into a piece per reader, and a slice of records for each run of them."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self._start, self._end = start, end
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        start, end = self._start, self._end
+        return SplitQueue(context, lambda parallelism: cut(start, end, parallelism), checkpoint)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
+        slice_of = self.slicer()
+        return SequentialReader(context, lambda split: RangeReader(split, slice_of))
+
+    def slicer(self) -> Callable[[int, int], Batch]:
+        """In the task: the function that gives the batch of the indices from one up to another."""
+        return lambda start, end: RowBatch(list(range(start, end)))
+
+    def without_data(self) -> Source[RangeSplit]:
+        return RangeSource(self._start, self._end)
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._start}..{self._end - 1})"
+
+
+class NumberSequenceSource(RangeSource):
+    """The integers from ``start`` to ``end``, both included; in order within each reader.
+
+    >>> NumberSequenceSource(1, 1000)
+    NumberSequenceSource(1..1000)
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        if start > end:
+            raise ProgramError(f"a number sequence goes up: start {start} is greater than end {end}")
+        super().__init__(start, end + 1)
+
+
+class CollectionSource(RangeSource):
+    """The values of a collection, in its order at parallelism 1; with more readers each gets a contiguous part, in order.
+
+    An iterator is read to its end when the program is built. The values travel with the program: pickled once, here.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        collected = list(values)
+        super().__init__(0, len(collected))
+        self._data = dumps(collected, "the collection")
+
+    def slicer(self) -> Callable[[int, int], Batch]:
+        values = loads(self._data)
+        return lambda start, end: RowBatch(values[start:end])

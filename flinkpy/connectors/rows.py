@@ -1,0 +1,16 @@
+"""Batches as rows, for sinks that write values one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.core.elements import Batch, RowBatch
+
+
+def rows_of(batch: Batch) -> list[Any]:
+    """The batch's values; a column batch gives a Row for each of its rows."""
+    if isinstance(batch, RowBatch):
+        return batch.values
+    from flinkpy.table.conversion import rows_of_batch  # only programs with columns load Arrow
+
+    return list(rows_of_batch(batch.data))

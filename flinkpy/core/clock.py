@@ -1,0 +1,53 @@
+"""Time is an argument: everything that needs it takes a :class:`Clock`. This file alone reads the real one."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment; never goes back."""
+        ...
+
+    def time_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def time_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class ManualClock:
+    """A clock that moves only when told, for tests and the simulation.
+
+    >>> clock = ManualClock(); clock.advance(1.5); clock.monotonic()
+    1.5
+    """
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = start
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def time_ms(self) -> int:
+        return int(self._now * 1000)
+
+    def advance(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError(f"time does not go back ({seconds} s)")
+        self._now += seconds
+
+
+SYSTEM_CLOCK: Clock = SystemClock()

@@ -1,0 +1,72 @@
+"""The user's code on its way to the workers: lambdas, classes of ``__main__``, and the modules that lie beside the program.
+
+What is importable everywhere (installed packages) travels by name. What is not — ``__main__``, notebooks, and every module under the
+program's own folder — travels by value, so that it is there on every node, and two jobs with a ``helpers.py`` each never meet.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from flinkpy.core.errors import ProgramError
+
+
+def dumps(value: Any, what: str = "the program") -> bytes:
+    """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel."""
+    import cloudpickle
+
+    with _by_value(_user_modules()):
+        try:
+            return bytes(cloudpickle.dumps(value, protocol=5))
+        except Exception as error:
+            raise ProgramError(
+                f"{what} cannot be sent to the workers: {error}. Open connections, locks, files and generators belong into open() of a "
+                "function class, not into what the function captures"
+            ) from error
+
+
+def loads(data: bytes) -> Any:
+    """Opens what :func:`dumps` made."""
+    return pickle.loads(data)
+
+
+def _user_modules() -> list[ModuleType]:
+    """The loaded modules that live under the program's own folder and are not installed packages."""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if not file:
+        return []
+    home = Path(file).resolve().parent
+    folders = {path for key, path in sysconfig.get_paths().items() if key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    installed = tuple(folders | {str(Path(path).resolve()) for path in folders})
+    found = []
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if not path or name == "__main__" or name.partition(".")[0] == "flinkpy" or path.startswith(installed):  # resolving is slow
+            continue
+        resolved = str(Path(path).resolve())
+        if resolved.startswith(str(home) + "/") and not resolved.startswith(installed):
+            found.append(module)
+    return found
+
+
+@contextmanager
+def _by_value(modules: list[ModuleType]) -> Iterator[None]:
+    import cloudpickle
+
+    before = set(cloudpickle.list_registry_pickle_by_value())
+    fresh = [module for module in modules if module.__name__ not in before]
+    for module in fresh:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in fresh:
+            cloudpickle.unregister_pickle_by_value(module)

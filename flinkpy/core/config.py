@@ -1,0 +1,182 @@
+"""Options: one typed schema, one parser, one place. An unknown key is refused and the nearest known one named.
+
+``Configuration`` is what files, environment variables, ``-D`` and code fill in (later ones win); each layer of the engine reads its own
+frozen dataclass from it once, at the edge, and never looks again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from flinkpy.core.errors import ConfigurationError
+
+T = TypeVar("T")
+
+_DURATION_UNITS = {
+    "": "milliseconds",
+    "ms": "milliseconds",
+    "milli": "milliseconds",
+    "millis": "milliseconds",
+    "us": "microseconds",
+    "s": "seconds",
+    "sec": "seconds",
+    "second": "seconds",
+    "seconds": "seconds",
+    "m": "minutes",
+    "min": "minutes",
+    "minute": "minutes",
+    "minutes": "minutes",
+    "h": "hours",
+    "hour": "hours",
+    "hours": "hours",
+    "d": "days",
+    "day": "days",
+    "days": "days",
+}
+_MEMORY_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+    "t": 1 << 40,
+    "tb": 1 << 40,
+}
+_NUMBER_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
+
+
+def parse_duration(text: str) -> timedelta:
+    """Flink's spelling: ``10 s``, ``100 ms``, ``1 min``, ``2 h``; a bare number is milliseconds.
+
+    >>> parse_duration("1 min")
+    datetime.timedelta(seconds=60)
+    """
+    match = _NUMBER_UNIT.fullmatch(text)
+    unit = _DURATION_UNITS.get(match.group(2).lower()) if match else None
+    if match is None or unit is None:
+        raise ValueError(f"{text!r} is not a duration; write for example '500 ms', '10 s', '1 min'")
+    return timedelta(**{unit: float(match.group(1))})
+
+
+def parse_memory(text: str) -> int:
+    """Bytes: ``64 mb``, ``1g``, ``32768``.
+
+    >>> parse_memory("64 mb")
+    67108864
+    """
+    match = _NUMBER_UNIT.fullmatch(text)
+    unit = _MEMORY_UNITS.get(match.group(2).lower()) if match else None
+    if match is None or unit is None:
+        raise ValueError(f"{text!r} is not an amount of memory; write for example '32 kb', '64 mb', '1 gb'")
+    return int(float(match.group(1)) * unit)
+
+
+def parse_bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return lowered in ("true", "yes", "on", "1")
+
+
+def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
+    if issubclass(kind, Enum):
+
+        def parse_member(text: str) -> Any:
+            for member in kind:
+                if text.strip().lower().replace("_", "-") == str(member.value).lower().replace("_", "-"):
+                    return member
+            raise ValueError(f"{text!r} is none of {', '.join(str(member.value) for member in kind)}")
+
+        return parse_member
+    return {
+        bool: parse_bool,
+        int: lambda text: int(text),
+        float: lambda text: float(text),
+        str: lambda text: text,
+        timedelta: parse_duration,
+    }[kind]
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent."""
+
+    key: str
+    kind: type[Any]
+    default: T
+    doc: str
+    is_memory: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> T:
+        """The value in the option's type; raises ConfigurationError that names the option."""
+        if value is None:
+            return self.default
+        try:
+            if self.is_memory:
+                return parse_memory(str(value))  # type: ignore[return-value]
+            if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
+                return value  # type: ignore[no-any-return]
+            return _parser_of(self.kind)(str(value))  # type: ignore[no-any-return]
+        except (ValueError, KeyError) as error:
+            raise ConfigurationError(f"option {self.key}: {error}") from None
+
+
+class Schema:
+    """All options there are; a module declares its own with :func:`option`."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, Option[Any]] = {}
+
+    def add(self, option: Option[T]) -> Option[T]:
+        for key in (option.key, *option.aliases):
+            self._options[key] = option
+        return option
+
+    def get(self, key: str) -> Option[Any]:
+        """The option of that key; raises ConfigurationError naming the nearest known one."""
+        found = self._options.get(key)
+        if found is None:
+            near = difflib.get_close_matches(key, self._options, n=1, cutoff=0.5)
+            raise ConfigurationError(
+                f"unknown option {key!r}" + (f"; did you mean {near[0]!r}?" if near else "; `flinkpy options` lists all of them")
+            )
+        return found
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._options
+
+    def __iter__(self) -> Iterator[Option[Any]]:
+        return iter({option.key: option for option in self._options.values()}.values())
+
+
+SCHEMA = Schema()
+
+
+def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = ()) -> Option[Any]:
+    """Declares an option in the schema."""
+    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases))
+
+
+def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
+    """The option's value in ``values`` (by its key or an alias), or its default."""
+    for key in (wanted.key, *wanted.aliases):
+        if key in values:
+            return wanted.parse(values[key])
+    return wanted.default
+
+
+def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",)) -> None:
+    """Refuses unknown keys and values that do not parse. Keys under ``user.`` belong to the program and pass."""
+    for key, value in values.items():
+        if not key.startswith(prefixes_let_through):
+            SCHEMA.get(key).parse(value)

@@ -1,0 +1,85 @@
+"""Identifiers. Each kind is its own type, so that a slot is never taken for a job; all are short hex strings that travel as such.
+
+Ids are drawn from an :class:`IdFactory`, never from the global random state: the simulation seeds one and replays identically.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple, NewType
+
+JobId = NewType("JobId", str)
+JobVertexId = NewType("JobVertexId", str)
+OperatorId = NewType("OperatorId", str)
+IntermediateDataSetId = NewType("IntermediateDataSetId", str)
+AllocationId = NewType("AllocationId", str)
+ResourceId = NewType("ResourceId", str)  # names one process: a TaskExecutor or a JobMaster
+InstanceId = NewType("InstanceId", str)  # names one registration of a TaskExecutor at the ResourceManager
+SlotRequestId = NewType("SlotRequestId", str)
+FencingToken = NewType("FencingToken", str)  # a leader's term: DispatcherId, ResourceManagerId, JobMasterId
+
+
+class SlotId(NamedTuple):
+    """One slot of one TaskExecutor."""
+
+    resource_id: ResourceId
+    slot_index: int
+
+
+class ExecutionVertexId(NamedTuple):
+    """One subtask of a job vertex, whatever attempt runs it."""
+
+    vertex_id: JobVertexId
+    subtask_index: int
+
+
+class ExecutionAttemptId(NamedTuple):
+    """One attempt to run one subtask of one job."""
+
+    job_id: JobId
+    vertex_id: JobVertexId
+    subtask_index: int
+    attempt: int
+
+    @property
+    def vertex(self) -> ExecutionVertexId:
+        return ExecutionVertexId(self.vertex_id, self.subtask_index)
+
+
+class ResultPartitionId(NamedTuple):
+    """What one attempt produced of one data set."""
+
+    data_set_id: IntermediateDataSetId
+    producer: ExecutionAttemptId
+
+
+class IdFactory:
+    """Draws ids. Seeded, the same ids come in the same order.
+
+    >>> IdFactory(7).hex() == IdFactory(7).hex()
+    True
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed) if seed is not None else random.SystemRandom()
+
+    def hex(self, digits: int = 32) -> str:
+        return f"{self._random.getrandbits(4 * digits):0{digits}x}"
+
+    def job_id(self) -> JobId:
+        return JobId(self.hex())
+
+    def allocation_id(self) -> AllocationId:
+        return AllocationId(self.hex())
+
+    def slot_request_id(self) -> SlotRequestId:
+        return SlotRequestId(self.hex())
+
+    def instance_id(self) -> InstanceId:
+        return InstanceId(self.hex())
+
+    def fencing_token(self) -> FencingToken:
+        return FencingToken(self.hex())
+
+    def resource_id(self, prefix: str) -> ResourceId:
+        return ResourceId(f"{prefix}-{self.hex(8)}")

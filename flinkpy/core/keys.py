@@ -1,0 +1,157 @@
+"""From a key to its key group and channel: the same in every process, on every run, in every Python version.
+
+``hash()`` of a string differs from process to process, so it is never used for one. Keys that are equal (``1 == 1.0 == True``) hash equally,
+as they are one key in a dict. The columnar form agrees with the row form value by value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import uuid
+import zlib
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+DEFAULT_MAX_PARALLELISM_BOUND = 128
+MAX_PARALLELISM_LIMIT = 1 << 15
+
+_MASK = (1 << 64) - 1
+_NAN = 0x7FF8000000000000
+
+
+def mix64(value: int) -> int:
+    """Spreads a 64-bit integer over all its bits (the splitmix64 finaliser, public domain)."""
+    value &= _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+def stable_hash(key: Any) -> int:
+    """A 64-bit hash of the key's value.
+
+    Numbers use Python's numeric hash, which is the same everywhere and equal for equal numbers; text and bytes a checksum of
+    their content; tuples, rows, dataclasses, enums and dates what they consist of. Raises ProgramError for anything else.
+
+    >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
+    True
+    """
+    kind = type(key)
+    if kind is str:
+        return _hash_bytes(key.encode("utf-8", "surrogatepass"), 0x73)
+    if kind is int:
+        return mix64(hash(key))
+    if kind is tuple or isinstance(key, tuple):
+        value = 0x9E3779B97F4A7C15
+        for item in key:
+            value = mix64(value ^ stable_hash(item))
+        return value
+    return _hash_other(key)
+
+
+def _hash_bytes(data: bytes, salt: int) -> int:
+    return mix64((zlib.crc32(data) << 32 | zlib.adler32(data)) ^ salt << 56 ^ len(data))
+
+
+def _hash_other(key: Any) -> int:
+    if key is None:
+        return 0x6E6F6E65
+    if isinstance(key, float) and key != key:
+        return mix64(_NAN)
+    if isinstance(key, enum.Enum):  # before numbers: an IntEnum member equals its number and must hash like it
+        return stable_hash(key.value) if isinstance(key, (int, str)) else _hash_bytes(f"{type(key).__qualname__}.{key.name}".encode(), 0x65)
+    if isinstance(key, (bool, int, float, decimal.Decimal, fractions.Fraction, complex)):
+        return mix64(hash(key))
+    if isinstance(key, str):
+        return _hash_bytes(str.__str__(key).encode("utf-8", "surrogatepass"), 0x73)
+    if isinstance(key, bytes):
+        return _hash_bytes(key, 0x62)
+    if isinstance(key, datetime.datetime) and key.tzinfo is not None:
+        return _hash_bytes(key.astimezone(datetime.timezone.utc).isoformat().encode(), 0x64)
+    if isinstance(key, (datetime.datetime, datetime.date, datetime.time)):
+        return _hash_bytes(key.isoformat().encode(), 0x64)
+    if isinstance(key, datetime.timedelta):
+        return mix64(key // datetime.timedelta(microseconds=1) ^ 0x74)
+    if isinstance(key, uuid.UUID):
+        return _hash_bytes(key.bytes, 0x75)
+    if isinstance(key, frozenset):
+        return mix64(sum(stable_hash(item) for item in key) ^ 0x66)
+    items = getattr(key, "_values", None)  # a flinkpy Row
+    if items is not None and type(key).__name__ == "Row":
+        return stable_hash(tuple(items))
+    if is_dataclass(key) and not isinstance(key, type) and type(key).__hash__ is not None:
+        return stable_hash(tuple(getattr(key, field.name) for field in fields(key)))
+    if hasattr(key, "item") and type(key).__module__ == "numpy":
+        return stable_hash(key.item())
+    raise ProgramError(
+        f"a key of type {type(key).__name__} cannot be hashed the same way in every process: {key!r:.80}; "
+        "let the key selector return a number, text, bytes, date, enum, frozen dataclass, or a tuple of these"
+    )
+
+
+def key_group(key: Any, max_parallelism: int) -> int:
+    """The key group of the key: the unit in which state moves when a job is rescaled."""
+    return stable_hash(key) % max_parallelism
+
+
+def channel_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
+    """Which of ``parallelism`` subtasks owns the group (Flink's contiguous ranges)."""
+    return group * parallelism // max_parallelism
+
+
+def key_group_range(subtask_index: int, max_parallelism: int, parallelism: int) -> range:
+    """The groups one subtask owns.
+
+    >>> [len(key_group_range(i, 128, 3)) for i in range(3)]
+    [43, 43, 42]
+    """
+    start = -(-subtask_index * max_parallelism // parallelism)
+    end = -(-(subtask_index + 1) * max_parallelism // parallelism)
+    return range(start, end)
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's default: 1.5 times the parallelism, rounded up to a power of two, between 128 and 32768."""
+    wanted = parallelism + parallelism // 2
+    return max(DEFAULT_MAX_PARALLELISM_BOUND, min(MAX_PARALLELISM_LIMIT, 1 << max(0, wanted - 1).bit_length()))
+
+
+def int64_hashes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """``stable_hash`` of a whole column of integers."""
+    import numpy as np
+
+    modulus = np.uint64((1 << 61) - 1)
+    magnitude = np.where(values < 0, -(values.astype(np.uint64, copy=False).view(np.int64)), values).view(np.uint64) % modulus
+    signed = np.where(values < 0, -magnitude.view(np.int64), magnitude.view(np.int64))
+    signed = np.where(signed == -1, -2, signed)
+    return _mix64_array(signed.view(np.uint64))
+
+
+def _mix64_array(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed: npt.NDArray[np.uint64] = value ^ (value >> np.uint64(31))
+        return mixed
+
+
+def tuple_hashes(items: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """``stable_hash`` of the tuples whose items hash as given, item column by item column."""
+    import numpy as np
+
+    value = np.full(len(items[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for hashes in items:
+        value = _mix64_array(value ^ hashes)
+    return value

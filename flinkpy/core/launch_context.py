@@ -1,0 +1,61 @@
+"""How this program was launched: the options ``flinkpy run`` gathered for it. Filled before the user's script runs, read by its environments.
+
+A child process (``ray job submit`` starts one) finds them in the environment variable ``FLINKPY_CONF``, as JSON. What stands here is file,
+environment and ``-D`` already merged; what the program's code sets comes after. Plain ``python`` finds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flinkpy.core.errors import ConfigurationError
+
+VARIABLE = "FLINKPY_CONF"
+
+PlanListener = Callable[[Any, Mapping[str, Any]], None]
+
+_configuration: dict[str, Any] | None = None
+_plan_listener: PlanListener | None = None
+
+
+class ProgramAborted(BaseException):
+    """Ends a program at its first ``execute`` when only its plan is wanted. Not an Exception: the user's ``except`` does not stop it."""
+
+
+def set_launch_context(configuration: Mapping[str, Any] | None, plan_listener: PlanListener | None = None) -> None:
+    """Sets the options this process's programs start from; None takes them back.
+
+    With a ``plan_listener``, ``execute`` does not submit: it calls ``plan_listener(stream_graph, configuration)`` and raises ProgramAborted.
+    """
+    global _configuration, _plan_listener
+    _configuration = None if configuration is None else dict(configuration)
+    _plan_listener = plan_listener
+
+
+def launched_by_command_line() -> bool:
+    """Whether a command line gathered the options, here or in a parent process."""
+    return _configuration is not None or VARIABLE in os.environ
+
+
+def launch_configuration() -> dict[str, Any]:
+    """The options it gathered; empty under plain ``python``. ConfigurationError when FLINKPY_CONF is no JSON object."""
+    if _configuration is not None:
+        return dict(_configuration)
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"the environment variable {VARIABLE} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"the environment variable {VARIABLE} must hold a JSON object of options, this is {text!r:.80}")
+    return found
+
+
+def plan_listener() -> PlanListener | None:
+    """Who wants the plan instead of the job, if anybody does."""
+    return _plan_listener

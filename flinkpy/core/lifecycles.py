@@ -1,0 +1,205 @@
+"""Every lifecycle of the engine, as tables: who may go from which state to which. Nobody assigns a state elsewhere.
+
+The diagrams in docs/ARCHITECTURE.md are generated from these tables (``Lifecycle.mermaid``), and so are their tests.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from enum import Enum
+from typing import Generic, TypeVar
+
+from flinkpy.core.errors import IllegalTransitionError
+
+S = TypeVar("S", bound=Enum)
+
+
+class JobState(Enum):
+    """The states of a job (PyFlink's JobStatus)."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+    RESTARTING = "RESTARTING"
+    SUSPENDED = "SUSPENDED"
+
+
+class ExecutionState(Enum):
+    """The states of one execution attempt; the Task on the worker goes through the same ones."""
+
+    CREATED = "CREATED"
+    SCHEDULED = "SCHEDULED"
+    DEPLOYING = "DEPLOYING"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    CANCELING = "CANCELING"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+
+
+class MailboxState(Enum):
+    """Open takes mail; quiesced refuses new mail and still gives out what it has; closed answers everything with an error."""
+
+    OPEN = "OPEN"
+    QUIESCED = "QUIESCED"
+    CLOSED = "CLOSED"
+
+
+class EndpointState(Enum):
+    """The states of an RpcEndpoint, driven by the control messages START, STOP and TERMINATE."""
+
+    CREATED = "CREATED"
+    STARTED = "STARTED"
+    STOPPING = "STOPPING"
+    TERMINATED = "TERMINATED"
+
+
+class TaskSlotState(Enum):
+    """The states of an allocated slot of a TaskExecutor; an unallocated slot has no entry."""
+
+    ALLOCATED = "ALLOCATED"  # promised to a job, not yet accepted by its JobMaster
+    ACTIVE = "ACTIVE"  # accepted, may run tasks
+    RELEASING = "RELEASING"  # waits for its last task to end
+
+
+class CheckpointState(Enum):
+    """The states of one checkpoint at the coordinator."""
+
+    PENDING = "PENDING"
+    COMPLETED = "COMPLETED"
+    ABORTED = "ABORTED"
+    SUBSUMED = "SUBSUMED"
+
+
+class ConnectionState(Enum):
+    """The states of a data connection; nothing but the handshake is read or sent before OPEN."""
+
+    CONNECTING = "CONNECTING"
+    HANDSHAKE = "HANDSHAKE"
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+
+
+class Lifecycle(Generic[S]):
+    """A named table of moves."""
+
+    def __init__(self, name: str, initial: S, moves: Mapping[S, tuple[S, ...]]) -> None:
+        self.name, self.initial, self.moves = name, initial, moves
+
+    def allows(self, current: S, target: S) -> bool:
+        return target in self.moves.get(current, ())
+
+    def is_terminal(self, state: S) -> bool:
+        return not self.moves.get(state)
+
+    def mermaid(self) -> str:
+        """The table as a mermaid state diagram."""
+        lines = ["stateDiagram-v2", f"    [*] --> {self.initial.name}"]
+        lines += [f"    {source.name} --> {target.name}" for source, targets in self.moves.items() for target in targets]
+        lines += [f"    {state.name} --> [*]" for state in type(self.initial) if self._reached(state) and self.is_terminal(state)]
+        return "\n".join(lines)
+
+    def _reached(self, state: S) -> bool:
+        return any(state in targets for targets in self.moves.values())
+
+
+class StateMachine(Generic[S]):
+    """One thing's current state. An illegal move raises and tells its story.
+
+    >>> machine = StateMachine(MAILBOX, "mailbox of task 3"); machine.move(MailboxState.QUIESCED); machine.state.name
+    'QUIESCED'
+    """
+
+    HISTORY = 16
+
+    __slots__ = ("_history", "lifecycle", "owner", "state")
+
+    def __init__(self, lifecycle: Lifecycle[S], owner: str) -> None:
+        self.lifecycle, self.owner = lifecycle, owner
+        self.state: S = lifecycle.initial
+        self._history: deque[str] = deque(maxlen=self.HISTORY)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.lifecycle.is_terminal(self.state)
+
+    def move(self, target: S, why: str = "") -> None:
+        if not self.lifecycle.allows(self.state, target):
+            story = "; ".join(self._history) or "nothing before"
+            raise IllegalTransitionError(
+                f"{self.owner}: {self.lifecycle.name} cannot go from {self.state.name} to {target.name}"
+                + (f" ({why})" if why else "") + f"; before that: {story}"
+            )
+        self._history.append(f"{self.state.name}→{target.name}" + (f" ({why})" if why else ""))
+        self.state = target
+
+    def try_move(self, target: S, why: str = "") -> bool:
+        """Moves if the table allows it; says whether it did."""
+        if not self.lifecycle.allows(self.state, target):
+            return False
+        self.move(target, why)
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{self.owner}: {self.state.name}>"
+
+
+_J, _E, _M, _P, _T, _C = JobState, ExecutionState, MailboxState, EndpointState, TaskSlotState, CheckpointState
+
+JOB: Lifecycle[JobState] = Lifecycle("job", _J.INITIALIZING, {
+    _J.INITIALIZING: (_J.CREATED, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
+    _J.CREATED: (_J.RUNNING, _J.FAILING, _J.FAILED, _J.CANCELLING, _J.CANCELED, _J.SUSPENDED),
+    _J.RUNNING: (_J.FINISHED, _J.FAILING, _J.CANCELLING, _J.RESTARTING, _J.SUSPENDED),
+    _J.RESTARTING: (_J.RUNNING, _J.FAILING, _J.CANCELLING, _J.SUSPENDED),
+    _J.FAILING: (_J.FAILED, _J.SUSPENDED),
+    _J.CANCELLING: (_J.CANCELED, _J.FAILED, _J.SUSPENDED),
+    _J.FINISHED: (), _J.CANCELED: (), _J.FAILED: (), _J.SUSPENDED: (),
+})
+
+EXECUTION: Lifecycle[ExecutionState] = Lifecycle("execution", _E.CREATED, {
+    _E.CREATED: (_E.SCHEDULED, _E.CANCELED, _E.FAILED),
+    _E.SCHEDULED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
+    _E.DEPLOYING: (_E.INITIALIZING, _E.RUNNING, _E.FINISHED, _E.CANCELING, _E.FAILED),
+    _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
+    _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
+    _E.CANCELING: (_E.CANCELED, _E.FAILED, _E.FINISHED),
+    _E.FINISHED: (), _E.CANCELED: (), _E.FAILED: (),
+})
+
+TASK: Lifecycle[ExecutionState] = Lifecycle("task", _E.CREATED, {
+    _E.CREATED: (_E.DEPLOYING, _E.CANCELED, _E.FAILED),
+    _E.DEPLOYING: (_E.INITIALIZING, _E.CANCELING, _E.FAILED),
+    _E.INITIALIZING: (_E.RUNNING, _E.CANCELING, _E.FAILED),
+    _E.RUNNING: (_E.FINISHED, _E.CANCELING, _E.FAILED),
+    _E.CANCELING: (_E.CANCELED, _E.FAILED),
+    _E.FINISHED: (), _E.CANCELED: (), _E.FAILED: (),
+})
+
+MAILBOX: Lifecycle[MailboxState] = Lifecycle("mailbox", _M.OPEN, {
+    _M.OPEN: (_M.QUIESCED, _M.CLOSED), _M.QUIESCED: (_M.CLOSED,), _M.CLOSED: (),
+})
+
+ENDPOINT: Lifecycle[EndpointState] = Lifecycle("endpoint", _P.CREATED, {
+    _P.CREATED: (_P.STARTED, _P.TERMINATED), _P.STARTED: (_P.STOPPING, _P.TERMINATED), _P.STOPPING: (_P.TERMINATED,), _P.TERMINATED: (),
+})
+
+TASK_SLOT: Lifecycle[TaskSlotState] = Lifecycle("task slot", _T.ALLOCATED, {
+    _T.ALLOCATED: (_T.ACTIVE, _T.RELEASING), _T.ACTIVE: (_T.ALLOCATED, _T.RELEASING), _T.RELEASING: (),
+})
+
+CHECKPOINT: Lifecycle[CheckpointState] = Lifecycle("checkpoint", _C.PENDING, {
+    _C.PENDING: (_C.COMPLETED, _C.ABORTED), _C.COMPLETED: (_C.SUBSUMED,), _C.ABORTED: (), _C.SUBSUMED: (),
+})
+
+_N = ConnectionState
+
+CONNECTION: Lifecycle[ConnectionState] = Lifecycle("connection", _N.CONNECTING, {
+    _N.CONNECTING: (_N.HANDSHAKE, _N.CLOSED), _N.HANDSHAKE: (_N.OPEN, _N.CLOSED), _N.OPEN: (_N.CLOSED,), _N.CLOSED: (),
+})

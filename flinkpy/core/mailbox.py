@@ -1,0 +1,155 @@
+"""The mailbox and its processor: one thread, mail first, then the default action.
+
+The same class drives RPC endpoints (no default action) and tasks (the default action processes one batch). The processor never
+blocks by itself: ``run_step`` does a bounded piece of work, and who owns the thread decides how to wait (a slot's loop in its
+selector, an endpoint's thread on ``wait_for_mail``, the simulation not at all).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flinkpy.core.errors import EndpointNotRunningError, EngineError
+from flinkpy.core.lifecycles import MAILBOX, MailboxState, StateMachine
+
+
+class Mail(NamedTuple):
+    """A piece of work for the mailbox's thread; ``on_refused`` is told why when it will never run."""
+
+    action: Callable[[], None]
+    on_refused: Callable[[Exception], None] | None
+    description: str
+
+
+class Mailbox:
+    """Takes mail from any thread. Closing it answers what is left: no message stays without an answer.
+
+    ``wake`` is called, from the sender's thread, when mail arrives in an empty box.
+    """
+
+    def __init__(self, owner: str, wake: Callable[[], None] | None = None) -> None:
+        self.owner = owner
+        self._machine = StateMachine(MAILBOX, f"mailbox of {owner}")
+        self._mail: deque[Mail] = deque()
+        self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
+        self._wake = wake
+
+    @property
+    def state(self) -> MailboxState:
+        return self._machine.state
+
+    def __len__(self) -> int:
+        return len(self._mail)
+
+    def put(self, action: Callable[[], None], description: str = "", on_refused: Callable[[Exception], None] | None = None) -> bool:
+        """Queues the action; False (and ``on_refused`` called) when the box takes no more mail."""
+        with self._lock:
+            accepted = self._machine.state is MailboxState.OPEN
+            if accepted:
+                was_empty = not self._mail
+                self._mail.append(Mail(action, on_refused, description))
+                if was_empty:
+                    self._arrived.notify()
+        if not accepted:
+            if on_refused is not None:
+                on_refused(self._refusal(description))
+            return False
+        if was_empty and self._wake is not None:
+            self._wake()
+        return True
+
+    def take_nowait(self) -> Mail | None:
+        """The oldest mail, or None."""
+        try:
+            return self._mail.popleft()
+        except IndexError:
+            return None
+
+    def wait_for_mail(self, timeout: float | None = None) -> bool:
+        """Blocks until there is mail or the box is not open any more, at most ``timeout`` seconds; True if there is mail."""
+        with self._lock:
+            if not self._mail and self._machine.state is MailboxState.OPEN:
+                self._arrived.wait(timeout)
+            return bool(self._mail)
+
+    def quiesce(self) -> None:
+        """Takes no new mail; what is there may still be processed."""
+        with self._lock:
+            self._machine.try_move(MailboxState.QUIESCED)
+            self._arrived.notify_all()
+
+    def close(self) -> None:
+        """Takes no new mail and answers what is left with an error."""
+        with self._lock:
+            self._machine.try_move(MailboxState.CLOSED)
+            left, self._mail = list(self._mail), deque()
+            self._arrived.notify_all()
+        for mail in left:
+            if mail.on_refused is not None:
+                mail.on_refused(self._refusal(mail.description))
+
+    def _refusal(self, description: str) -> Exception:
+        return EndpointNotRunningError(f"{self.owner} takes no more messages (mailbox {self.state.name.lower()}): {description or 'mail'}")
+
+    def __repr__(self) -> str:
+        return f"<Mailbox of {self.owner}: {self.state.name}, {len(self._mail)} mails>"
+
+
+class MailboxProcessor:
+    """Runs mail, then the default action, one bounded step at a time, always in one thread.
+
+    The default action says itself when it cannot go on: it calls ``suspend_default_action`` and whoever makes it possible
+    again calls ``resume_default_action`` (in the same thread; other threads send mail that does).
+    """
+
+    MAIL_PER_STEP = 64
+
+    def __init__(self, mailbox: Mailbox, default_action: Callable[[], None] | None = None) -> None:
+        self.mailbox = mailbox
+        self._default_action = default_action
+        self._suspended = default_action is None
+        self._thread: int | None = None
+        self.mails_processed = 0
+
+    def assert_main_thread(self) -> None:
+        if self._thread is not None and self._thread != threading.get_ident():
+            raise EngineError(f"{self.mailbox.owner}: called from thread {threading.get_ident()}, its main thread is {self._thread}")
+
+    def adopt_thread(self) -> None:
+        """Makes the calling thread the main one."""
+        self._thread = threading.get_ident()
+
+    @property
+    def default_action_suspended(self) -> bool:
+        return self._suspended
+
+    def suspend_default_action(self) -> None:
+        self._suspended = True
+
+    def resume_default_action(self) -> None:
+        self._suspended = self._default_action is None
+
+    @property
+    def has_work(self) -> bool:
+        return not self._suspended or len(self.mailbox) > 0
+
+    def process_mail(self) -> None:
+        """Runs what mail there is, up to a bound."""
+        for _ in range(self.MAIL_PER_STEP):
+            mail = self.mailbox.take_nowait()
+            if mail is None:
+                return
+            self.mails_processed += 1
+            mail.action()
+
+    def run_step(self) -> bool:
+        """Mail first, then the default action once; True while there is more to do."""
+        if self.mailbox._mail:
+            self.process_mail()
+        if not self._suspended and self._default_action is not None:
+            self._default_action()
+        return self.has_work

@@ -1,0 +1,68 @@
+"""Whether values could be changed in place by one who receives them, decided per batch by the types of their first level; and copies of them.
+
+Copies are made only where a value reaches more than one who could change it (two consumers of one output, a reduce's state and its output).
+Numbers, text, bytes, dates, enums, and tuples of these need none. Deeper levels are not looked at: a tuple that holds a list counts as mutable, a
+tuple that holds a tuple that holds a list does so too, since only tuples of atoms count as safe.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import decimal
+import enum
+import fractions
+import uuid
+from collections.abc import Collection
+from itertools import chain
+from typing import Any
+
+ATOMS: set[type] = {
+    int, float, complex, bool, str, bytes, type(None), datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+    decimal.Decimal, fractions.Fraction, uuid.UUID,
+}
+
+
+def _are_atoms(kinds: set[type]) -> bool:
+    return kinds <= ATOMS or all(kind in ATOMS or issubclass(kind, enum.Enum) for kind in kinds)
+
+
+def could_be_mutated(values: Collection[Any]) -> bool:
+    """Whether one of the values could be changed in place.
+
+    >>> could_be_mutated([("a", 1), None, 2.5]), could_be_mutated([["a"]]), could_be_mutated([("a", [])])
+    (False, True, True)
+    """
+    kinds = set(map(type, values))
+    tuples = {kind for kind in kinds if issubclass(kind, tuple)}
+    if not _are_atoms(kinds - tuples):
+        return True
+    if not tuples:
+        return False
+    fields = chain.from_iterable(values if len(tuples) == len(kinds) else (value for value in values if isinstance(value, tuple)))
+    return not _are_atoms(set(map(type, fields)))
+
+
+def is_safe(value: Any) -> bool:
+    """Whether the one value cannot be changed in place."""
+    kind = type(value)
+    if kind in ATOMS:
+        return True
+    if kind is tuple:
+        for field in value:
+            if type(field) not in ATOMS:
+                return not could_be_mutated((value,))
+        return True
+    return not could_be_mutated((value,))
+
+
+def private_copy(value: Any) -> Any:
+    """A copy that shares nothing that can change with the value; the value itself where nothing can."""
+    if is_safe(value):
+        return value
+    kind = type(value)
+    if kind is list and _are_atoms(set(map(type, value))):
+        return value.copy()
+    if kind is dict and _are_atoms(set(map(type, value.values()))):
+        return value.copy()
+    return copy.deepcopy(value)

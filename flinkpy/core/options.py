@@ -1,0 +1,230 @@
+"""The options of the engine, layer by layer, under Flink's keys where Flink has them; and the frozen dataclass each layer reads once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.config import option, read
+
+
+class RuntimeMode(Enum):
+    """How a bounded job is run (PyFlink's RuntimeExecutionMode)."""
+
+    STREAMING = "STREAMING"
+    BATCH = "BATCH"
+    AUTOMATIC = "AUTOMATIC"
+
+
+class SchedulingStrategyKind(Enum):
+    PIPELINED_REGION = "pipelined-region"
+    EAGER = "eager"
+    LAZY_FROM_SOURCES = "lazy-from-sources"
+
+
+class Target(Enum):
+    EMBEDDED = "embedded"
+    RAY = "ray"
+
+
+# -- the program ------------------------------------------------------------------------------------------------------
+
+PIPELINE_NAME = option("pipeline.name", str, None, "The job's name.")
+PARALLELISM = option("parallelism.default", int, 1, "Parallelism of operators that set none.")
+MAX_PARALLELISM = option("pipeline.max-parallelism", int, None, "Number of key groups; derived from the parallelism when absent.")
+OPERATOR_CHAINING = option(
+    "pipeline.operator-chaining.enabled", bool, True, "Whether operators may run in one task.", aliases=("pipeline.operator-chaining",)
+)
+OPERATOR_FUSION = option(
+    "pipeline.operator-fusion.enabled", bool, True, "Whether adjacent stateless operators of a chain run as one generated loop."
+)
+OBJECT_REUSE = option("pipeline.object-reuse", bool, False, "Hand the same object to every consumer instead of copies.")
+RUNTIME_MODE = option("execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC.")
+BUFFER_TIMEOUT = option(
+    "execution.buffer-timeout.interval",
+    timedelta,
+    timedelta(milliseconds=100),
+    "At the latest after this long a partly filled batch is sent; an idle task sends at once.",
+    aliases=("execution.buffer-timeout",),
+)
+AUTO_WATERMARK_INTERVAL = option(
+    "pipeline.auto-watermark-interval", timedelta, timedelta(milliseconds=200), "How often periodic watermarks are emitted."
+)
+
+# -- where it runs ----------------------------------------------------------------------------------------------------
+
+TARGET = option("execution.target", Target, None, "embedded or ray; ray inside a Ray job or where Ray is initialised, embedded otherwise.")
+ATTACHED = option("execution.attached", bool, True, "Whether `flinkpy run` waits for the job to end.")
+RAY_ADDRESS = option("ray.address", str, "auto", "The Ray cluster to use: auto, or host:port.")
+CLUSTER_NAME = option("cluster.id", str, "default", "The flinkpy session on the Ray cluster; jobs of one session share its TaskExecutors.")
+TASK_SLOTS = option("taskmanager.numberOfTaskSlots", int, None, "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.")
+TASK_CPUS = option("taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.")
+SLOT_MAX = option("slotmanager.number-of-slots.max", int, None, "Never have more slots than this.")
+SLOT_IDLE_TIMEOUT = option(
+    "resourcemanager.taskmanager-timeout", timedelta, timedelta(seconds=30), "A TaskExecutor idle for so long is stopped."
+)
+SLOT_REQUEST_TIMEOUT = option("slot.request.timeout", timedelta, timedelta(minutes=5), "How long a job waits for a slot before it fails.")
+SLOT_OFFER_TIMEOUT = option(
+    "taskmanager.slot.timeout",
+    timedelta,
+    timedelta(seconds=10),
+    "A slot promised to a job and not accepted within this time is given back.",
+)
+SCHEDULING_STRATEGY = option(
+    "jobmanager.scheduler.strategy",
+    SchedulingStrategyKind,
+    SchedulingStrategyKind.PIPELINED_REGION,
+    "pipelined-region, eager or lazy-from-sources.",
+)
+SHOW_PROGRESS = option("client.progress", bool, None, "The live progress line; on where standard error is a terminal.")
+
+# -- remote calls -----------------------------------------------------------------------------------------------------
+
+RPC_TIMEOUT = option(
+    "rpc.ask.timeout", timedelta, timedelta(seconds=10), "How long a remote call waits for its answer.", aliases=("pekko.ask.timeout",)
+)
+HEARTBEAT_INTERVAL = option("heartbeat.interval", timedelta, timedelta(seconds=10), "How often heartbeats are sent.")
+HEARTBEAT_TIMEOUT = option("heartbeat.timeout", timedelta, timedelta(seconds=50), "Silence after which the other side counts as dead.")
+REGISTRATION_INITIAL = option(
+    "cluster.registration.initial-timeout", timedelta, timedelta(milliseconds=100), "First pause between registration attempts."
+)
+REGISTRATION_MAX = option(
+    "cluster.registration.max-timeout", timedelta, timedelta(seconds=30), "Longest pause between registration attempts."
+)
+
+# -- restarts -----------------------------------------------------------------------------------------------------------
+
+RESTART_STRATEGY = option(
+    "restart-strategy.type", str, "none", "none, fixed-delay, failure-rate or exponential-delay.", aliases=("restart-strategy",)
+)
+RESTART_ATTEMPTS = option("restart-strategy.fixed-delay.attempts", int, 1, "How often fixed-delay restarts.")
+RESTART_DELAY = option("restart-strategy.fixed-delay.delay", timedelta, timedelta(seconds=1), "Pause before a fixed-delay restart.")
+RESTART_RATE_MAX = option(
+    "restart-strategy.failure-rate.max-failures-per-interval", int, 1, "Failures within the interval before failure-rate gives up."
+)
+RESTART_RATE_INTERVAL = option(
+    "restart-strategy.failure-rate.failure-rate-interval", timedelta, timedelta(minutes=1), "The interval failure-rate counts in."
+)
+RESTART_RATE_DELAY = option("restart-strategy.failure-rate.delay", timedelta, timedelta(seconds=1), "Pause before a failure-rate restart.")
+RESTART_EXP_INITIAL = option(
+    "restart-strategy.exponential-delay.initial-backoff", timedelta, timedelta(seconds=1), "First pause of exponential-delay."
+)
+RESTART_EXP_MAX = option(
+    "restart-strategy.exponential-delay.max-backoff", timedelta, timedelta(minutes=1), "Longest pause of exponential-delay."
+)
+RESTART_EXP_FACTOR = option("restart-strategy.exponential-delay.backoff-multiplier", float, 1.5, "Growth of the pause.")
+RESTART_EXP_RESET = option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold", timedelta, timedelta(hours=1), "Running this long resets the pause."
+)
+RESTART_EXP_ATTEMPTS = option(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    int,
+    None,
+    "Give up after so many restarts in a row; never when absent.",
+)
+
+# -- the network ------------------------------------------------------------------------------------------------------
+
+NETWORK_MEMORY = option("taskmanager.memory.network.size", int, 64 << 20, "Bytes of batches in flight per TaskExecutor.", memory=True)
+SEGMENT_SIZE = option(
+    "taskmanager.memory.segment-size", int, 32 << 10, "Bytes of one segment, the unit in which batches in flight are counted.", memory=True
+)
+BUFFERS_PER_CHANNEL = option(
+    "taskmanager.network.memory.buffers-per-channel", int, 2, "Batches a receiver always grants to each of its channels."
+)
+FLOATING_BUFFERS = option(
+    "taskmanager.network.memory.floating-buffers-per-gate", int, 8, "Batches a gate grants to whichever channel has a backlog."
+)
+BATCH_RECORDS = option("taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.")
+BATCH_BYTES = option("taskmanager.network.batch.max-bytes", int, 1 << 20, "Bytes in one batch at most (estimated for rows).", memory=True)
+MAX_FRAME = option("taskmanager.network.max-frame-size", int, 64 << 20, "A frame that announces more is refused.", memory=True)
+BIND_HOST = option(
+    "taskmanager.bind-host", str, None, "The address the data port listens on; the node's own address on Ray, loopback when embedded."
+)
+DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.")
+PARTITION_REQUEST_TIMEOUT = option(
+    "taskmanager.network.partition-request-timeout",
+    timedelta,
+    timedelta(seconds=10),
+    "How long a consumer waits for its producer's partition to appear.",
+)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """What the shuffle environment of one TaskExecutor needs to know."""
+
+    total_segments: int = (64 << 20) // (32 << 10)
+    segment_size: int = 32 << 10
+    buffers_per_channel: int = 2
+    floating_buffers: int = 8
+    batch_records: int = 4096
+    batch_bytes: int = 1 << 20
+    max_frame: int = 64 << 20
+    bind_host: str = "127.0.0.1"
+    data_port: int = 0
+    partition_request_timeout: timedelta = timedelta(seconds=10)
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> NetworkConfig:
+        segment = read(values, SEGMENT_SIZE)
+        return NetworkConfig(
+            read(values, NETWORK_MEMORY) // segment,
+            segment,
+            read(values, BUFFERS_PER_CHANNEL),
+            read(values, FLOATING_BUFFERS),
+            read(values, BATCH_RECORDS),
+            read(values, BATCH_BYTES),
+            read(values, MAX_FRAME),
+            read(values, BIND_HOST) or "127.0.0.1",
+            read(values, DATA_PORT),
+            read(values, PARTITION_REQUEST_TIMEOUT),
+        )
+
+
+@dataclass(frozen=True)
+class RpcConfig:
+    """Timeouts of remote calls, heartbeats and registrations."""
+
+    ask_timeout: timedelta = timedelta(seconds=10)
+    heartbeat_interval: timedelta = timedelta(seconds=10)
+    heartbeat_timeout: timedelta = timedelta(seconds=50)
+    registration_initial: timedelta = timedelta(milliseconds=100)
+    registration_max: timedelta = timedelta(seconds=30)
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> RpcConfig:
+        return RpcConfig(
+            read(values, RPC_TIMEOUT),
+            read(values, HEARTBEAT_INTERVAL),
+            read(values, HEARTBEAT_TIMEOUT),
+            read(values, REGISTRATION_INITIAL),
+            read(values, REGISTRATION_MAX),
+        )
+
+
+@dataclass(frozen=True)
+class SlotConfig:
+    """Timeouts and limits of the slot protocol."""
+
+    slots_per_executor: int = 1
+    max_slots: int | None = None
+    idle_timeout: timedelta = timedelta(seconds=30)
+    request_timeout: timedelta = timedelta(minutes=5)
+    offer_timeout: timedelta = timedelta(seconds=10)
+
+    @staticmethod
+    def of(values: Mapping[str, Any], default_slots: int = 1) -> SlotConfig:
+        return SlotConfig(
+            read(values, TASK_SLOTS) or default_slots,
+            read(values, SLOT_MAX),
+            read(values, SLOT_IDLE_TIMEOUT),
+            read(values, SLOT_REQUEST_TIMEOUT),
+            read(values, SLOT_OFFER_TIMEOUT),
+        )
+
+
+from flinkpy.core import kept_options as kept_options  # noqa: E402  (declares its options too: one schema, whoever asks)

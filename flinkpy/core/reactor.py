@@ -1,0 +1,43 @@
+"""What a slot's loop offers to those who live in it: sockets, timers, and a way in from other threads.
+
+``flinkpy.runtime.slot_loop`` implements it on one selector. All calls but ``call_soon_threadsafe`` belong to the loop's thread,
+and so do all callbacks.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from flinkpy.core.clock import Clock
+
+
+class ReactorTimer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Reactor(Protocol):
+    clock: Clock
+
+    def add_reader(self, sock: socket.socket, callback: Callable[[], None]) -> None:
+        """Calls back while the socket is readable."""
+        ...
+
+    def remove_reader(self, sock: socket.socket) -> None: ...
+
+    def add_writer(self, sock: socket.socket, callback: Callable[[], None]) -> None:
+        """Calls back while the socket is writable; add it only while there is something left to send."""
+        ...
+
+    def remove_writer(self, sock: socket.socket) -> None: ...
+
+    def call_later(self, delay_s: float, action: Callable[[], None]) -> ReactorTimer: ...
+
+    def call_soon(self, action: Callable[[], None]) -> None:
+        """Runs the action in the loop's next round."""
+        ...
+
+    def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
+        """From any thread: runs the action in the loop's thread and wakes it up."""
+        ...

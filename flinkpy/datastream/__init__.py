@@ -1,0 +1,46 @@
+"""The DataStream API, under PyFlink's names.
+
+>>> env = StreamExecutionEnvironment.get_execution_environment()
+>>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).print().get_name()
+'Sink: Print to Std. Out'
+"""
+
+from flinkpy.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
+from flinkpy.datastream.checkpointing_mode import CheckpointingMode
+from flinkpy.datastream.data_stream import CloseableIterator, ConnectedStreams, DataStream, DataStreamSink, KeyedStream
+from flinkpy.datastream.execution_mode import RuntimeExecutionMode
+from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from flinkpy.datastream.functions import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+)
+from flinkpy.datastream.output_tag import OutputTag
+from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
+from flinkpy.datastream.time_characteristic import TimeCharacteristic
+from flinkpy.datastream.time_domain import TimeDomain
+from flinkpy.datastream.timerservice import TimerService
+
+__all__ = [
+    "AggregateFunction",
+    "CheckpointConfig", "CheckpointingMode", "CloseableIterator", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
+    "DataStream", "DataStreamSink", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention", "FilterFunction", "FlatMapFunction",
+    "Function", "KeyedCoProcessFunction", "KeyedProcessFunction", "KeyedStream", "KeySelector", "MapFunction", "MemorySize", "OutputTag",
+    "Partitioner", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction", "SlotSharingGroup",
+    "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
+]

@@ -1,0 +1,156 @@
+"""Checkpoint settings: the typed face of ``execution.checkpointing.*``.
+
+They are kept, checked and shown today; they take effect with the checkpoints milestone.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+from typing import Any, ClassVar
+
+from flinkpy.common.time import to_milliseconds
+from flinkpy.core import kept_options as options
+from flinkpy.core.config import Option, read
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.datastream.checkpointing_mode import CheckpointingMode
+from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+
+
+class ExternalizedCheckpointCleanup(Enum):
+    """Flink 1.x's name for :class:`ExternalizedCheckpointRetention`."""
+
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+
+class CheckpointConfig:
+    """Given by ``env.get_checkpoint_config()``; changes count for the environment. Spans are milliseconds unless a timedelta is asked for.
+
+    >>> CheckpointConfig().set_checkpoint_interval(5000).get_checkpoint_interval()
+    5000
+    """
+
+    DEFAULT_MODE: ClassVar[CheckpointingMode] = CheckpointingMode.EXACTLY_ONCE
+    DEFAULT_TIMEOUT: ClassVar[int] = 10 * 60 * 1000
+    DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS: ClassVar[int] = 0
+    DEFAULT_MAX_CONCURRENT_CHECKPOINTS: ClassVar[int] = 1
+
+    def __init__(self, values: dict[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = {} if values is None else values
+
+    def _set(self, wanted: Option[Any], value: Any) -> CheckpointConfig:
+        self._values[wanted.key] = value
+        return self
+
+    def _set_span(self, wanted: Option[Any], span: int | timedelta, at_least: int = 0) -> CheckpointConfig:
+        milliseconds = to_milliseconds(span)
+        if milliseconds < at_least:
+            raise ConfigurationError(f"option {wanted.key}: at least {at_least} ms, this is {milliseconds}")
+        return self._set(wanted, timedelta(milliseconds=milliseconds))
+
+    def _set_number(self, wanted: Option[Any], number: int, at_least: int) -> CheckpointConfig:
+        if isinstance(number, bool) or not isinstance(number, int) or number < at_least:
+            raise ConfigurationError(f"option {wanted.key}: a whole number from {at_least} on, this is {number!r}")
+        return self._set(wanted, number)
+
+    def is_checkpointing_enabled(self) -> bool:
+        return read(self._values, options.CHECKPOINT_INTERVAL) is not None
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return CheckpointingMode(str(read(self._values, options.CHECKPOINT_MODE)).upper().replace("-", "_"))
+
+    def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
+        if not isinstance(checkpointing_mode, CheckpointingMode):
+            raise ConfigurationError(f"{checkpointing_mode!r:.80} is no CheckpointingMode: EXACTLY_ONCE or AT_LEAST_ONCE")
+        return self._set(options.CHECKPOINT_MODE, checkpointing_mode.value)
+
+    def get_checkpoint_interval(self) -> int:
+        """-1: no checkpoints."""
+        interval = read(self._values, options.CHECKPOINT_INTERVAL)
+        return -1 if interval is None else to_milliseconds(interval)
+
+    def set_checkpoint_interval(self, checkpoint_interval: int | timedelta) -> CheckpointConfig:
+        return self._set_span(options.CHECKPOINT_INTERVAL, checkpoint_interval, at_least=10)
+
+    def get_checkpoint_timeout(self) -> int:
+        return to_milliseconds(read(self._values, options.CHECKPOINT_TIMEOUT))
+
+    def set_checkpoint_timeout(self, checkpoint_timeout: int | timedelta) -> CheckpointConfig:
+        return self._set_span(options.CHECKPOINT_TIMEOUT, checkpoint_timeout, at_least=10)
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        return to_milliseconds(read(self._values, options.CHECKPOINT_MIN_PAUSE))
+
+    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int | timedelta) -> CheckpointConfig:
+        return self._set_span(options.CHECKPOINT_MIN_PAUSE, min_pause_between_checkpoints)
+
+    def get_max_concurrent_checkpoints(self) -> int:
+        return int(read(self._values, options.CHECKPOINT_MAX_CONCURRENT))
+
+    def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
+        return self._set_number(options.CHECKPOINT_MAX_CONCURRENT, max_concurrent_checkpoints, at_least=1)
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        return int(read(self._values, options.CHECKPOINT_TOLERABLE_FAILURES))
+
+    def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
+        return self._set_number(options.CHECKPOINT_TOLERABLE_FAILURES, tolerable_checkpoint_failure_number, at_least=0)
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        """False tolerates any number of failed checkpoints."""
+        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return bool(read(self._values, options.CHECKPOINT_UNALIGNED))
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return bool(read(self._values, options.CHECKPOINT_UNALIGNED_FORCED))
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        return self._set(options.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
+
+    def get_aligned_checkpoint_timeout(self) -> timedelta:
+        timeout: timedelta = read(self._values, options.CHECKPOINT_ALIGNED_TIMEOUT)
+        return timeout
+
+    def set_aligned_checkpoint_timeout(self, aligned_checkpoint_timeout: int | timedelta) -> CheckpointConfig:
+        return self._set_span(options.CHECKPOINT_ALIGNED_TIMEOUT, aligned_checkpoint_timeout)
+
+    def get_alignment_timeout(self) -> timedelta:
+        return self.get_aligned_checkpoint_timeout()
+
+    def set_alignment_timeout(self, alignment_timeout: int | timedelta) -> CheckpointConfig:
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        return ExternalizedCheckpointRetention(read(self._values, options.CHECKPOINT_RETENTION))
+
+    def set_externalized_checkpoint_retention(self, retention: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        return self._set(options.CHECKPOINT_RETENTION, ExternalizedCheckpointRetention(retention).value)
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        return self.get_externalized_checkpoint_retention() is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointCleanup:
+        return ExternalizedCheckpointCleanup(read(self._values, options.CHECKPOINT_RETENTION))
+
+    def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        return self._set(options.CHECKPOINT_RETENTION, cleanup_mode.value)
+
+    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        return self.set_externalized_checkpoint_cleanup(cleanup_mode)
+
+    def __repr__(self) -> str:
+        kept = {key: value for key, value in self._values.items() if key.startswith("execution.checkpointing.")}
+        return f"CheckpointConfig({kept})"

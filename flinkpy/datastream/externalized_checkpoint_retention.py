@@ -1,0 +1,9 @@
+"""What becomes of a job's checkpoints when it is cancelled."""
+
+from enum import Enum
+
+
+class ExternalizedCheckpointRetention(Enum):
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"

@@ -1,0 +1,5 @@
+"""The name of a side output."""
+
+from flinkpy.common.output_tag import OutputTag
+
+__all__ = ["OutputTag"]

@@ -1,0 +1,98 @@
+"""Helpers of those who record a program: where the user's call stands, and whether what they passed can be used there.
+
+A mistake is refused when the program is built, with the file and line of the call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import flinkpy
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.errors import ConfigurationError, ProgramError
+from flinkpy.operators.functions import Function
+
+_HOME = os.path.dirname(os.path.abspath(flinkpy.__file__)) + os.sep
+_OWN_MODULES = ("flinkpy.", "contextlib")
+
+
+def caller() -> str | None:
+    """``file:line`` of the nearest frame outside flinkpy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULES):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def refuse(message: str) -> ProgramError:
+    """The error for a call that cannot be; says where it stands."""
+    where = caller()
+    return ProgramError(f"{where}: {message}" if where else message)
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Puts the user's file and line in front of what the lower floors refuse."""
+    try:
+        yield
+    except (ProgramError, ConfigurationError) as error:
+        where = caller()
+        if where is None or str(error).startswith(where):
+            raise
+        raise type(error)(f"{where}: {error}") from None
+
+
+def check_type(type_info: Any, call: str) -> TypeInformation | None:
+    """A declared type, or None."""
+    if type_info is None or isinstance(type_info, TypeInformation):
+        return type_info
+    hint = f"call it: {type_info.__qualname__}()" if hasattr(type_info, "__qualname__") else "use one of Types, such as Types.STRING()"
+    raise refuse(f"{call}: the output type {type_info!r:.80} is no type; {hint}")
+
+
+def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
+    """A watermark strategy that can be carried out."""
+    if not isinstance(strategy, WatermarkStrategy):
+        raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
+    if strategy.alignment is not None:
+        raise refuse(f"{call}: watermark alignment is not carried out yet; leave with_watermark_alignment(...) out")
+    return strategy
+
+
+def check_function(function: Any, kind: type[Function], method: str, arguments: int, call: str) -> None:
+    """Refuses what could never be called as ``method`` with so many arguments."""
+    if isinstance(function, type):
+        raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
+    found = getattr(function, method, None)
+    if isinstance(function, Function):
+        if found is None:
+            raise refuse(f"{call} takes a {kind.__name__}, a {type(function).__name__} has no {method}()")
+    elif callable(function):
+        found = function
+    if not callable(found):
+        raise refuse(f"{call} takes a function, a lambda or a {kind.__name__}; {function!r:.80} is a {type(function).__name__}")
+    check_arity(found, arguments, call)
+
+
+def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:
+    """Refuses a function that cannot take so many positional arguments."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return  # written in C, and does not say
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        plural = "s" if arguments > 1 else ""
+        raise refuse(f"{call} calls its function with {arguments} argument{plural}, {name}{signature} cannot take that") from None

@@ -1,0 +1,195 @@
+"""The sources an environment offers by name. Any other one goes through ``from_source``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.program import caller, check_strategy, check_type, located, refuse
+from flinkpy.graph.transformations import SourceTransformation
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from flinkpy.connectors.source import Source
+    from flinkpy.datastream.data_stream import DataStream
+    from flinkpy.operators.functions import SourceFunction
+
+
+class SourceMethods:
+    """What the environment inherits."""
+
+    _next_id: Callable[[], int]
+
+    # -- rows -----------------------------------------------------------------------------------------------------------------
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """The values of a collection, which travel with the program, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
+        With a declared type every value is checked now; rows may be written as tuples or dicts.
+
+        >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
+        """
+        from flinkpy.connectors.ranges import CollectionSource
+
+        if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
+            raise refuse(f"from_collection() takes a list or another iterable of records, this is a {type(collection).__name__}")
+        type_info = check_type(type_info, "from_collection()")
+        with located():
+            values = list(collection) if type_info is None else _of_type(collection, type_info)
+            return self._read(CollectionSource(values), "Collection Source", type_info).set_parallelism(1)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The whole numbers from ``start`` to ``end``, both included."""
+        from flinkpy.connectors.ranges import NumberSequenceSource
+
+        with located():
+            return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
+
+    def generate_sequence(self, start: int, end: int) -> DataStream:
+        """Flink's older name of :meth:`from_sequence`."""
+        return self.from_sequence(start, end)
+
+    def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
+                 type_info: TypeInformation | None = None) -> DataStream:
+        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as they are taken).
+
+        With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
+
+        >>> env.generate(lambda index: (index % 7, index), count=1000)  # doctest: +SKIP
+        """
+        from flinkpy.connectors.datagen import DataGeneratorSource
+
+        type_info = check_type(type_info, "generate()")
+        with located():
+            return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
+        from flinkpy.connectors.text_files import TextFileSource
+
+        with located():
+            return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
+        from flinkpy.connectors.socket_text import SocketTextSource
+
+        with located():
+            return self._read(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Stream", Types.STRING())
+
+    # -- columns --------------------------------------------------------------------------------------------------------------
+
+    def from_parquet(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
+        """Parquet files as columns: a file, a folder, a pattern, or a list of these; ``columns`` are read, the others not even from disk.
+
+        >>> from flinkpy.table.expressions import col
+        >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
+        """
+        from flinkpy.connectors.column_files import ParquetSource
+
+        with located():
+            return self._read(ParquetSource(paths, columns, **options), "Parquet Source")
+
+    def from_csv(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
+        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) says the types, else the first block does."""
+        from flinkpy.connectors.column_files import CsvSource
+
+        with located():
+            return self._read(CsvSource(paths, columns, **options), "CSV Source")
+
+    def from_json_lines(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
+        """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
+        from flinkpy.connectors.column_files import JsonLinesSource
+
+        with located():
+            return self._read(JsonLinesSource(paths, columns, **options), "JSON Lines Source")
+
+    def from_arrow(self, data: pa.Table | pa.RecordBatch, **options: Any) -> DataStream:
+        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns."""
+        from flinkpy.connectors.arrow import ArrowSource
+
+        with located():
+            return self._read(ArrowSource(data, **options), "Arrow Source")
+
+    def from_pandas(self, frame: pd.DataFrame, **options: Any) -> DataStream:
+        """The rows of a pandas frame as columns; its index is left out."""
+        from flinkpy.connectors.arrow import ArrowSource
+
+        with located():
+            return self._read(ArrowSource.from_pandas(frame, **options), "Pandas Source")
+
+    # -- any ------------------------------------------------------------------------------------------------------------------
+
+    def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
+                    type_info: TypeInformation | None = None) -> DataStream:
+        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where event times are found and how watermarks are made.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
+        >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.source import Source
+
+        if isinstance(source, type) or not isinstance(source, Source):
+            raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
+        strategy = check_strategy(WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy, "from_source()")
+        return self._read(source, source_name, check_type(type_info, "from_source()"), strategy)
+
+    def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> DataStream:
+        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block."""
+        from flinkpy.connectors.source import Source
+        from flinkpy.operators.functions import SourceFunction
+        from flinkpy.operators.io import LegacySourceOperator
+
+        if isinstance(source_func, Source):
+            return self.from_source(source_func, None, source_name, type_info)
+        if isinstance(source_func, type) or not isinstance(source_func, SourceFunction):
+            raise refuse(f"add_source() takes a SourceFunction object, this is {source_func!r:.80}")
+        type_info = check_type(type_info, "add_source()")
+        return self._start(LegacySourceOperator(source_func), None, source_name, type_info, is_bounded=False, columnar=False)
+
+    def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None,
+              strategy: WatermarkStrategy | None = None) -> DataStream:
+        from flinkpy.connectors.source import Boundedness
+
+        schema = getattr(source, "schema", None) if source.is_columnar else None
+        operator = _source_operator(source, strategy, schema)
+        return self._start(operator, source.without_data(), name, type_info, is_bounded=source.boundedness is Boundedness.BOUNDED,
+                           columnar=source.is_columnar, schema=schema)
+
+    def _start(self, operator: Any, source: Any, name: str, type_info: TypeInformation | None, *, is_bounded: bool, columnar: bool,
+               schema: Any = None) -> DataStream:
+        from flinkpy.datastream.data_stream import DataStream
+
+        transformation = SourceTransformation(
+            id=self._next_id(), name=name if name.startswith("Source: ") else f"Source: {name}", operator=operator, source=source,
+            is_bounded=is_bounded, output_type=type_info, where=caller())
+        return DataStream(self, transformation, columnar=columnar, schema=schema)  # type: ignore[arg-type]  # the environment is the only heir
+
+
+def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:
+    convert = type_info.conversion()
+    values = []
+    for at, value in enumerate(collection):
+        try:
+            type_info.check(value)
+        except ProgramError as error:
+            raise ProgramError(f"from_collection(): value {at} is not of the declared type: {error}") from None
+        values.append(value if convert is None else convert(value))
+    return values
+
+
+def _source_operator(source: Source[Any], strategy: WatermarkStrategy | None, schema: Any) -> Any:
+    from flinkpy.connectors.source_operator import SourceReaderOperator
+
+    if strategy is None or strategy.does_nothing:
+        return SourceReaderOperator(source)
+    from flinkpy.connectors.timestamped_source import TimestampedSourceOperator
+
+    operator = TimestampedSourceOperator(source, strategy)
+    with located():
+        operator.stamping.check(schema, source.is_columnar)
+    return operator

@@ -1,0 +1,9 @@
+"""Which time a Flink 1.x program counted in. Kept for programs that name it: event time is what assigned timestamps give."""
+
+from enum import Enum
+
+
+class TimeCharacteristic(Enum):
+    ProcessingTime = 0
+    IngestionTime = 1
+    EventTime = 2

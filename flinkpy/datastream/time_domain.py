@@ -1,0 +1,5 @@
+"""TimeDomain, under PyFlink's module path."""
+
+from flinkpy.operators.functions import TimeDomain
+
+__all__ = ["TimeDomain"]

@@ -1,0 +1,5 @@
+"""TimerService, under PyFlink's module path."""
+
+from flinkpy.operators.functions import TimerService
+
+__all__ = ["TimerService"]

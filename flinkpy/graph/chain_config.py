@@ -1,0 +1,58 @@
+"""The chain as it travels in ``JobVertex.chain``: operators, and where each one's outputs lead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.ids import OperatorId
+from flinkpy.graph.partitioning import Partitioning
+
+
+class ChainingStrategy(Enum):
+    """Whether an operator may run in its predecessor's task, and its successor in its own."""
+
+    ALWAYS = "ALWAYS"
+    HEAD = "HEAD"  # starts a chain, others may follow
+    NEVER = "NEVER"
+
+
+@dataclass(frozen=True)
+class ChainedEdge:
+    """To an operator further down the same chain, by position."""
+
+    target: int
+    side_tag: str | None = None  # None: the main output
+
+
+@dataclass(frozen=True)
+class NetworkEdge:
+    """To the network output of that index (``ResultPartitionDescriptor.output_index``)."""
+
+    output_index: int
+    partitioning: Partitioning
+    side_tag: str | None = None
+    buffer_timeout_ms: int = 100  # -1: only full batches, and when idle; 0: after every batch
+    type_info: Any = None  # the records' declared type (flinkpy.common.typeinfo), or None
+
+
+@dataclass(frozen=True)
+class ChainedOperator:
+    operator_id: OperatorId
+    name: str
+    uid: str | None
+    operator: Any  # a flinkpy.operators.base.StreamOperator, which this floor does not know
+    edges: tuple[ChainedEdge | NetworkEdge, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChainConfig:
+    """Head first; each operator's chained successors stand behind it. ``inputs`` counts the inputs of the head: 0 for a source."""
+
+    operators: tuple[ChainedOperator, ...]
+    inputs: int = 0
+
+    @property
+    def head(self) -> ChainedOperator:
+        return self.operators[0]

@@ -1,0 +1,147 @@
+"""What one subtask is told when it is deployed: its code, its partitions, its gates and where their producers are."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
+from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.graph.job_graph import ResultPartitionType
+from flinkpy.graph.resources import ANY, ResourceProfile
+
+
+@dataclass(frozen=True)
+class TaskManagerLocation:
+    """Where a TaskExecutor is: its RPC address, and host and port of its data connection."""
+
+    resource_id: ResourceId
+    address: str
+    host: str = ""
+    data_port: int = 0
+
+
+@dataclass(frozen=True)
+class ShuffleDescriptor:
+    """Where a result partition is produced."""
+
+    partition_id: ResultPartitionId
+    location: TaskManagerLocation
+
+
+class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
+    """The producers of a wide edge, shared by its consumers and pickled once: a thousand TaskExecutors are told of the same thousands of
+    producers, and each message carries the same bytes."""
+
+    _pickled: bytes | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._pickled is None:
+            self._pickled = pickle.dumps(tuple(self), protocol=5)
+        return _open_shuffle_descriptors, (self._pickled,)
+
+
+def _open_shuffle_descriptors(pickled: bytes) -> ShuffleDescriptors:
+    return ShuffleDescriptors(pickle.loads(pickled))
+
+
+@dataclass(frozen=True)
+class ResultPartitionDescriptor:
+    """One partition this subtask writes: a subpartition per consumer."""
+
+    partition_id: ResultPartitionId
+    output_index: int
+    subpartitions: int
+    partition_type: ResultPartitionType = ResultPartitionType.PIPELINED
+
+
+@dataclass(frozen=True)
+class InputGateDescriptor:
+    """One gate this subtask reads: subpartition ``subpartition_index`` of every producer listed, one channel each.
+
+    The tuple of producers is one object shared by all consumers that read the same producers, so a wide job costs
+    producers + consumers, not their product.
+    """
+
+    data_set_id: IntermediateDataSetId
+    input_index: int
+    subpartition_index: int
+    producers: tuple[ShuffleDescriptor, ...]
+    partition_type: ResultPartitionType = ResultPartitionType.PIPELINED
+
+
+@dataclass(frozen=True)
+class TaskDeploymentDescriptor:
+    """All a TaskExecutor needs to run one attempt of one subtask."""
+
+    attempt_id: ExecutionAttemptId
+    allocation_id: AllocationId
+    job_name: str
+    task_name: str
+    parallelism: int
+    max_parallelism: int
+    chain: bytes
+    partitions: tuple[ResultPartitionDescriptor, ...] = ()
+    gates: tuple[InputGateDescriptor, ...] = ()
+    configuration: dict[str, Any] = field(default_factory=dict)
+    restore: bytes | None = None  # state to start from (milestone: checkpoints)
+
+    @property
+    def subtask_name(self) -> str:
+        """``Map (2/4)#0``: name, subtask from 1, parallelism, attempt."""
+        attempt = self.attempt_id
+        return f"{self.task_name} ({attempt.subtask_index + 1}/{self.parallelism})#{attempt.attempt}"
+
+
+@dataclass(frozen=True)
+class TaskExecutionState:
+    """A task's report of its new state."""
+
+    attempt_id: ExecutionAttemptId
+    state: ExecutionState
+    error: BaseException | None = None
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    metrics: TaskMetrics | None = None  # the final counters, with a terminal state: a short task ends before its first heartbeat
+
+
+@dataclass(frozen=True)
+class TaskMetrics:
+    """Counters of one task, cumulative since it started; carried by heartbeats."""
+
+    attempt_id: ExecutionAttemptId
+    records_in: int = 0
+    records_out: int = 0
+    busy_ms: int = 0
+    back_pressured_ms: int = 0
+    idle_ms: int = 0
+    operators: tuple[tuple[OperatorId, int, int], ...] = ()  # operator, records in, records out
+
+
+@dataclass(frozen=True)
+class SlotOffer:
+    """A slot a TaskExecutor offers to a JobMaster."""
+
+    allocation_id: AllocationId
+    slot_index: int
+    profile: ResourceProfile = ANY
+
+
+@dataclass(frozen=True)
+class SlotStatus:
+    """One line of a TaskExecutor's slot report: which job holds the slot, if any."""
+
+    slot_index: int
+    profile: ResourceProfile = ANY
+    job_id: JobId | None = None
+    allocation_id: AllocationId | None = None
+
+
+@dataclass(frozen=True)
+class JobMasterRegistration:
+    """What a JobMaster tells the ResourceManager and the TaskExecutors of itself."""
+
+    job_id: JobId
+    resource_id: ResourceId
+    address: str
+    token: FencingToken

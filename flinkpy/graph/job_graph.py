@@ -1,0 +1,108 @@
+"""The JobGraph: chained vertices, the data sets between them, and how those are distributed. What the client submits.
+
+Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
+``flinkpy.core.code.dumps`` on the client and opened only where they run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
+from flinkpy.graph.resources import ANY, ResourceProfile
+
+DEFAULT_SLOT_SHARING_GROUP = "default"
+
+
+class DistributionPattern(Enum):
+    """Which subtasks of a consumer read from which subtasks of its producer."""
+
+    POINTWISE = "POINTWISE"
+    ALL_TO_ALL = "ALL_TO_ALL"
+
+
+class ResultPartitionType(Enum):
+    """PIPELINED hands on what there is; BLOCKING makes its consumers wait until all is produced."""
+
+    PIPELINED = "PIPELINED"
+    BLOCKING = "BLOCKING"
+
+    @property
+    def is_blocking(self) -> bool:
+        return self is ResultPartitionType.BLOCKING
+
+
+@dataclass(frozen=True)
+class OperatorInfo:
+    """What a person wants to know of one operator of a chain."""
+
+    operator_id: OperatorId
+    name: str
+    uid: str | None = None
+
+
+@dataclass(frozen=True)
+class IntermediateDataSet:
+    """What a vertex produces on one of its network outputs, read by exactly one edge."""
+
+    id: IntermediateDataSetId
+    producer: JobVertexId
+    output_index: int  # position among the producer's network outputs
+    partition_type: ResultPartitionType = ResultPartitionType.PIPELINED
+
+
+@dataclass(frozen=True)
+class JobEdge:
+    """A vertex's input: which data set it reads, distributed how, for which input of its head operator."""
+
+    data_set: IntermediateDataSet
+    consumer: JobVertexId
+    pattern: DistributionPattern
+    ship_strategy: str  # the partitioner's name, for people: FORWARD, REBALANCE, HASH ...
+    input_index: int = 0  # which input of the head operator (0 or 1 for two-input operators)
+
+
+@dataclass
+class JobVertex:
+    """One chain of operators, run as ``parallelism`` subtasks."""
+
+    id: JobVertexId
+    name: str
+    parallelism: int
+    max_parallelism: int
+    operators: tuple[OperatorInfo, ...]
+    chain: bytes  # a pickled flinkpy.operators.chain_config.ChainConfig
+    inputs: list[JobEdge] = field(default_factory=list)
+    outputs: list[IntermediateDataSet] = field(default_factory=list)
+    slot_sharing_group: str = DEFAULT_SLOT_SHARING_GROUP
+    co_location_group: str | None = None
+    resources: ResourceProfile = ANY  # of its slot sharing group
+    sources: tuple[tuple[OperatorId, bytes], ...] = ()  # operator -> pickled Source, whose enumerator runs in the JobMaster
+
+    @property
+    def is_source(self) -> bool:
+        return not self.inputs
+
+
+@dataclass
+class JobGraph:
+    """A job as submitted: vertices in topological order, and the options it was built with."""
+
+    job_id: JobId
+    name: str
+    vertices: list[JobVertex]
+    configuration: dict[str, Any] = field(default_factory=dict)
+    is_bounded: bool = True
+
+    def vertex(self, vertex_id: JobVertexId) -> JobVertex:
+        return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    @property
+    def slots_needed(self) -> int:
+        """Slots for the whole job at once: per sharing group its largest parallelism."""
+        widest: dict[str, int] = {}
+        for vertex in self.vertices:
+            widest[vertex.slot_sharing_group] = max(widest.get(vertex.slot_sharing_group, 0), vertex.parallelism)
+        return sum(widest.values())

@@ -1,0 +1,141 @@
+"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex, what is left of the edges crosses the network.
+
+A chain is a tree: a chained operator has exactly one input, so every edge from outside enters at the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flinkpy.core import code
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.ids import JobId, JobVertexId, OperatorId
+from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, ChainingStrategy, NetworkEdge
+from flinkpy.graph.hashes import data_set_id, operator_ids
+from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo
+from flinkpy.graph.partitioning import PartitioningKind
+from flinkpy.graph.resources import ANY
+from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
+
+_INPUTS = {NodeKind.SOURCE: 0, NodeKind.ONE_INPUT: 1, NodeKind.TWO_INPUT: 2}
+
+
+def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Mapping[str, Any] | None = None) -> JobGraph:
+    """The JobGraph: vertices in topological order, user code pickled. Raises ProgramError that names the operator which cannot travel."""
+    chains = Chains(stream_graph)
+    ids = operator_ids(stream_graph)
+    vertices: dict[int, JobVertex] = {}
+    data_sets: dict[StreamEdge, IntermediateDataSet] = {}
+    for head in chains.heads:
+        vertex = _vertex(stream_graph, chains, head, ids)
+        for index, edge in enumerate(chains.network_edges(head)):
+            data_set = IntermediateDataSet(data_set_id(vertex.id, index), vertex.id, index, edge.partition_type)
+            vertex.outputs.append(data_set)
+            data_sets[edge] = data_set
+        vertex.inputs.extend(JobEdge(data_sets[edge], vertex.id, edge.partitioning.pattern, edge.partitioning.kind.value, edge.input_index)
+                             for edge in stream_graph.nodes[head].in_edges)
+        vertices[head] = vertex
+    _refuse_scattered_co_location(vertices.values())
+    return JobGraph(job_id, stream_graph.name, list(vertices.values()), dict(configuration or {}), stream_graph.is_bounded)
+
+
+def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
+    """Whether the two operators of the edge run in one task."""
+    source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+    return (
+        graph.chaining
+        and len(target.in_edges) == 1
+        and edge.partitioning.kind is PartitioningKind.FORWARD
+        and source.slot_sharing_group == target.slot_sharing_group
+        and source.co_location_group == target.co_location_group
+        and source.parallelism == target.parallelism
+        and source.max_parallelism == target.max_parallelism
+        and source.chaining in (ChainingStrategy.ALWAYS, ChainingStrategy.HEAD)
+        and target.chaining is ChainingStrategy.ALWAYS
+    )
+
+
+class Chains:
+    """Which operators run together: the trees, each known by the node at its head."""
+
+    def __init__(self, graph: StreamGraph) -> None:
+        self.graph = graph
+        self._chained = {edge for edge in graph.edges if is_chainable(graph, edge)}
+        inner = {edge.target for edge in self._chained}
+        self.heads = [node_id for node_id in graph.nodes if node_id not in inner]
+
+    def is_chained(self, edge: StreamEdge) -> bool:
+        return edge in self._chained
+
+    def members(self, head: int) -> list[StreamNode]:
+        """Head first, each operator before its chained successors, branch by branch."""
+        found: list[StreamNode] = []
+        stack = [head]
+        while stack:
+            node = self.graph.nodes[stack.pop()]
+            found.append(node)
+            stack.extend(edge.target for edge in reversed(node.out_edges) if edge in self._chained)
+        return found
+
+    def network_edges(self, head: int) -> list[StreamEdge]:
+        """The edges that leave the chain; their positions are its output indices."""
+        return [edge for node in self.members(head) for edge in node.out_edges if edge not in self._chained]
+
+    def name(self, head: int) -> str:
+        """Flink's spelling: ``Source: x -> Map -> (Filter, Sink: y)``."""
+        names: dict[int, str] = {}
+        for node in reversed(self.members(head)):
+            following = [names[edge.target] for edge in node.out_edges if edge in self._chained]
+            tail = following[0] if len(following) == 1 else f"({', '.join(following)})"
+            names[node.id] = f"{node.name} -> {tail}" if following else node.name
+        return names[head]
+
+
+def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, OperatorId]) -> JobVertex:
+    members = chains.members(head)
+    first = members[0]
+    return JobVertex(
+        id=JobVertexId(ids[head]), name=chains.name(head), parallelism=first.parallelism, max_parallelism=first.max_parallelism,
+        operators=tuple(OperatorInfo(ids[node.id], node.name, node.uid) for node in members),
+        chain=_pickled(_chain_config(chains, head, members, ids), members),
+        slot_sharing_group=first.slot_sharing_group, co_location_group=first.co_location_group,
+        resources=graph.resources.get(first.slot_sharing_group, ANY),
+        sources=tuple((ids[node.id], code.dumps(node.source, f"the source {node.label}")) for node in members if node.source is not None),
+    )
+
+
+def _chain_config(chains: Chains, head: int, members: list[StreamNode], ids: Mapping[int, OperatorId]) -> ChainConfig:
+    positions = {node.id: position for position, node in enumerate(members)}
+    outputs = {edge: index for index, edge in enumerate(chains.network_edges(head))}
+
+    def edge_of(edge: StreamEdge) -> ChainedEdge | NetworkEdge:
+        if chains.is_chained(edge):
+            return ChainedEdge(positions[edge.target], edge.side_tag)
+        return NetworkEdge(outputs[edge], edge.partitioning, edge.side_tag, edge.buffer_timeout_ms, edge.type_info)
+
+    operators = tuple(ChainedOperator(ids[node.id], node.name, node.uid, node.operator, tuple(map(edge_of, node.out_edges))) for node in members)
+    return ChainConfig(operators, _INPUTS[members[0].kind])
+
+
+def _pickled(chain: ChainConfig, members: list[StreamNode]) -> bytes:
+    """Pickled as a whole, so that what its operators share stays shared; only when that fails is the culprit looked for."""
+    try:
+        return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain")
+    except ProgramError:
+        for node, operator in zip(members, chain.operators):
+            code.dumps(operator, f"the operator {node.label}")
+        raise
+
+
+def _refuse_scattered_co_location(vertices: Iterable[JobVertex]) -> None:
+    """Co-located subtasks share a slot, so their vertices must be in one slot sharing group."""
+    groups: dict[str, JobVertex] = {}
+    for vertex in vertices:
+        if vertex.co_location_group is None:
+            continue
+        other = groups.setdefault(vertex.co_location_group, vertex)
+        if other.slot_sharing_group != vertex.slot_sharing_group:
+            raise ProgramError(
+                f"{other.name!r} and {vertex.name!r} are in the co-location group {vertex.co_location_group!r} but in the slot sharing groups "
+                f"{other.slot_sharing_group!r} and {vertex.slot_sharing_group!r}; put them into the same slot sharing group")

@@ -1,0 +1,52 @@
+"""How records are shared out among the channels of an edge, as the program says it. ``flinkpy.network.partitioners`` carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from flinkpy.graph.job_graph import DistributionPattern
+
+
+class PartitioningKind(Enum):
+    FORWARD = "FORWARD"  # subtask i to subtask i
+    REBALANCE = "REBALANCE"  # round robin over all
+    RESCALE = "RESCALE"  # round robin over a local group
+    SHUFFLE = "SHUFFLE"  # at random
+    BROADCAST = "BROADCAST"  # every record to all
+    GLOBAL = "GLOBAL"  # all to subtask 0
+    HASH = "HASH"  # by key group
+    CUSTOM = "CUSTOM"  # the user's function of key and number of channels
+
+
+@dataclass(frozen=True)
+class KeySpec:
+    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream sets both (the selector then
+    takes a row tuple of the batch's columns)."""
+
+    selector: Callable[[Any], Any] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    kind: PartitioningKind
+    key: KeySpec | None = None  # HASH and CUSTOM
+    max_parallelism: int | None = None  # HASH: set when the job graph is made
+    custom: Callable[[Any, int], int] | None = None  # CUSTOM: (key, channels) -> channel
+
+    @property
+    def pattern(self) -> DistributionPattern:
+        """Forward and rescale connect pointwise, all others all to all."""
+        pointwise = self.kind in (PartitioningKind.FORWARD, PartitioningKind.RESCALE)
+        return DistributionPattern.POINTWISE if pointwise else DistributionPattern.ALL_TO_ALL
+
+
+FORWARD = Partitioning(PartitioningKind.FORWARD)
+REBALANCE = Partitioning(PartitioningKind.REBALANCE)
+RESCALE = Partitioning(PartitioningKind.RESCALE)
+SHUFFLE = Partitioning(PartitioningKind.SHUFFLE)
+BROADCAST = Partitioning(PartitioningKind.BROADCAST)
+GLOBAL = Partitioning(PartitioningKind.GLOBAL)

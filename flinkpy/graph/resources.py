@@ -1,0 +1,30 @@
+"""What a slot must have: CPUs, GPUs, memory, named Ray resources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ResourceProfile:
+    """Demands of a slot sharing group, or the supply of a slot. ``ANY`` demands nothing in particular."""
+
+    cpus: float = 0.0
+    gpus: float = 0.0
+    memory: int = 0
+    extended: tuple[tuple[str, float], ...] = ()  # named Ray resources, sorted
+
+    @property
+    def is_any(self) -> bool:
+        return self == ANY
+
+    def fits_in(self, supply: ResourceProfile) -> bool:
+        """Whether a slot with ``supply`` serves this demand: one made for just that, or any where nothing in particular is demanded.
+
+        A larger slot does not serve a smaller demand: a job of many small slots would hold all of a cluster's CPUs in a few large ones
+        and wait for ever for the rest.
+        """
+        return self == supply or self.is_any
+
+
+ANY = ResourceProfile()

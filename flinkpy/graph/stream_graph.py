@@ -1,0 +1,286 @@
+"""The StreamGraph: the program as nodes and edges, one node per operator. Partitioning, union and side outputs, which the API
+records as transformations of their own, are virtual here: written onto the edges that pass through them.
+
+All defaults are filled in on this floor (parallelism, max parallelism, partitioning, slot sharing group, buffer timeout), so whoever
+reads a StreamGraph decides nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
+from flinkpy.core.options import RuntimeMode
+from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
+from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning, PartitioningKind
+from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.graph.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    SideOutputTransformation,
+    SourceTransformation,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+)
+
+
+class NodeKind(Enum):
+    SOURCE = "SOURCE"
+    ONE_INPUT = "ONE_INPUT"
+    TWO_INPUT = "TWO_INPUT"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEdge:
+    """One stream from one operator to one input of another. Compared by identity: a union may read the same stream twice."""
+
+    source: int
+    target: int
+    input_index: int
+    partitioning: Partitioning
+    side_tag: str | None
+    buffer_timeout_ms: int
+    type_info: Any
+    partition_type: ResultPartitionType
+
+
+@dataclass(eq=False)
+class StreamNode:
+    """One operator with everything decided but its chain."""
+
+    id: int
+    name: str
+    kind: NodeKind
+    operator: Any
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+    co_location_group: str | None
+    chaining: ChainingStrategy
+    uid: str | None = None
+    uid_hash: str | None = None
+    description: str | None = None
+    where: str | None = None
+    source: Any = None  # the Source whose enumerator the JobMaster runs, or None
+    is_bounded: bool = True
+    in_edges: list[StreamEdge] = field(default_factory=list)
+    out_edges: list[StreamEdge] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """How error messages name it: ``'Map' (job.py:12)``."""
+        return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
+
+    @property
+    def is_sink(self) -> bool:
+        """Whether nobody reads it."""
+        return not self.out_edges and self.kind is not NodeKind.SOURCE
+
+
+@dataclass(eq=False)
+class StreamGraph:
+    """Nodes by id, in topological order (inputs first)."""
+
+    name: str
+    nodes: dict[int, StreamNode]
+    chaining: bool
+    runtime_mode: RuntimeMode  # STREAMING or BATCH: AUTOMATIC is decided by now
+    is_bounded: bool
+    resources: dict[str, ResourceProfile]  # by slot sharing group; a group without demands is absent
+
+    @property
+    def edges(self) -> list[StreamEdge]:
+        return [edge for node in self.nodes.values() for edge in node.in_edges]
+
+
+def build_stream_graph(
+    transformations: Iterable[Transformation], *, parallelism: int = 1, max_parallelism: int | None = None, chaining: bool = True,
+    buffer_timeout_ms: int = 100, runtime_mode: RuntimeMode = RuntimeMode.STREAMING, name: str = "flinkpy job",
+) -> StreamGraph:
+    """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too does no harm).
+
+    Raises ProgramError for what cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
+    max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode.
+    """
+    order = _topological(transformations)
+    is_bounded = all(each.is_bounded for each in order if isinstance(each, SourceTransformation))
+    mode = decide_runtime_mode(runtime_mode, order)
+    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode)
+    for transformation in order:
+        builder.add(transformation)
+    if not builder.nodes:
+        raise ProgramError("the program has no operators: define a source and a sink before execute()")
+    _refuse_duplicate_uids(builder.nodes.values())
+    return StreamGraph(name, builder.nodes, chaining, mode, is_bounded, _resources_by_group(order, builder.nodes))
+
+
+def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transformation]) -> RuntimeMode:
+    """The one place that decides it: AUTOMATIC is BATCH when every source is bounded; BATCH with an unbounded source is refused."""
+    unbounded = [each for each in transformations if isinstance(each, SourceTransformation) and not each.is_bounded]
+    if wanted is RuntimeMode.AUTOMATIC:
+        return RuntimeMode.STREAMING if unbounded else RuntimeMode.BATCH
+    if wanted is RuntimeMode.BATCH and unbounded:
+        raise ProgramError(
+            f"runtime mode BATCH needs bounded sources, but {_label(unbounded[0])} never ends; use RuntimeExecutionMode.STREAMING or AUTOMATIC")
+    return wanted
+
+
+class _Upstream(NamedTuple):
+    """A real node as seen through virtual ones. None: no virtual node said anything."""
+
+    node: StreamNode
+    partitioning: Partitioning | None = None
+    side_tag: str | None = None
+
+
+class _Builder:
+    """Adds transformations one by one, inputs first."""
+
+    def __init__(self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode) -> None:
+        self._parallelism, self._max_parallelism = parallelism, max_parallelism
+        self._buffer_timeout_ms = buffer_timeout_ms
+        # In BATCH every edge that crosses the network blocks, forward ones too: a pipelined edge beside a blocking detour
+        # (a stream joined with its own aggregate) would make both wait for each other.
+        self._partition_type = ResultPartitionType.BLOCKING if mode is RuntimeMode.BATCH else ResultPartitionType.PIPELINED
+        self.nodes: dict[int, StreamNode] = {}
+        self._seen: dict[int, list[_Upstream]] = {}  # by id(transformation): the real nodes it stands for
+        self._timeouts: dict[int, int] = {}
+        self._types: dict[int, Any] = {}
+
+    def add(self, transformation: Transformation) -> None:
+        self._seen[id(transformation)] = self._expand(transformation)
+
+    def _expand(self, transformation: Transformation) -> list[_Upstream]:
+        upstream = [each for reader in transformation.inputs for each in self._seen[id(reader)]]
+        if isinstance(transformation, PartitionTransformation):  # the partitioning nearest to the consumer counts
+            return [each._replace(partitioning=transformation.partitioning) for each in upstream]
+        if isinstance(transformation, SideOutputTransformation):
+            return [each._replace(side_tag=transformation.tag_id) for each in upstream]
+        if isinstance(transformation, UnionTransformation):
+            return upstream
+        node = self._node(transformation, upstream)
+        for input_index, reader in enumerate(transformation.inputs):
+            for each in self._seen[id(reader)]:
+                self._connect(each, node, input_index)
+        return [_Upstream(node)]
+
+    def _node(self, transformation: Transformation, upstream: list[_Upstream]) -> StreamNode:
+        if transformation.id in self.nodes:
+            other = self.nodes[transformation.id].label
+            raise ProgramError(f"two transformations have the id {transformation.id}: {other} and {_label(transformation)}")
+        parallelism = transformation.parallelism or self._parallelism
+        operator, kind = _operator_and_kind(transformation)
+        declared: ChainingStrategy = getattr(operator, "chaining", ChainingStrategy.ALWAYS)
+        node = StreamNode(
+            transformation.id, _display_name(transformation), kind, operator, parallelism, self._max_parallelism_of(transformation, parallelism),
+            _slot_sharing_group(transformation, upstream), transformation.co_location_group,
+            transformation.chaining or declared, transformation.uid, transformation.uid_hash, transformation.description, transformation.where,
+        )
+        if isinstance(transformation, SourceTransformation):
+            node.source, node.is_bounded = transformation.source, transformation.is_bounded
+        self.nodes[node.id] = node
+        timeout = transformation.buffer_timeout_ms
+        self._timeouts[node.id] = self._buffer_timeout_ms if timeout is None else timeout
+        self._types[node.id] = transformation.output_type
+        return node
+
+    def _max_parallelism_of(self, transformation: Transformation, parallelism: int) -> int:
+        chosen = transformation.max_parallelism or self._max_parallelism or default_max_parallelism(parallelism)
+        if parallelism < 1:
+            raise ProgramError(f"{_label(transformation)} has parallelism {parallelism}; it must be at least 1")
+        if not 1 <= chosen <= MAX_PARALLELISM_LIMIT:
+            raise ProgramError(f"{_label(transformation)} has max parallelism {chosen}; it must be between 1 and {MAX_PARALLELISM_LIMIT}")
+        if parallelism > chosen:
+            raise ProgramError(f"{_label(transformation)} has parallelism {parallelism}, more than its max parallelism {chosen}; "
+                               "lower it with set_parallelism or raise set_max_parallelism")
+        return chosen
+
+    def _connect(self, upstream: _Upstream, target: StreamNode, input_index: int) -> None:
+        source = upstream.node
+        partitioning = upstream.partitioning or (FORWARD if source.parallelism == target.parallelism else REBALANCE)
+        if partitioning.kind is PartitioningKind.FORWARD and source.parallelism != target.parallelism:
+            raise ProgramError(
+                f"forward() joins {source.label} with parallelism {source.parallelism} to {target.label} with parallelism {target.parallelism}; "
+                "make them equal with set_parallelism, or use rebalance() or rescale()")
+        if partitioning.kind is PartitioningKind.HASH:
+            partitioning = replace(partitioning, max_parallelism=target.max_parallelism)
+        # Side outputs have a type of their own, which only the API's OutputTag knows.
+        edge = StreamEdge(source.id, target.id, input_index, partitioning, upstream.side_tag, self._timeouts[source.id],
+                          None if upstream.side_tag is not None else self._types[source.id], self._partition_type)
+        source.out_edges.append(edge)
+        target.in_edges.append(edge)
+
+
+def _topological(ends: Iterable[Transformation]) -> list[Transformation]:
+    """Every transformation that leads to the ends, inputs first; without recursion, as programs may be thousands of steps long."""
+    order: list[Transformation] = []
+    entered: set[int] = set()
+    for end in ends:
+        stack: list[tuple[Transformation, bool]] = [(end, False)]
+        while stack:
+            transformation, inputs_done = stack.pop()
+            if inputs_done:
+                order.append(transformation)
+            elif id(transformation) not in entered:
+                entered.add(id(transformation))
+                stack.append((transformation, True))
+                stack.extend((reader, False) for reader in reversed(transformation.inputs))
+    return order
+
+
+def _operator_and_kind(transformation: Transformation) -> tuple[Any, NodeKind]:
+    if isinstance(transformation, SourceTransformation):
+        return transformation.operator, NodeKind.SOURCE
+    if isinstance(transformation, OneInputTransformation):
+        return transformation.operator, NodeKind.ONE_INPUT
+    if isinstance(transformation, TwoInputTransformation):
+        return transformation.operator, NodeKind.TWO_INPUT
+    raise ProgramError(f"the graph does not know transformations of type {type(transformation).__name__}")
+
+
+def _display_name(transformation: Transformation) -> str:
+    is_plain_source = isinstance(transformation, SourceTransformation) and not transformation.name.startswith("Source: ")
+    return f"Source: {transformation.name}" if is_plain_source else transformation.name
+
+
+def _slot_sharing_group(transformation: Transformation, upstream: Sequence[_Upstream]) -> str:
+    """Its own, else the one all inputs have in common, else the default."""
+    if transformation.slot_sharing_group is not None:
+        return transformation.slot_sharing_group
+    groups = {each.node.slot_sharing_group for each in upstream}
+    return groups.pop() if len(groups) == 1 else DEFAULT_SLOT_SHARING_GROUP
+
+
+def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode]) -> dict[str, ResourceProfile]:
+    """What each slot sharing group demands; whoever states demands for a group must state the same."""
+    demands: dict[str, tuple[ResourceProfile, StreamNode]] = {}
+    for transformation in order:
+        if transformation.resources == ANY or transformation.id not in nodes:
+            continue
+        node = nodes[transformation.id]
+        known, first = demands.setdefault(node.slot_sharing_group, (transformation.resources, node))
+        if known != transformation.resources:
+            raise ProgramError(f"{first.label} and {node.label} demand different resources for the slot sharing group {node.slot_sharing_group!r} "
+                               f"({known} and {transformation.resources}); give one of them another slot_sharing_group")
+    return {group: profile for group, (profile, _) in demands.items()}
+
+
+def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:
+    seen: dict[tuple[str, str], StreamNode] = {}
+    for node in nodes:
+        for kind, value in (("uid", node.uid), ("uid hash", node.uid_hash)):
+            if value is None:
+                continue
+            other = seen.setdefault((kind, value), node)
+            if other is not node:
+                raise ProgramError(f"{other.label} and {node.label} both have the {kind} {value!r}; give each operator its own")
+
+
+def _label(transformation: Transformation) -> str:
+    return f"{transformation.name!r}" + (f" ({transformation.where})" if transformation.where else "")

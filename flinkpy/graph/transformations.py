@@ -1,0 +1,104 @@
+"""Transformations: the program as the API records it, before any graph is made. Each knows its inputs; the environment keeps the sinks' ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.partitioning import KeySpec, Partitioning
+from flinkpy.graph.resources import ANY, ResourceProfile
+
+
+@dataclass(eq=False, kw_only=True)
+class Transformation:
+    """What every node of the program has. ``None`` means: not set, take the default."""
+
+    id: int
+    name: str
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    uid: str | None = None
+    uid_hash: str | None = None
+    description: str | None = None
+    slot_sharing_group: str | None = None  # None: the inputs' common one, else "default"
+    co_location_group: str | None = None
+    resources: ResourceProfile = ANY
+    buffer_timeout_ms: int | None = None
+    chaining: ChainingStrategy | None = None  # overrides the operator's own
+    output_type: Any = None  # a flinkpy.common.typeinfo.TypeInformation, or None
+    where: str | None = None  # file:line of the user's program, for error messages
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return []
+
+
+@dataclass(eq=False, kw_only=True)
+class SourceTransformation(Transformation):
+    """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source.Source whose enumerator the JobMaster runs, or None."""
+
+    operator: Any
+    source: Any = None
+    is_bounded: bool = True
+
+
+@dataclass(eq=False, kw_only=True)
+class OneInputTransformation(Transformation):
+    """Also sinks, which nobody reads."""
+
+    input: Transformation
+    operator: Any
+    key: KeySpec | None = None
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return [self.input]
+
+
+@dataclass(eq=False, kw_only=True)
+class TwoInputTransformation(Transformation):
+    input1: Transformation
+    input2: Transformation
+    operator: Any
+    key1: KeySpec | None = None
+    key2: KeySpec | None = None
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return [self.input1, self.input2]
+
+
+@dataclass(eq=False, kw_only=True)
+class PartitionTransformation(Transformation):
+    """Virtual: written onto the edge."""
+
+    input: Transformation
+    partitioning: Partitioning
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return [self.input]
+
+
+@dataclass(eq=False, kw_only=True)
+class UnionTransformation(Transformation):
+    """Virtual: an edge per input."""
+
+    union: list[Transformation] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return self.union
+
+
+@dataclass(eq=False, kw_only=True)
+class SideOutputTransformation(Transformation):
+    """Virtual: the edge carries that side output instead of the main one."""
+
+    input: Transformation
+    tag_id: str
+
+    @property
+    def inputs(self) -> list[Transformation]:
+        return [self.input]

@@ -1,0 +1,1 @@
+"""Operators: their lifecycle, the chain that runs them, and the stateless, keyed and source operators themselves."""

@@ -1,0 +1,190 @@
+"""What an operator is: the lifecycle every one goes through, and the ports it sees.
+
+An operator is built on the client holding only its configuration and the user's function, travels pickled, and comes to life
+in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
+
+    setup → initialize_state → open → process… → finish → close
+
+``close`` is always called, also after a failure; everything before it only as far as the task got.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.graph.chain_config import ChainingStrategy
+
+
+class Output(ABC):
+    """Where an operator's results go: the next operator of the chain, the network, or several of them."""
+
+    @abstractmethod
+    def emit(self, batch: Batch) -> None:
+        """Passes a batch of the main output on. An empty batch is not passed on."""
+
+    @abstractmethod
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """Passes a batch on to whoever asked for that side output; dropped when nobody did."""
+
+    @abstractmethod
+    def emit_control(self, element: ControlElement) -> None:
+        """Passes a control element on to every consumer, behind all that was emitted before."""
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """Which subtask of which job this is."""
+
+    job_name: str
+    task_name: str
+    attempt_id: ExecutionAttemptId
+    parallelism: int
+    max_parallelism: int
+
+    @property
+    def subtask_index(self) -> int:
+        return self.attempt_id.subtask_index
+
+    @property
+    def subtask_name(self) -> str:
+        return f"{self.task_name} ({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
+
+
+class TimerHandle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class ProcessingTimeService(Protocol):
+    """Timers on processing time; callbacks run in the task's thread."""
+
+    def now_ms(self) -> int: ...
+
+    def call_later(self, delay_s: float, action: Callable[[], None]) -> TimerHandle: ...
+
+
+@dataclass
+class OperatorContext:
+    """What the task gives to one operator in ``setup``."""
+
+    operator_id: OperatorId
+    name: str
+    uid: str | None
+    task: TaskInfo
+    clock: Clock
+    timers: ProcessingTimeService
+    run_in_task: Callable[[Callable[[], None]], None]  # from any thread: runs the action in the task's thread, soon
+    send_operator_event: Callable[[Any], None]  # to this operator's coordinator in the JobMaster
+    configuration: dict[str, Any] = field(default_factory=dict)
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    object_reuse: bool = False
+    batch_records: int = 4096
+
+
+class StreamOperator(ABC):
+    """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
+
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    context: OperatorContext
+    output: Output
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """First call: keeps context and output."""
+        self.context, self.output = context, output
+
+    def initialize_state(self, restored: bytes | None) -> None:
+        """Second call: takes state back, or starts empty with None."""
+
+    def open(self) -> None:
+        """Third call, the last operator of the chain first: after it, input may come."""
+
+    def finish(self) -> None:
+        """All input was processed: emit what is held back. The first operator of the chain first."""
+
+    def close(self) -> None:
+        """Gives back what was taken. Called exactly once, whatever happened."""
+
+    @property
+    def available(self) -> bool:
+        """Whether more input is welcome. False (a sink whose peer is slow) holds the task back like a full network output does."""
+        return True
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        """Set by the task before ``open``: called in its thread when ``available`` turns true again."""
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.output.emit_control(watermark)
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        self.output.emit_control(status)
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        self.output.emit_control(marker)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """Before the barrier is passed on: emit what must not be part of the state."""
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        """The state at the barrier, or None for an operator without state."""
+        return None
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never be."""
+
+    def handle_operator_event(self, event: Any) -> None:
+        """An event from this operator's coordinator in the JobMaster."""
+        raise NotImplementedError(f"{type(self).__name__} has no coordinator")
+
+
+class OneInputOperator(StreamOperator):
+    """Takes one stream, a batch at a time."""
+
+    @abstractmethod
+    def process_batch(self, batch: Batch) -> None:
+        """Processes a batch (never empty) and emits the results through ``self.output``."""
+
+
+class TwoInputOperator(StreamOperator):
+    """Takes two streams. Watermarks arrive already combined over both (the valve's minimum)."""
+
+    @abstractmethod
+    def process_batch1(self, batch: Batch) -> None: ...
+
+    @abstractmethod
+    def process_batch2(self, batch: Batch) -> None: ...
+
+    def end_input(self, input_index: int) -> None:
+        """Input 0 or 1 has ended; the other may go on."""
+
+
+class InputStatus(Enum):
+    """What a source says after it was asked for a batch."""
+
+    MORE_AVAILABLE = "MORE_AVAILABLE"
+    NOTHING_AVAILABLE = "NOTHING_AVAILABLE"  # it will call ``wake_up`` of its task when that changes
+    END_OF_INPUT = "END_OF_INPUT"
+
+
+class SourceOperator(StreamOperator):
+    """The head of a source task: asked for one batch at a time, never blocks."""
+
+    chaining = ChainingStrategy.HEAD
+    wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
+    portion: int = 4096  # set by the task: records in one batch at most; less where the chain makes many records of one
+
+    @abstractmethod
+    def emit_next(self) -> InputStatus:
+        """Emits at most one batch, and says whether to ask again."""
+
+    def position(self) -> str | None:
+        """Where the last batch came from (split and offset), for error messages of the chain; None if unknown."""
+        return None

@@ -1,0 +1,367 @@
+"""User functions: the classes a program derives from when a lambda is not enough, with PyFlink's names and signatures.
+
+Every function has ``open(runtime_context)`` before its first record and ``close()`` at the end, also after a failure. What cannot travel
+(connections, locks, models) is made in ``open``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+from flinkpy.core.elements import Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import OperatorContext
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+
+S = TypeVar("S", bound=State)
+
+
+class KeyedStateStore(ABC):
+    """Where state per key comes from. One name is one state: asked for again, it is the same."""
+
+    @abstractmethod
+    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+        """The state of that descriptor."""
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """One value per key.
+
+        >>> count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))  # doctest: +SKIP
+        """
+        return self._state(state_descriptor, ValueStateDescriptor, ValueState, "get_state()")
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list per key."""
+        return self._state(state_descriptor, ListStateDescriptor, ListState, "get_list_state()")
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """A mapping per key."""
+        return self._state(state_descriptor, MapStateDescriptor, MapState, "get_map_state()")
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """All values of a key reduced to one."""
+        return self._state(state_descriptor, ReducingStateDescriptor, ReducingState, "get_reducing_state()")
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """An accumulator of all values of a key."""
+        return self._state(state_descriptor, AggregatingStateDescriptor, AggregatingState, "get_aggregating_state()")
+
+
+class RuntimeContext(KeyedStateStore):
+    """Where a function runs: which subtask, of how many, with which parameters; on a keyed stream, its state."""
+
+    def __init__(self, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
+        self._context, self._backend = context, backend
+
+    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+        if not isinstance(descriptor, wanted):
+            raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
+        if self._backend is None:
+            raise ProgramError(
+                f"state {descriptor.name!r}: {call} keeps state per key, but {self._context.name} runs on a stream without keys; "
+                "call key_by(...) before it")
+        return cast("S", self._backend.state(descriptor))
+
+    def get_task_name(self) -> str:
+        return self._context.task.task_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        return self._context.task.subtask_name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._context.task.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._context.task.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """From 0."""
+        return self._context.task.subtask_index
+
+    def get_attempt_number(self) -> int:
+        """0 for the first attempt."""
+        return self._context.task.attempt_id.attempt
+
+    def get_job_parameter(self, key: str, default_value: Any = None) -> Any:
+        """A value of the job's configuration: options of the engine, and the program's own under ``user.``."""
+        values = self._context.configuration
+        return values.get(key, values.get(f"user.{key}", default_value))
+
+    def add_accumulator(self, name: str, accumulator: Any) -> None:
+        """An accumulator: any mutable, picklable object. The job's result carries its last value, merged over subtasks by ``merge(other)``."""
+        if name in self._context.accumulators:
+            raise ProgramError(f"accumulator {name!r} exists already in this task: give each one a name of its own")
+        self._context.accumulators[name] = accumulator
+
+    def get_accumulator(self, name: str) -> Any:
+        """The accumulator of that name in this task, or None."""
+        return self._context.accumulators.get(name)
+
+    def __repr__(self) -> str:
+        return f"<RuntimeContext of {self._context.name} in {self.get_task_name_with_subtasks()}>"
+
+
+class Function(ABC):  # noqa: B024  # abstract for its subclasses, which say what must be written
+    """What all user functions share."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Before the first record: take what is needed."""
+
+    def close(self) -> None:
+        """After the last record, or after a failure: give it back."""
+
+
+class MapFunction(Function):
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """One value for each value."""
+
+
+class FlatMapFunction(Function):
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Any number of values for each value: yield them, or return an iterable; None counts as empty."""
+
+
+class FilterFunction(Function):
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether the value stays."""
+
+
+class ReduceFunction(Function):
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """The two values as one of the same type; ``value1`` is the result so far."""
+
+
+class AggregateFunction(Function):
+    """Values gathered in an accumulator, from which a result is made. ``add`` may change the accumulator and give it back."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """A new one, of no values."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """The accumulator with the value."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """Both accumulators as one."""
+
+
+class KeySelector(Function):
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The value's key: a number, text, bytes, date, enum, or a tuple of these."""
+
+
+class Partitioner(Function):
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """The channel for the key, from 0 to ``num_partitions - 1``."""
+
+
+class CoMapFunction(Function):
+    @abstractmethod
+    def map1(self, value: Any) -> Any: ...
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any: ...
+
+
+class CoFlatMapFunction(Function):
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None: ...
+
+
+# -- process functions ---------------------------------------------------------------------------------------------------
+
+
+class TimerService(Protocol):
+    """Time, and timers for the current key (keyed process functions only)."""
+
+    def current_processing_time(self) -> int: ...
+
+    def current_watermark(self) -> int: ...
+
+    def register_processing_time_timer(self, timestamp: int) -> None: ...
+
+    def register_event_time_timer(self, timestamp: int) -> None: ...
+
+    def delete_processing_time_timer(self, timestamp: int) -> None: ...
+
+    def delete_event_time_timer(self, timestamp: int) -> None: ...
+
+
+class ProcessContext:
+    """What a process function learns of the record at hand. One object serves all records: do not keep it."""
+
+    __slots__ = ("_timer_service", "_timestamp")
+
+    def __init__(self, timer_service: TimerService) -> None:
+        self._timer_service = timer_service
+        self._timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """The record's event time in milliseconds, or None."""
+        return self._timestamp
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+
+class KeyedProcessContext(ProcessContext):
+    """The same on a keyed stream: it knows the key."""
+
+    __slots__ = ("_current",)
+
+    def __init__(self, timer_service: TimerService, current: CurrentKey) -> None:
+        super().__init__(timer_service)
+        self._current = current
+
+    def get_current_key(self) -> Any:
+        return self._current.key
+
+
+class TimeDomain(Enum):
+    """Which time a timer was set on."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class TimerContext(KeyedProcessContext):
+    """What ``on_timer`` learns of the timer: its time, its key, and which time it was set on."""
+
+    __slots__ = ("_domain",)
+
+    def __init__(self, timer_service: TimerService, current: CurrentKey) -> None:
+        super().__init__(timer_service, current)
+        self._domain = TimeDomain.EVENT_TIME
+
+    def time_domain(self) -> TimeDomain:
+        """``TimeDomain.EVENT_TIME`` or ``TimeDomain.PROCESSING_TIME``."""
+        return self._domain
+
+
+class ProcessFunction(Function):
+    """Yields results; ``yield output_tag, value`` sends to a side output."""
+
+    Context: TypeAlias = ProcessContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None: ...
+
+
+class KeyedProcessFunction(Function):
+    Context: TypeAlias = KeyedProcessContext
+    OnTimerContext: TypeAlias = TimerContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
+
+    def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
+        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""
+
+
+class CoProcessFunction(Function):
+    Context: TypeAlias = ProcessContext
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None: ...
+
+
+class KeyedCoProcessFunction(Function):
+    Context: TypeAlias = KeyedProcessContext
+    OnTimerContext: TypeAlias = TimerContext
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
+
+    def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
+        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""
+
+
+# -- sources and sinks of the older kind ------------------------------------------------------------------------------------
+
+
+class SourceContext(Protocol):
+    """Where a :class:`SourceFunction` puts what it reads. Calls may block: that is back-pressure."""
+
+    def collect(self, value: Any) -> None: ...
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None: ...
+
+    def emit_watermark(self, watermark: Watermark) -> None: ...
+
+    def mark_as_temporarily_idle(self) -> None: ...
+
+
+class SourceFunction(Function):
+    """A source that may block: ``run`` has a thread of its own and returns when there is no more, or after ``cancel``."""
+
+    @abstractmethod
+    def run(self, ctx: SourceContext) -> None: ...
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """From another thread: make ``run`` return soon."""
+
+
+class SinkFunction(Function):
+    @abstractmethod
+    def invoke(self, value: Any, context: Any = None) -> None:
+        """Takes one value."""
+
+
+# -- how operators hold functions ------------------------------------------------------------------------------------------
+
+
+def method_of(function: Any, name: str) -> Callable[..., Any]:
+    """``function.name`` of a function object, else the callable itself; raises ProgramError for anything else."""
+    method = getattr(function, name, None)
+    if isinstance(function, type) and issubclass(function, Function):
+        raise ProgramError(f"a function object is needed, not its class: write {function.__name__}()")
+    if method is not None and (isinstance(function, Function) or not callable(function)):
+        return cast("Callable[..., Any]", method)
+    if callable(function):
+        return cast("Callable[..., Any]", function)
+    raise ProgramError(f"{function!r:.80} can be neither called nor does it have {name}(): pass a function, a lambda, or an object with {name}()")
+
+
+def open_function(function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
+    """Calls ``open`` of a function object; callables without one have nothing to open. On keyed streams it may ask for state."""
+    if isinstance(function, Function):
+        function.open(RuntimeContext(context, backend))
+
+
+def close_function(function: Any) -> None:
+    """Calls ``close`` of a function object."""
+    if isinstance(function, Function):
+        function.close()

@@ -1,0 +1,250 @@
+"""Keyed operators over rows: reduce, and the running aggregates sum, min, max, min_by, max_by.
+
+Each record gives the running result of its key at once (Flink's streaming semantics); the first one of a key is its own result. All share
+one loop over a dict and locals, generated with the update in its middle: a call of the user's function for reduce, an expression for the
+aggregates. The dict is the state backend's own (``engine_values``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import could_be_mutated, is_safe, private_copy
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.fields import field_of, is_indexed, with_field
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.generated import compile_function, failure_in, forget_source
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.stateless import rows
+
+RUNNING_RESULT = "_running result"  # the name of the state
+AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
+
+# ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
+_LOOP = """\
+def keyed_loop(values, states, results, select, entered, update):
+    for record in values:
+        key = select(record)
+        if key in states:
+            current = states[key]
+            value = {update}
+        else:
+            value = entered(record)
+        states[key] = value
+        results.append({emitted})
+"""
+
+KeyedLoop = Callable[..., None]
+
+
+def keyed_loop(update: str, emitted: str = "value") -> KeyedLoop:
+    """The loop with that update expression over ``current`` and ``record``."""
+    return compile_function("keyed_loop", _LOOP.format(update=update, emitted=emitted), {"private_copy": private_copy})
+
+
+def key_function(key: KeySpec) -> Callable[[Any], Any]:
+    """The function from a row to its key; raises ProgramError for a stream keyed by columns only."""
+    if key.selector is None:
+        raise ProgramError(f"a row operator needs a key selector, but the stream is keyed by columns {key.columns}")
+    return method_of(key.selector, "get_key")
+
+
+class _OddShape(Exception):
+    """A record that the loop at hand is not made for; it and those behind it go to the general one."""
+
+
+class KeyedOperator(KeyedStateOperator, OneInputOperator):
+    """What keyed row operators share: the key selector, one value per key, the loops."""
+
+    def __init__(self, key: KeySpec) -> None:
+        key_function(key)
+        self.key = key
+
+    def initialize_state(self, restored: bytes | None) -> None:
+        super().initialize_state(restored)
+        self.values = self.backend.engine_values(RUNNING_RESULT)
+
+    def open(self) -> None:
+        self._loops: dict[str, KeyedLoop] = {}
+        open_function(self.key.selector, self.context)
+        self._select = key_function(self.key)
+
+    def close(self) -> None:
+        for loop in getattr(self, "_loops", {}).values():
+            forget_source(loop)
+        super().close()
+        close_function(self.key.selector)
+
+    def set_key_first(self) -> None:
+        """For a function that keeps state of its own: the key is set whenever one is selected."""
+        select, current = key_function(self.key), self.backend.current
+
+        def select_and_set(record: Any) -> Any:
+            current.key = key = select(record)
+            return key
+
+        self._select = select_and_set
+
+    def loop(self, update: str, emitted: str = "value") -> KeyedLoop:
+        """The loop with that update expression, compiled once."""
+        found = self._loops.get(update + emitted)
+        if found is None:
+            found = self._loops[update + emitted] = keyed_loop(update, emitted)
+        return found
+
+    def run_loop(
+        self, loop: KeyedLoop, values: list[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
+    ) -> None:
+        """Runs it over the values; an exception of the user's code says which record it was."""
+        try:
+            loop(values, self.values, results, self._select, entered, update)
+        except _OddShape:
+            raise
+        except Exception as error:
+            failure = failure_in(loop, error.__traceback__)
+            raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
+
+
+def _as_it_is(record: Any) -> Any:
+    return record
+
+
+class KeyedReduceOperator(KeyedOperator):
+    """``reduce(result so far, value)`` per key.
+
+    A function that changes its first argument and returns it would also change what was emitted before. So where a key's first value could be
+    changed in place, what is emitted are copies (``enable_object_reuse`` turns that off). Only first values are looked at: what reduce makes of
+    values that cannot change is of their kind.
+    """
+
+    def __init__(self, function: Any, key: KeySpec) -> None:
+        super().__init__(key)
+        method_of(function, "reduce")
+        self.function = function
+
+    def open(self) -> None:
+        super().open()
+        self._careful = not self.context.object_reuse and could_be_mutated(self.values.values())  # what was restored counts as first values
+        open_function(self.function, self.context, self.backend)
+        if len(self.backend.statistics.keys) > 1:
+            self.set_key_first()
+        self._reduce = method_of(self.function, "reduce")
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        results: list[Any] = []
+        if not self._careful:
+            entered = _as_it_is if self.context.object_reuse else _only_safe
+            try:
+                self.run_loop(self.loop("update(current, record)"), batch.values, results, entered, self._reduce)
+            except _OddShape:
+                self._careful = True
+        if self._careful:
+            rest = batch.values[len(results) :]
+            self.run_loop(self.loop("update(current, record)", "private_copy(value)"), rest, results, private_copy, self._reduce)
+        self.output.emit(RowBatch(results, batch.timestamps))
+
+
+def _only_safe(record: Any) -> Any:
+    if not is_safe(record):
+        raise _OddShape
+    return record
+
+
+class KeyedAggregateOperator(KeyedOperator):
+    """``sum``, ``min``, ``max`` replace one field of the key's first element by the running value; ``min_by``, ``max_by`` keep the whole
+    element that has it, the first one where several do.
+
+    ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value itself. The loop is specialised for what
+    the first record is; at the first record of another shape the operator goes over to the general one for good.
+    """
+
+    def __init__(self, kind: str, position: int | str | None, key: KeySpec) -> None:
+        super().__init__(key)
+        if kind not in AGGREGATES:
+            raise ProgramError(f"{kind!r} is no aggregate; choose one of {', '.join(AGGREGATES)}")
+        if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
+            raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
+        self.kind, self.position = kind, position
+
+    def open(self) -> None:
+        super().open()
+        self._special: KeyedLoop | None = None
+        self._shape: tuple[type, int] | None = None
+        self._general = self.loop("update(current, record)")
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        if self._shape is None:
+            self._specialise(batch.values[0])
+        results: list[Any] = []
+        if self._special is not None:
+            try:
+                self.run_loop(self._special, batch.values, results, self._entered, self._update)
+            except _OddShape:
+                self._special = None
+        if self._special is None:
+            self.run_loop(self._general, batch.values[len(results) :], results, _as_it_is, self._update)
+        self.output.emit(RowBatch(results, batch.timestamps))
+
+    def _specialise(self, sample: Any) -> None:
+        if self.position == 0 and not hasattr(type(sample), "__getitem__"):
+            self.position = None  # PyFlink's default position: of plain numbers it is the number itself
+        self._shape = _shape(sample)
+        alike = all(_shape(value) == self._shape for value in self.values.values())  # there are some after a restore
+        expression = update_expression(self.kind, self.position, sample) if alike else None
+        self._special = self.loop(expression) if expression is not None else None
+
+    def _entered(self, record: Any) -> Any:
+        if _shape(record) != self._shape:
+            raise _OddShape
+        return record
+
+    def _update(self, current: Any, record: Any) -> Any:
+        """The general form, for any container and any mixture of them."""
+        old, new = field_of(current, self.position), field_of(record, self.position)
+        if self.kind == "sum":
+            return with_field(current, self.position, old + new)
+        better = new < old if self.kind.startswith("min") else new > old
+        if not better:
+            return current
+        return record if self.kind.endswith("_by") else with_field(current, self.position, new)
+
+
+def _shape(record: Any) -> tuple[type, int]:
+    return type(record), len(record) if type(record) is tuple else 0
+
+
+def update_expression(kind: str, position: int | str | None, sample: Any) -> str | None:
+    """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None where there is no fast one.
+
+    >>> update_expression("sum", 1, ("word", 1))
+    '(current[0], current[1] + record[1])'
+    """
+    if isinstance(position, str) and not position.isidentifier() and not is_indexed(sample, position):
+        return None
+    access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
+    old, new = "current" + access, "record" + access
+    better = f"{new} {'<' if kind.startswith('min') else '>'} {old}"
+    if kind.endswith("_by"):
+        return f"record if {better} else current"
+    if position is None:
+        return f"{old} + {new}" if kind == "sum" else f"{new} if {better} else {old}"
+    if type(sample) is not tuple or isinstance(position, str) or not -len(sample) <= position < len(sample):
+        return None
+    index, arity = position % len(sample), len(sample)
+    changed = f"{old} + {new}" if kind == "sum" else new
+    fields = ", ".join(changed if field == index else f"current[{field}]" for field in range(arity))
+    replaced = f"({fields}{',' if arity == 1 else ''})"
+    return replaced if kind == "sum" else f"{replaced} if {better} else current"

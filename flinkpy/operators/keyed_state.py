@@ -1,0 +1,35 @@
+"""What operators with keyed state share: a backend for their key groups, its snapshots, and its end."""
+
+from __future__ import annotations
+
+from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.keys import key_group_range
+from flinkpy.operators.base import OperatorContext, StreamOperator
+from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.heap import HeapKeyedStateBackend
+
+
+def create_backend(context: OperatorContext) -> KeyedStateBackend:
+    """An empty backend for the key groups of this subtask."""
+    task = context.task
+    groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
+    return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
+
+
+class KeyedStateOperator(StreamOperator):
+    """Has keyed state from ``initialize_state`` to ``close``."""
+
+    backend: KeyedStateBackend
+
+    def initialize_state(self, restored: bytes | None) -> None:
+        self.backend = create_backend(self.context)
+        if restored is not None:
+            self.backend.restore(restored)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        return self.backend.snapshot()
+
+    def close(self) -> None:
+        if hasattr(self, "backend"):
+            self.backend.close()
+        super().close()

@@ -1,0 +1,375 @@
+"""Process functions and co-functions: user code with a context, side outputs, and (keyed) timers.
+
+What a function yields is gathered per batch: plain values for the main output, ``(OutputTag, value)`` pairs for side outputs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator
+from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
+from flinkpy.operators.keyed import key_function
+from flinkpy.operators.keyed_stages import with_key
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.stateless import rows
+from flinkpy.operators.timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
+
+EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
+
+
+class Results:
+    """Gathers what a function gives, in order; main and side outputs are taken apart once per batch."""
+
+    __slots__ = ("stamps", "values")
+
+    def __init__(self, stamped: bool) -> None:
+        self.values: list[Any] = []
+        self.stamps: list[int] | None = [] if stamped else None
+
+    def emit(self, output: Output) -> None:
+        """Passes everything on."""
+        if not self.values:
+            return
+        if not may_hold_tags(self.values):
+            output.emit(RowBatch(self.values, self.stamps))
+            return
+        for tag_id, batch in self._by_tag().items():
+            if tag_id is None:
+                output.emit(batch)
+            else:
+                output.emit_side(tag_id, batch)
+
+    def _by_tag(self) -> dict[str | None, RowBatch]:
+        """The main output, if there is any, first."""
+        batches: dict[str | None, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
+        for position, result in enumerate(self.values):
+            tag_id = None
+            if type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
+                tag_id, result = result[0].tag_id, result[1]
+            batch = batches.get(tag_id)
+            if batch is None:
+                batch = batches[tag_id] = RowBatch([], None if self.stamps is None else [])
+            batch.values.append(result)
+            if self.stamps is not None and batch.timestamps is not None:
+                batch.timestamps.append(self.stamps[position])
+        return {tag_id: batch for tag_id, batch in batches.items() if batch.values}
+
+
+def may_hold_tags(values: list[Any]) -> bool:
+    """Whether one of the results could be ``(OutputTag, value)``; looks at all of them at once, by type."""
+    kinds = set(map(type, values))
+    if tuple not in kinds:
+        return False
+    if len(kinds) > 1:
+        return any(type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag) for value in values)
+    try:
+        return any(issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values))))
+    except IndexError:  # an empty tuple among them
+        return True
+
+
+ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
+
+
+class FunctionOperator(StreamOperator):
+    """Holds one user function over the operator's life."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def open(self) -> None:
+        open_function(self.function, self.context)
+
+    def close(self) -> None:
+        close_function(self.function)
+
+    def run_function(self, process: ProcessElement, batch: Batch, context: ProcessContext) -> None:
+        """Calls it for each record of the batch and emits what it gives."""
+        batch = rows(batch)
+        results = Results(batch.timestamps is not None)
+        take, value = results.values.extend, None
+        try:
+            if batch.timestamps is None:
+                context._timestamp = None
+                for value in batch.values:
+                    given = process(value, context)
+                    if given is not None:
+                        take(given)
+            else:
+                for value, context._timestamp in zip(batch.values, batch.timestamps):
+                    given = process(value, context)
+                    if given is not None:
+                        take(given)
+                        stamp_new(results, context._timestamp)
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        results.emit(self.output)
+
+
+def stamp_new(results: Results, timestamp: int) -> None:
+    """The results that have no timestamp yet get this one."""
+    stamps = results.stamps
+    if stamps is not None:
+        missing = len(results.values) - len(stamps)
+        if missing == 1:
+            stamps.append(timestamp)
+        elif missing:
+            stamps.extend([timestamp] * missing)
+
+
+class UnkeyedFunctionOperator(FunctionOperator):
+    """A function that may ask for the time."""
+
+    def open(self) -> None:
+        self._timer_service = UnkeyedTimerService(self.context.timers)
+        self._process_context = ProcessContext(self._timer_service)
+        super().open()
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self._timer_service.watermark = watermark.timestamp
+        super().process_watermark(watermark)
+
+
+class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
+    """A function with a current key, state and timers. Timers are saved with the state of their key."""
+
+    def open(self) -> None:
+        current = self.backend.current
+        self._timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
+        self._process_context = KeyedProcessContext(service, current)
+        self._timer_context = TimerContext(service, current)
+        for queue, name in self._timer_queues():
+            saved = self.backend.engine_values(name)
+            queue.restore(saved)
+            saved.clear()
+        open_function(self.function, self.context, self.backend)
+        service.arm()
+
+    def close(self) -> None:
+        service = getattr(self, "_timer_service", None)
+        if service is not None:
+            service.disarm()
+        super().close()
+
+    def _timer_queues(self) -> tuple[tuple[TimerQueue, str], ...]:
+        return (self._timer_service.event_timers, EVENT_TIMERS), (self._timer_service.processing_timers, PROCESSING_TIMERS)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        tables = [(self.backend.engine_values(name), queue) for queue, name in self._timer_queues()]
+        for saved, queue in tables:
+            saved.update(queue.by_key())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            for saved, _ in tables:
+                saved.clear()
+
+    def run_keyed(self, select: Callable[[Any], Any], process: ProcessElement, batch: Batch) -> None:
+        """Calls it for each record of the batch, the key set first, and emits what it gives."""
+        batch = rows(batch)
+        results = Results(batch.timestamps is not None)
+        take, value, current, context = results.values.extend, None, self.backend.current, self._process_context
+        try:
+            if batch.timestamps is None:
+                context._timestamp = None
+                for value in batch.values:
+                    current.key = select(value)
+                    given = process(value, context)
+                    if given is not None:
+                        take(given)
+            else:
+                for value, context._timestamp in zip(batch.values, batch.timestamps):
+                    current.key = select(value)
+                    given = process(value, context)
+                    if given is not None:
+                        take(given)
+                        stamp_new(results, context._timestamp)
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        results.emit(self.output)
+        self.backend.after_records(len(batch))
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self._timer_service.watermark = watermark.timestamp
+        self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        super().process_watermark(watermark)
+
+    def _on_processing_time(self, due: Iterator[tuple[int, Any]]) -> None:
+        self._fire(due, TimeDomain.PROCESSING_TIME)
+
+    def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> None:
+        """Calls ``on_timer`` for each, earliest first; what they give goes on in batches."""
+        context, current, limit = self._timer_context, self.backend.current, self.context.batch_records
+        context._domain = domain
+        results = Results(domain is TimeDomain.EVENT_TIME)
+        try:
+            for timestamp, key in due:
+                current.key, context._timestamp = key, timestamp
+                given = self.function.on_timer(timestamp, context)
+                if given is not None:
+                    results.values.extend(given)
+                    stamp_new(results, timestamp)
+                if len(results.values) >= limit:
+                    results.emit(self.output)
+                    results = Results(domain is TimeDomain.EVENT_TIME)
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        results.emit(self.output)
+
+
+class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):
+    """A ProcessFunction."""
+
+    def process_batch(self, batch: Batch) -> None:
+        self.run_function(self.function.process_element, batch, self._process_context)
+
+
+class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
+    """A KeyedProcessFunction."""
+
+    def __init__(self, function: Any, key: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key)
+        self.key = key
+
+    def open(self) -> None:
+        open_function(self.key.selector, self.context)
+        super().open()
+        self._select = key_function(self.key)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            close_function(self.key.selector)
+
+    def process_batch(self, batch: Batch) -> None:
+        self.run_keyed(self._select, self.function.process_element, batch)
+
+
+class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
+    """A CoProcessFunction."""
+
+    def process_batch1(self, batch: Batch) -> None:
+        self.run_function(self.function.process_element1, batch, self._process_context)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self.run_function(self.function.process_element2, batch, self._process_context)
+
+
+class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
+    """A KeyedCoProcessFunction; both inputs share keys and timers."""
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key1)
+        key_function(key2)
+        self.keys = key1, key2
+
+    def open(self) -> None:
+        for key in self.keys:
+            open_function(key.selector, self.context)
+        super().open()
+        self._selects = key_function(self.keys[0]), key_function(self.keys[1])
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            for key in self.keys:
+                close_function(key.selector)
+
+    def process_batch1(self, batch: Batch) -> None:
+        self.run_keyed(self._selects[0], self.function.process_element1, batch)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self.run_keyed(self._selects[1], self.function.process_element2, batch)
+
+
+class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
+    """A function with a method for each input, without context; where both streams are keyed it may keep state, which both methods share."""
+
+    methods: tuple[str, str]
+
+    def __init__(self, function: Any, keys: tuple[KeySpec, KeySpec] | None = None) -> None:
+        self.function, self.keys = function, keys
+        for key in keys or ():
+            key_function(key)
+
+    def open(self) -> None:
+        for key in self.keys or ():
+            open_function(key.selector, self.context)
+        open_function(self.function, self.context, self.backend if self.keys is not None else None)
+        first, second = (method_of(self.function, method) for method in self.methods)
+        if self.keys is not None and self.backend.statistics.keys:
+            first, second = (with_key(each, key_function(key), self.backend) for each, key in zip((first, second), self.keys))
+        self._first, self._second = first, second
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        return super().snapshot_state(barrier) if self.keys is not None else None
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+            for key in self.keys or ():
+                close_function(key.selector)
+
+    def process_batch1(self, batch: Batch) -> None:
+        self.apply(self._first, rows(batch))
+
+    def process_batch2(self, batch: Batch) -> None:
+        self.apply(self._second, rows(batch))
+
+    @abstractmethod
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+        """Calls it for each record and emits what it gives."""
+
+
+class CoMapOperator(CoFunctionOperator):
+    """A CoMapFunction: one value for each; None is none."""
+
+    methods = ("map1", "map2")
+
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+        results: list[Any] = []
+        value: Any = None
+        try:
+            for value in batch.values:
+                results.append(function(value))
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        stamps = batch.timestamps
+        if type(None) in set(map(type, results)):
+            stamps = None if stamps is None else [stamp for stamp, result in zip(stamps, results) if result is not None]
+            results = [result for result in results if result is not None]
+        self.output.emit(RowBatch(results, stamps))
+
+
+class CoFlatMapOperator(CoFunctionOperator):
+    """A CoFlatMapFunction: any number of values for each."""
+
+    methods = ("flat_map1", "flat_map2")
+
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+        results = Results(batch.timestamps is not None)
+        value: Any = None
+        try:
+            for position, value in enumerate(batch.values):
+                given = function(value)
+                if given is not None:
+                    results.values.extend(given)
+                    if batch.timestamps is not None:
+                        stamp_new(results, batch.timestamps[position])
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        results.emit(self.output)

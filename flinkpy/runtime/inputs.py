@@ -1,0 +1,149 @@
+"""From the gates of a task to the head of its chain: batches go in, control elements are combined over all channels first.
+
+Channels of all gates are numbered through. Each gate says which input of the head it feeds; several gates may feed the same one (union).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    ColumnBatch,
+    ControlElement,
+    EndOfData,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from flinkpy.core.errors import EngineError
+from flinkpy.network.port import InputGate
+from flinkpy.operators.base import InputStatus, TwoInputOperator
+from flinkpy.operators.chain import OperatorChain
+from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
+from flinkpy.runtime.valve import WatermarkValve
+
+ELEMENTS_PER_STEP = 16
+RECORDS_PER_STEP = 4096
+
+
+class StreamInputs:
+    """All inputs of one task. ``input_indices`` stand beside ``gates``."""
+
+    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain) -> None:
+        self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
+        self._processes = chain.batch_inputs()
+        if any(index >= len(self._processes) for index in input_indices):
+            raise EngineError(f"a gate feeds input {max(input_indices)}, but {chain.head!r} has {len(self._processes)}")
+        self._offsets = [sum(gate.channels for gate in self._gates[:number]) for number in range(len(self._gates))]
+        total = sum(gate.channels for gate in self._gates)
+        self._valve, self._aligner = WatermarkValve(total), BarrierAligner(total)
+        self._with_data = [sum(gate.channels for gate, index in zip(gates, input_indices) if index == n) for n in range(len(self._processes))]
+        self._data_ended = [False] * total
+        self._drain = True
+        self._turn = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether every channel has said that no records follow."""
+        return not any(self._with_data)
+
+    @property
+    def end_of_data(self) -> EndOfData:
+        """What this task says in its turn: to be drained only if all its producers were."""
+        return EndOfData(self._drain)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every channel gave its last element."""
+        return all(gate.finished for gate in self._gates)
+
+    def process_some(self) -> InputStatus:
+        """Processes what is there, up to a bound of elements and records."""
+        records = 0
+        for _ in range(ELEMENTS_PER_STEP):
+            polled = self._poll()
+            if polled is None:
+                return InputStatus.END_OF_INPUT if self.ended else InputStatus.NOTHING_AVAILABLE
+            number, channel, element = polled
+            if type(element) is RowBatch or type(element) is ColumnBatch:
+                self._processes[self._input_indices[number]](element)
+                records += len(element)
+                if records >= RECORDS_PER_STEP:
+                    break
+            else:
+                self._control(number, channel, element)  # type: ignore[arg-type]  # batches went the other way
+                if self.ended:
+                    return InputStatus.END_OF_INPUT
+                if type(element) is CheckpointBarrier:
+                    break  # what it triggers comes first
+            if not self._chain.available:
+                break
+        return InputStatus.MORE_AVAILABLE
+
+    def drop_rest(self) -> None:
+        """After the end of the data: takes what still comes, down to the last element of each channel."""
+        while (polled := self._poll()) is not None:
+            if isinstance(polled[2], (RowBatch, ColumnBatch)):
+                raise EngineError(f"{polled[2]!r} came behind EndOfData on channel {polled[1]} of {self._gates[polled[0]]!r}")
+
+    def _poll(self) -> tuple[int, int, Batch | ControlElement] | None:
+        gates = self._gates
+        for _ in range(len(gates)):
+            number = self._turn
+            self._turn = number + 1 if number + 1 < len(gates) else 0
+            polled = gates[number].poll()
+            if polled is not None:
+                return number, polled[0], polled[1]
+        return None
+
+    def _control(self, number: int, channel: int, element: ControlElement) -> None:
+        flat = self._offsets[number] + channel
+        if isinstance(element, Watermark):
+            self._pass_on(self._valve.watermark_from(flat, element))
+        elif isinstance(element, WatermarkStatus):
+            self._pass_on(self._valve.status_from(flat, element))
+        elif isinstance(element, LatencyMarker):
+            self._chain.control(element)
+        elif isinstance(element, CheckpointBarrier):
+            self._align(self._aligner.barrier(flat, element))
+        else:
+            if isinstance(element, EndOfData):
+                self._drain = self._drain and element.drain
+            self._channel_ended(number, flat, final=isinstance(element, EndOfPartition))
+
+    def _channel_ended(self, number: int, flat: int, final: bool) -> None:
+        if not self._data_ended[flat]:
+            self._data_ended[flat] = True
+            self._pass_on(self._valve.ended(flat))
+            index = self._input_indices[number]
+            self._with_data[index] -= 1
+            head = self._chain.head
+            if not self._with_data[index] and isinstance(head, TwoInputOperator):
+                head.end_input(index)
+        if final:
+            self._align(self._aligner.channel_ended(flat))
+
+    def _pass_on(self, elements: Sequence[Watermark | WatermarkStatus]) -> None:
+        for element in elements:
+            self._chain.control(element)
+
+    def _align(self, step: AlignmentStep) -> None:
+        for flat in step.block:
+            number, channel = self._locate(flat)
+            self._gates[number].block(channel)
+        if step.forward is not None:
+            self._chain.process_barrier(step.forward)
+        for flat in step.unblock:
+            number, channel = self._locate(flat)
+            self._gates[number].unblock(channel)
+
+    def _locate(self, flat: int) -> tuple[int, int]:
+        number = max(number for number, offset in enumerate(self._offsets) if offset <= flat and self._gates[number].channels)
+        return number, flat - self._offsets[number]
+
+    def __repr__(self) -> str:
+        return f"<StreamInputs: {len(self._gates)} gates, {sum(self._with_data)} channels with data, {self._valve!r}>"

@@ -1,0 +1,63 @@
+"""How a TaskExecutor and what runs its tasks see each other.
+
+The real runner is ``flinkpy.runtime.task_runner``; the simulation has one of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+
+
+class TaskReporter(Protocol):
+    """What a running task tells its TaskExecutor; called from any thread."""
+
+    def state_changed(self, state: TaskExecutionState) -> None: ...
+
+    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class RunnerStatistics:
+    """What a runner holds; all zero when nothing runs."""
+
+    tasks: int
+    partitions: int
+    gates: int
+    segments_in_use: int
+
+
+class TaskRunner(Protocol):
+    """Runs tasks in slots. All calls come from the TaskExecutor's main thread and return at once."""
+
+    @property
+    def data_address(self) -> tuple[str, int]:
+        """Host and port of the data connection; known after ``start``."""
+        ...
+
+    def start(self) -> None: ...
+
+    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+        """Starts the task; from then on every state it reaches is reported, ending with exactly one terminal one."""
+        ...
+
+    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+        """Cancels it; unknown or ended attempts are ignored."""
+        ...
+
+    def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
+        """Fails it from outside (a lost JobMaster); unknown or ended attempts are ignored."""
+        ...
+
+    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None: ...
+
+    def metrics(self) -> list[TaskMetrics]: ...
+
+    def statistics(self) -> RunnerStatistics: ...
+
+    def stop(self) -> None:
+        """Fails what still runs, and gives back threads, sockets and memory."""
+        ...

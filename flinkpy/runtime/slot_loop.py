@@ -1,0 +1,276 @@
+"""The slot loop: one thread that runs the mailboxes of all tasks placed in it, with one selector for sockets, timers and wake-ups.
+
+A task that has work stands in the ready queue and gets one bounded step per round. When nothing is ready the loop waits in its selector,
+and nowhere else, until a socket, a timer or another thread has something for it. While tasks are ready it looks at the sockets every so
+often, without waiting: a system call per step would cost more than most steps do, and gives the interpreter lock away each time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.errors import EngineError
+
+LOG = logging.getLogger(__name__)
+
+POLL_INTERVAL_S = 200e-6
+MAX_WAIT_S = 3600.0
+
+Action = Callable[[], None]
+
+
+class LoopTask(Protocol):
+    """What the loop runs: one bounded step at a time, which says whether there is more to do now."""
+
+    scheduled: bool  # kept by the loop: stands in the ready queue
+
+    def step(self) -> bool: ...
+
+    def crashed(self, error: BaseException) -> None:
+        """Its step raised, which it must not: the task has to end."""
+        ...
+
+
+class LoopTimer:
+    """One call to come."""
+
+    __slots__ = ("action", "when")
+
+    def __init__(self, when: float, action: Action) -> None:
+        self.when = when
+        self.action: Action | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+@dataclass(frozen=True)
+class LoopStatistics:
+    """What a loop holds now, and what it has done."""
+
+    ready: int
+    timers: int
+    sockets: int
+    steps: int
+    waits: int
+
+
+class SlotLoop:
+    """Implements ``flinkpy.core.reactor.Reactor``.
+
+    Its thread starts with ``start`` and ends with ``stop``; in between, only ``call_soon_threadsafe`` and ``schedule_threadsafe`` may be
+    called from other threads. A test may run rounds itself instead, with ``run_once``.
+    """
+
+    def __init__(self, name: str = "slot-loop", clock: Clock = SYSTEM_CLOCK) -> None:
+        self.name, self.clock = name, clock
+        self._ready: deque[LoopTask] = deque()
+        self._soon: deque[Action] = deque()
+        self._timers: list[tuple[float, int, LoopTimer]] = []
+        self._order = itertools.count()
+        self._readers: dict[socket.socket, Action] = {}
+        self._writers: dict[socket.socket, Action] = {}
+        self._selector = selectors.DefaultSelector()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
+        self._selector.register(self._wake_receiver, selectors.EVENT_READ)
+        self._waiting = False
+        self._stopping = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._next_poll = 0.0
+        self._steps = self._waits = 0
+
+    # -- Reactor ---------------------------------------------------------------------------------------------------------
+
+    def add_reader(self, sock: socket.socket, callback: Action) -> None:
+        self._readers[sock] = callback
+        self._watch(sock)
+
+    def remove_reader(self, sock: socket.socket) -> None:
+        if self._readers.pop(sock, None) is not None:
+            self._watch(sock)
+
+    def add_writer(self, sock: socket.socket, callback: Action) -> None:
+        self._writers[sock] = callback
+        self._watch(sock)
+
+    def remove_writer(self, sock: socket.socket) -> None:
+        if self._writers.pop(sock, None) is not None:
+            self._watch(sock)
+
+    def _watch(self, sock: socket.socket) -> None:
+        """Brings the selector in line with the callbacks of one socket."""
+        wanted = (selectors.EVENT_READ if sock in self._readers else 0) | (selectors.EVENT_WRITE if sock in self._writers else 0)
+        known = self._selector.get_map().get(sock)
+        if known is None and wanted:
+            self._selector.register(sock, wanted)
+        elif known is not None and not wanted:
+            self._selector.unregister(sock)
+        elif known is not None and known.events != wanted:
+            self._selector.modify(sock, wanted)
+
+    def call_later(self, delay_s: float, action: Action) -> LoopTimer:
+        timer = LoopTimer(self.clock.monotonic() + max(0.0, delay_s), action)
+        heapq.heappush(self._timers, (timer.when, next(self._order), timer))
+        return timer
+
+    def call_soon(self, action: Action) -> None:
+        self._soon.append(action)
+
+    def call_soon_threadsafe(self, action: Action) -> None:
+        self._soon.append(action)
+        if self._waiting:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        try:
+            self._wake_sender.send(b"\0")
+        except BlockingIOError:
+            pass  # so many wake-ups are under way that this one is not needed
+        except OSError:
+            pass  # closed: nobody is there to wake
+
+    # -- tasks -----------------------------------------------------------------------------------------------------------
+
+    def schedule(self, task: LoopTask) -> None:
+        """The task has something to do; in the loop's thread."""
+        if not task.scheduled:
+            task.scheduled = True
+            self._ready.append(task)
+
+    def schedule_threadsafe(self, task: LoopTask) -> None:
+        """The same from any thread."""
+        if self._thread is None or self._thread.ident == threading.get_ident():
+            self.schedule(task)
+        else:
+            self.call_soon_threadsafe(lambda: self.schedule(task))
+
+    # -- running -----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self._thread is not None:
+            raise EngineError(f"{self.name} was started already")
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> bool:
+        """Ends the thread after what is queued now and gives back the selector; False if it did not end in time (user code that blocks)."""
+        self.call_soon_threadsafe(self._stop)
+        if self._thread is None:
+            self._stop()
+            self._close()
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self.run_once()
+        finally:
+            self._close()
+
+    def run_once(self, may_wait: bool = True) -> None:
+        """One round: calls, due timers, a step for each ready task, then the selector."""
+        for _ in range(len(self._soon)):
+            self._guarded(self._soon.popleft())
+        if self._timers:
+            self._fire_timers()
+        ready = self._ready
+        for _ in range(len(ready)):
+            self._step(ready.popleft())
+        if ready or self._soon or self._stopping or not may_wait:
+            if (self._readers or self._writers) and (not ready or self.clock.monotonic() >= self._next_poll):
+                self._poll(0.0)
+        else:
+            self._wait()
+
+    def _step(self, task: LoopTask) -> None:
+        self._steps += 1
+        task.scheduled = False
+        try:
+            more = task.step()
+        except BaseException as error:  # the loop serves others too
+            LOG.exception("the step of %r raised", task)
+            more = False
+            self._guarded(partial(task.crashed, error))
+        if more and not task.scheduled:
+            task.scheduled = True
+            self._ready.append(task)
+
+    def _fire_timers(self) -> None:
+        now = self.clock.monotonic()
+        timers = self._timers
+        while timers and (timers[0][0] <= now or timers[0][2].action is None):
+            action = heapq.heappop(timers)[2].action
+            if action is not None:
+                self._guarded(action)
+
+    def _wait(self) -> None:
+        while self._timers and self._timers[0][2].action is None:
+            heapq.heappop(self._timers)
+        timeout = min(MAX_WAIT_S, self._timers[0][0] - self.clock.monotonic()) if self._timers else MAX_WAIT_S
+        self._waits += 1
+        self._waiting = True  # said before looking: who appends after this look wakes the selector
+        self._poll(0.0 if self._soon else max(0.0, timeout))
+        self._waiting = False
+
+    def _poll(self, timeout: float) -> None:
+        events = self._selector.select(timeout)
+        self._waiting = False
+        self._next_poll = self.clock.monotonic() + POLL_INTERVAL_S
+        for key, mask in events:
+            sock = key.fileobj
+            assert isinstance(sock, socket.socket)
+            if sock is self._wake_receiver:
+                self._drain_wake_ups()
+                continue
+            for callbacks, event in ((self._readers, selectors.EVENT_READ), (self._writers, selectors.EVENT_WRITE)):
+                callback = callbacks.get(sock) if mask & event else None
+                if callback is not None:
+                    self._guarded(callback)
+
+    def _drain_wake_ups(self) -> None:
+        try:
+            while len(self._wake_receiver.recv(4096)) == 4096:
+                pass
+        except BlockingIOError:
+            pass
+
+    def _guarded(self, action: Action) -> None:
+        """Calls it; what it raises is logged and does not end the loop."""
+        try:
+            action()
+        except Exception:
+            LOG.exception("%s: a callback raised", self.name)
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._selector.close()
+            self._wake_receiver.close()
+            self._wake_sender.close()
+
+    def statistics(self) -> LoopStatistics:
+        timers = sum(timer.action is not None for _, _, timer in list(self._timers))
+        sockets = len(self._readers.keys() | self._writers.keys())
+        return LoopStatistics(len(self._ready), timers, sockets, self._steps, self._waits)
+
+    def __repr__(self) -> str:
+        return f"<SlotLoop {self.name}: {self.statistics()}>"

@@ -1,0 +1,212 @@
+"""A task: one attempt's life, from its descriptor to its terminal report, and the giving back of all it took.
+
+    CREATED → DEPLOYING → INITIALIZING → RUNNING → FINISHED | CANCELED | FAILED
+
+Each state is reported once, in order, the terminal one last and only when partitions, gates, operators and timers are given back.
+All methods belong to the slot loop's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.code import loads
+from flinkpy.core.config import read
+from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
+from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION
+from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
+from flinkpy.operators.base import TaskInfo
+from flinkpy.runtime.busy_time import Waiting
+from flinkpy.runtime.port import TaskReporter
+from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+
+LOG = logging.getLogger(__name__)
+
+_S = ExecutionState
+
+
+class Task:
+    """Runs one attempt. ``on_end`` is called with it after the terminal report."""
+
+    def __init__(
+        self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: SlotLoop, reporter: TaskReporter,
+        on_end: Callable[[Task], None],
+    ) -> None:
+        self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
+        self._machine = StateMachine(TASK, descriptor.subtask_name)
+        self.stream_task: StreamTask | None = None
+        self.scheduled = False  # kept by the loop
+
+    @property
+    def attempt_id(self) -> ExecutionAttemptId:
+        return self.descriptor.attempt_id
+
+    @property
+    def state(self) -> ExecutionState:
+        return self._machine.state
+
+    # -- the loop's calls -----------------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """The first step brings the task to life, every other one is a step of its mailbox loop."""
+        if self._machine.is_terminal:
+            return False
+        try:
+            if self.stream_task is None:
+                self._start()
+                return True
+            more = self.stream_task.run_step()
+            if self.stream_task.done:
+                self._finish()
+                return False
+            return more
+        except Exception as error:
+            self.fail(error)
+            return False
+
+    def crashed(self, error: BaseException) -> None:
+        """Something that is no Exception came out of the user's code (SystemExit, KeyboardInterrupt)."""
+        what = f"{type(error).__name__} ({error})"
+        self.fail(ProgramError(f"a function of {self.descriptor.subtask_name} raised {what}, which ends programs; raise an Exception instead"))
+
+    def wake(self) -> None:
+        """From any thread: there is something to do."""
+        self._loop.schedule_threadsafe(self)
+
+    # -- life -------------------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._move(_S.DEPLOYING)
+        config = self._config()
+        self._move(_S.INITIALIZING)
+        writers = self._create_writers(config.chain)
+        gates = self._create_gates()
+        self.stream_task = create_stream_task(config, writers, gates, self._loop, self.wake, self._send_event)
+        self.stream_task.restore()
+        self._move(_S.RUNNING)
+
+    def _config(self) -> StreamTaskConfig:
+        descriptor = self.descriptor
+        info = TaskInfo(descriptor.job_name, descriptor.task_name, descriptor.attempt_id, descriptor.parallelism, descriptor.max_parallelism)
+        values = descriptor.configuration
+        return StreamTaskConfig(
+            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values, descriptor.restore,
+            fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
+        )
+
+    def _load_chain(self) -> ChainConfig:
+        try:
+            chain = loads(self.descriptor.chain)
+        except Exception as error:
+            raise ProgramError(
+                f"the code of {self.descriptor.task_name} cannot be loaded on this worker: {type(error).__name__}: {error}; "
+                "modules that do not lie beside the program must be installed on every worker"
+            ) from error
+        if not isinstance(chain, ChainConfig):
+            raise EngineError(f"{self.descriptor.task_name} carries {chain!r:.80} instead of a ChainConfig")
+        return chain
+
+    def _create_writers(self, chain: ChainConfig) -> list[RecordWriter]:
+        edges = {edge.output_index: edge for operator in chain.operators for edge in operator.edges if isinstance(edge, NetworkEdge)}
+        partitions = sorted(self.descriptor.partitions, key=lambda partition: partition.output_index)
+        if [partition.output_index for partition in partitions] != sorted(edges):
+            raise EngineError(f"{self.descriptor.task_name} has partitions {partitions}, but network edges {sorted(edges)}")
+        if not partitions:
+            return []
+        chosen = [edges[partition.output_index] for partition in partitions]
+        return self._shuffle.create_writers(
+            self.attempt_id, partitions, [edge.partitioning for edge in chosen], [edge.buffer_timeout_ms for edge in chosen], self._fail_soon,
+        )
+
+    def _create_gates(self) -> list[InputGate]:
+        return self._shuffle.create_gates(self.attempt_id, self.descriptor.gates, self._fail_soon) if self.descriptor.gates else []
+
+    def _finish(self) -> None:
+        self._shuffle.finish_partitions(self.attempt_id)
+        self._end(_S.FINISHED, None)
+
+    def cancel(self) -> None:
+        """Ends it CANCELED; does nothing if it has ended."""
+        if self._machine.is_terminal:
+            return
+        if self.state is not _S.CREATED:
+            self._move(_S.CANCELING)
+        self._give_back(None)
+        self._end(_S.CANCELED, None)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends it FAILED; does nothing if it has ended."""
+        if self._machine.is_terminal:
+            return
+        self._give_back(error)
+        self._end(_S.FAILED, _travelling(error))
+
+    def _fail_soon(self, error: BaseException) -> None:
+        """From the network, perhaps in the middle of a step: between steps."""
+        self._loop.call_soon(lambda: self.fail(error))
+
+    def _give_back(self, cause: BaseException | None) -> None:
+        """Whatever happens on the way is logged, and the rest is given back all the same."""
+        if self.stream_task is not None:
+            for error in self.stream_task.abort():
+                LOG.warning("%s: closing raised: %s", self.descriptor.subtask_name, error)
+        try:
+            self._shuffle.release(self.attempt_id, cause)
+        except Exception:
+            LOG.exception("%s: its partitions and gates could not be released", self.descriptor.subtask_name)
+
+    def _end(self, state: ExecutionState, error: BaseException | None) -> None:
+        self._machine.move(state)
+        accumulators = dict(self.stream_task.accumulators) if self.stream_task is not None else {}
+        self._reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
+        self._on_end(self)
+
+    def _move(self, state: ExecutionState) -> None:
+        self._machine.move(state)
+        self._reporter.state_changed(TaskExecutionState(self.attempt_id, state))
+
+    # -- operator events -----------------------------------------------------------------------------------------------------------
+
+    def _send_event(self, operator_id: OperatorId, event: Any) -> None:
+        self._reporter.operator_event(self.attempt_id, operator_id, event)
+
+    def deliver_operator_event(self, operator_id: OperatorId, event: Any) -> None:
+        """From the coordinator; comes to the operator as mail, which a task that has ended refuses."""
+        if self._machine.is_terminal:
+            return
+        stream_task = self.stream_task
+        if stream_task is None:  # not alive yet: after its first step
+            self._loop.call_soon(lambda: self.deliver_operator_event(operator_id, event))
+            return
+        stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
+
+    # -- metrics ---------------------------------------------------------------------------------------------------------------------
+
+    def metrics(self) -> TaskMetrics:
+        """Counters so far; may be read from any thread."""
+        task = self.stream_task
+        if task is None or task.chain is None:
+            return TaskMetrics(self.attempt_id)
+        chain, time = task.chain, task.time
+        return TaskMetrics(
+            self.attempt_id, chain.records_in, chain.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
+            int(time.waited(Waiting.INPUT) * 1000), chain.counters(),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Task {self.descriptor.subtask_name}: {self.state.name}>"
+
+
+def _travelling(error: BaseException) -> BaseException:
+    """The error as it can be sent to the JobMaster: the engine's own pickle, others are described."""
+    if isinstance(error, FlinkpyError):
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
+    return EngineError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,115 @@
+"""The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the tasks in them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.options import NetworkConfig
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.network.port import ShuffleEnvironment
+from flinkpy.runtime.port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.task import Task
+
+LOG = logging.getLogger(__name__)
+
+STOP_TIMEOUT_S = 10.0
+
+
+class SlotTaskRunner:
+    """Implements ``flinkpy.runtime.port.TaskRunner``.
+
+    Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
+    ``shuffle`` replaces the real shuffle environment, for tests.
+    """
+
+    def __init__(
+        self, config: NetworkConfig, secret: bytes, resource_id: ResourceId, clock: Clock = SYSTEM_CLOCK, *,
+        shuffle: ShuffleEnvironment | None = None,
+    ) -> None:
+        self._loop = SlotLoop(f"slots of {resource_id}", clock)
+        self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
+        self._tasks: dict[ExecutionAttemptId, Task] = {}
+        self._running = False
+
+    @property
+    def data_address(self) -> tuple[str, int]:
+        return self._shuffle.data_address
+
+    def start(self) -> None:
+        if self._running:
+            raise EngineError(f"{self!r} was started already")
+        try:
+            self._shuffle.start(self._loop)  # before the loop has its thread, so there is nobody to hand this over to yet
+        except BaseException:
+            self._loop.stop()
+            raise
+        self._running = True
+        self._loop.start()
+
+    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+        if not self._running:
+            error = EngineError(f"{descriptor.subtask_name} was submitted to a runner that does not run")
+            reporter.state_changed(TaskExecutionState(descriptor.attempt_id, ExecutionState.FAILED, error))
+            return
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget)
+        self._tasks[descriptor.attempt_id] = task
+        self._loop.schedule_threadsafe(task)
+
+    def _forget(self, task: Task) -> None:
+        self._tasks.pop(task.attempt_id, None)
+
+    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+        self._with_task(attempt_id, Task.cancel)
+
+    def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
+        self._with_task(attempt_id, lambda task: task.fail(error))
+
+    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+        self._with_task(attempt_id, lambda task: task.deliver_operator_event(operator_id, event))
+
+    def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
+        """In the loop's thread, if the task is still there then."""
+
+        def carry_out() -> None:
+            task = self._tasks.get(attempt_id)
+            if task is not None:
+                action(task)
+
+        self._loop.call_soon_threadsafe(carry_out)
+
+    def metrics(self) -> list[TaskMetrics]:
+        return [task.metrics() for task in list(self._tasks.values())]
+
+    def statistics(self) -> RunnerStatistics:
+        shuffle = self._shuffle.statistics()
+        return RunnerStatistics(len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use)
+
+    def stop(self) -> None:
+        if not self._running:
+            return
+        self._running = False
+        self._loop.call_soon_threadsafe(self._stop_all)
+        if not self._loop.stop(STOP_TIMEOUT_S):
+            LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
+
+    def _stop_all(self) -> None:
+        for task in list(self._tasks.values()):
+            task.fail(EngineError(f"the TaskExecutor of {task.descriptor.subtask_name} was stopped"))
+        self._shuffle.stop()
+
+    def __repr__(self) -> str:
+        return f"<SlotTaskRunner: {len(self._tasks)} tasks, {self._loop!r}>"
+
+
+def _shuffle_service(config: NetworkConfig, secret: bytes, resource_id: ResourceId) -> ShuffleEnvironment:
+    from flinkpy.network.shuffle import ShuffleService
+
+    service: ShuffleEnvironment = ShuffleService(config, secret, resource_id)
+    return service

@@ -1,0 +1,76 @@
+"""Processing-time timers of a task: they run as mail in the task's own step, and end with the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.reactor import Reactor, ReactorTimer
+
+Action = Callable[[], None]
+
+
+class TaskTimer:
+    """One call to come."""
+
+    __slots__ = ("_action", "_handle", "_owner")
+
+    def __init__(self, owner: TaskTimers, action: Action) -> None:
+        self._owner = owner
+        self._action: Action | None = action
+        self._handle: ReactorTimer | None = None
+
+    def start(self, reactor: Reactor, delay_s: float) -> None:
+        self._handle = reactor.call_later(delay_s, self._due)
+
+    def cancel(self) -> None:
+        self._action = None
+        self._owner.forget(self)
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _due(self) -> None:
+        self._owner.post(self._fire)
+
+    def _fire(self) -> None:
+        self._owner.forget(self)
+        action, self._action = self._action, None
+        if action is not None:  # it may have been cancelled while its mail was waiting
+            action()
+
+
+class TaskTimers:
+    """Implements ProcessingTimeService. ``post`` puts an action into the task's mailbox."""
+
+    def __init__(self, reactor: Reactor, post: Callable[[Action], None]) -> None:
+        self._reactor, self.post = reactor, post
+        self._clock: Clock = reactor.clock
+        self._pending: set[TaskTimer] = set()
+        self._quiesced = False
+
+    def now_ms(self) -> int:
+        return self._clock.time_ms()
+
+    def call_later(self, delay_s: float, action: Action) -> TaskTimer:
+        """Calls the action in so many seconds; never, once quiesced."""
+        timer = TaskTimer(self, action)
+        if not self._quiesced:
+            self._pending.add(timer)
+            timer.start(self._reactor, delay_s)
+        return timer
+
+    def forget(self, timer: TaskTimer) -> None:
+        self._pending.discard(timer)
+
+    def quiesce(self) -> None:
+        """Cancels all timers and takes no new ones."""
+        self._quiesced = True
+        for timer in list(self._pending):
+            timer.cancel()
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    def __repr__(self) -> str:
+        return f"<TaskTimers: {len(self._pending)} pending{', quiesced' if self._quiesced else ''}>"

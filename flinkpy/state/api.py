@@ -1,0 +1,146 @@
+"""The kinds of state as user functions see them, with PyFlink's names. All belong to the key of the record (or timer) at hand.
+
+What is given out is the caller's own: changing it changes nothing here until it is written back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """Any state of the current key."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forgets what is kept for the current key."""
+
+
+class ValueState(State, Generic[T]):
+    """One value."""
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """The value, or None where none was set."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Sets it; None clears."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """Values go in, something made of them comes out."""
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """What was made of the values so far."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None: ...
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """Appending state of which two can become one (those of merging windows do)."""
+
+
+class ReducingState(MergingState[T, T]):
+    """All values reduced to one; ``get`` gives None before the first."""
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """An accumulator of all values; ``get`` gives its result, None before the first."""
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """The values themselves, in the order they came."""
+
+    @abstractmethod
+    def get(self) -> list[T]: ...
+
+    @abstractmethod
+    def update(self, values: Iterable[T] | None) -> None:
+        """Replaces all of them; None or an empty list clears."""
+
+    @abstractmethod
+    def add_all(self, values: Iterable[T]) -> None: ...
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
+
+
+class ReadableMap(State, Generic[K, V]):
+    """What all mappings share."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value, or None."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool: ...
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]: ...
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]: ...
+
+    @abstractmethod
+    def values(self) -> Iterable[V]: ...
+
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class WritableMap(ReadableMap[K, V]):
+    """What all mappings share that may be written."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None: ...
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None: ...
+
+    @abstractmethod
+    def remove(self, key: K) -> None: ...
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class ReadOnlyBroadcastState(ReadableMap[K, V]):
+    """A mapping that is the same in all subtasks, where it may only be read."""
+
+
+class BroadcastState(WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
+    """The same where it may be written: on the broadcast side."""
+
+
+class MapState(WritableMap[K, V]):
+    """A mapping of its own for each key of the stream. What ``items``, ``keys`` and ``values`` give may be changed while the state is."""
+
+
+class OperatorStateStore(ABC):
+    """Where state that belongs to no key comes from."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: object) -> BroadcastState[object, object]: ...

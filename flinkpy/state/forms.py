@@ -1,0 +1,97 @@
+"""How what is stored looks in a snapshot, for each kind of state, and how its expired parts are taken out.
+
+Expired is what was last touched at or before a deadline: now less the time to live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from flinkpy.state.descriptors import StateKind
+from flinkpy.state.isolation import adopt, reveal
+from flinkpy.state.stamps import Stamped
+
+
+class Form(NamedTuple):
+    """``dump`` gives the form of a snapshot, ``load`` the stored form again.
+
+    ``alive(stored, deadline)`` gives the stored form without what has expired, None where nothing is left; the stored one stays as it is.
+    ``sweep(entries, keys, deadline)`` removes what has expired at these keys and says how many keys went.
+    """
+
+    dump: Callable[[Any], Any]
+    load: Callable[[Any], Any]
+    alive: Callable[[Any, int], Any]
+    sweep: Callable[[dict[Any, Any], Iterable[Any], int], int]
+
+
+def form_of(kind: StateKind, expires: bool) -> Form:
+    """The form of a kind of state."""
+    if kind is StateKind.ENGINE:
+        return Form(_same, _same, _always, _sweep_single)
+    dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
+    if kind is StateKind.LIST:
+        return Form(
+            lambda stored: [dump(each) for each in stored], lambda saved: [load(each) for each in saved], _alive_list, _sweep_many(_alive_list))
+    if kind is StateKind.MAP:
+        return Form(
+            lambda stored: {key: dump(each) for key, each in stored.items()},
+            lambda saved: {key: load(each) for key, each in saved.items()},
+            _alive_map, _sweep_many(_alive_map),
+        )
+    return Form(dump, load, _alive_single, _sweep_single)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _dump_stamped(stamped: Stamped) -> tuple[Any, int]:
+    return reveal(stamped.value), stamped.touched_ms
+
+
+def _load_stamped(saved: tuple[Any, int]) -> Stamped:
+    return Stamped(adopt(saved[0]), saved[1])
+
+
+def _always(stored: Any, deadline: int) -> Any:
+    return stored
+
+
+def _alive_single(stored: Stamped, deadline: int) -> Stamped | None:
+    return stored if stored.touched_ms > deadline else None
+
+
+def _alive_list(stored: list[Stamped], deadline: int) -> list[Stamped] | None:
+    return [each for each in stored if each.touched_ms > deadline] or None
+
+
+def _alive_map(stored: dict[Any, Stamped], deadline: int) -> dict[Any, Stamped] | None:
+    return {key: each for key, each in stored.items() if each.touched_ms > deadline} or None
+
+
+def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: int) -> int:
+    get = entries.get
+    gone = [key for key in keys if (stored := get(key)) is not None and stored.touched_ms <= deadline]
+    for key in gone:
+        del entries[key]
+    return len(gone)
+
+
+def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], Iterable[Any], int], int]:
+    def sweep(entries: dict[Any, Any], keys: Iterable[Any], deadline: int) -> int:
+        removed = 0
+        for key in keys:
+            stored = entries.get(key)
+            if stored is None:
+                continue
+            left = alive(stored, deadline)
+            if left is None:
+                del entries[key]
+                removed += 1
+            elif len(left) < len(stored):
+                entries[key] = left
+        return removed
+
+    return sweep

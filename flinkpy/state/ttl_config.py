@@ -1,0 +1,132 @@
+"""StateTtlConfig: how long a state's values live after they were last touched, under PyFlink's names."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TypeAlias
+
+from flinkpy.common.time import Time, to_milliseconds
+from flinkpy.core.errors import ProgramError
+from flinkpy.state import ttl_options as options
+from flinkpy.state import ttl_strategies as strategies
+
+
+class StateTtlConfig:
+    """How long values live.
+
+    >>> from flinkpy.common.time import Duration
+    >>> config = StateTtlConfig.new_builder(Duration.of_hours(1)).update_ttl_on_read_and_write().never_return_expired().build()
+    >>> config.get_update_type()
+    <UpdateType.OnReadAndWrite: 2>
+    """
+
+    UpdateType: TypeAlias = options.UpdateType
+    StateVisibility: TypeAlias = options.StateVisibility
+    TtlTimeCharacteristic: TypeAlias = options.TtlTimeCharacteristic
+    CleanupStrategies: TypeAlias = strategies.CleanupStrategies
+
+    def __init__(
+        self, update_type: options.UpdateType, state_visibility: options.StateVisibility, ttl_time_characteristic: options.TtlTimeCharacteristic,
+        ttl: options.Span, cleanup_strategies: strategies.CleanupStrategies,
+    ) -> None:
+        if not isinstance(ttl, (datetime.timedelta, Time)):
+            raise ProgramError(f"a time to live is a Duration (or Time), such as Duration.of_hours(1), not {ttl!r:.80}")
+        if to_milliseconds(ttl) <= 0:
+            raise ProgramError(f"a time to live is longer than nothing, this is {to_milliseconds(ttl)} ms")
+        self._update_type, self._visibility, self._characteristic = update_type, state_visibility, ttl_time_characteristic
+        self._ttl, self._cleanup = ttl, cleanup_strategies
+
+    @staticmethod
+    def new_builder(ttl: options.Span) -> StateTtlConfig.Builder:
+        """Values live so long after they were last written; everything else has a default."""
+        return StateTtlConfig.Builder(ttl)
+
+    def get_update_type(self) -> options.UpdateType:
+        return self._update_type
+
+    def get_state_visibility(self) -> options.StateVisibility:
+        return self._visibility
+
+    def get_ttl(self) -> options.Span:
+        return self._ttl
+
+    def get_ttl_time_characteristic(self) -> options.TtlTimeCharacteristic:
+        return self._characteristic
+
+    def is_enabled(self) -> bool:
+        return self._update_type is not options.UpdateType.Disabled
+
+    def get_cleanup_strategies(self) -> strategies.CleanupStrategies:
+        return self._cleanup
+
+    def __repr__(self) -> str:
+        return f"<StateTtlConfig {to_milliseconds(self._ttl)} ms, {self._update_type.name}, {self._visibility.name}>"
+
+    class Builder:
+        """Collects the options; each method gives the builder back."""
+
+        def __init__(self, ttl: options.Span) -> None:
+            self._ttl = ttl
+            self._update_type = options.UpdateType.OnCreateAndWrite
+            self._visibility = options.StateVisibility.NeverReturnExpired
+            self._characteristic = options.TtlTimeCharacteristic.ProcessingTime
+            self._strategies: dict[options.Strategies, options.CleanupStrategy] = {}
+            self._in_background = True
+
+        def set_update_type(self, update_type: options.UpdateType) -> StateTtlConfig.Builder:
+            self._update_type = update_type
+            return self
+
+        def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
+            return self.set_update_type(options.UpdateType.OnCreateAndWrite)
+
+        def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
+            return self.set_update_type(options.UpdateType.OnReadAndWrite)
+
+        def set_state_visibility(self, state_visibility: options.StateVisibility) -> StateTtlConfig.Builder:
+            self._visibility = state_visibility
+            return self
+
+        def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
+            return self.set_state_visibility(options.StateVisibility.ReturnExpiredIfNotCleanedUp)
+
+        def never_return_expired(self) -> StateTtlConfig.Builder:
+            return self.set_state_visibility(options.StateVisibility.NeverReturnExpired)
+
+        def set_ttl_time_characteristic(self, ttl_time_characteristic: options.TtlTimeCharacteristic) -> StateTtlConfig.Builder:
+            self._characteristic = ttl_time_characteristic
+            return self
+
+        def use_processing_time(self) -> StateTtlConfig.Builder:
+            return self.set_ttl_time_characteristic(options.TtlTimeCharacteristic.ProcessingTime)
+
+        def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
+            """Snapshots leave expired values out; the state at hand keeps them until they are read."""
+            self._strategies[options.Strategies.FULL_STATE_SCAN_SNAPSHOT] = strategies.CleanupStrategies.EMPTY_STRATEGY
+            return self
+
+        def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> StateTtlConfig.Builder:
+            """Every access looks at so many entries, and every record too if asked for."""
+            self._strategies[options.Strategies.INCREMENTAL_CLEANUP] = options.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
+            return self
+
+        def cleanup_in_rocksdb_compact_filter(
+            self, query_time_after_num_entries: int, periodic_compaction_time: options.Span | None = None,
+        ) -> StateTtlConfig.Builder:
+            """For the RocksDB backend; the heap backend does its incremental cleanup."""
+            self._strategies[options.Strategies.ROCKSDB_COMPACTION_FILTER] = options.RocksdbCompactFilterCleanupStrategy(
+                query_time_after_num_entries, periodic_compaction_time)
+            return self
+
+        def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
+            self._in_background = False
+            return self
+
+        def set_ttl(self, ttl: options.Span) -> StateTtlConfig.Builder:
+            self._ttl = ttl
+            return self
+
+        def build(self) -> StateTtlConfig:
+            """The configuration; raises ProgramError for a time to live that is none."""
+            cleanup = strategies.CleanupStrategies(self._strategies, self._in_background)
+            return StateTtlConfig(self._update_type, self._visibility, self._characteristic, self._ttl, cleanup)

@@ -1,0 +1,83 @@
+"""The options of a StateTtlConfig: what prolongs life, what is given out, where cleanup happens."""
+
+from __future__ import annotations
+
+import datetime
+from enum import Enum
+from typing import TypeAlias
+
+from flinkpy.common.time import Time
+from flinkpy.core.errors import ProgramError
+
+Span: TypeAlias = "datetime.timedelta | Time"
+
+DEFAULT_CLEANUP_SIZE = 5
+
+
+class UpdateType(Enum):
+    """What prolongs a value's life."""
+
+    Disabled = 0  # nothing expires
+    OnCreateAndWrite = 1
+    OnReadAndWrite = 2
+
+
+class StateVisibility(Enum):
+    """Whether a value that has expired but is still there is given out."""
+
+    ReturnExpiredIfNotCleanedUp = 0  # once: reading it removes it
+    NeverReturnExpired = 1
+
+
+class TtlTimeCharacteristic(Enum):
+    """On which time values expire."""
+
+    ProcessingTime = 0
+
+
+class Strategies(Enum):
+    """Where expired values are removed although nobody reads them."""
+
+    FULL_STATE_SCAN_SNAPSHOT = 0  # they are left out of snapshots
+    INCREMENTAL_CLEANUP = 1  # a few entries are looked at with every access
+    ROCKSDB_COMPACTION_FILTER = 2
+
+
+class CleanupStrategy:
+    """Any of them."""
+
+
+class EmptyCleanupStrategy(CleanupStrategy):
+    """One without options."""
+
+
+class IncrementalCleanupStrategy(CleanupStrategy):
+    """``cleanup_size`` entries are looked at with every access, and with every record too if asked for."""
+
+    def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
+        if cleanup_size < 1:
+            raise ProgramError(f"an incremental cleanup looks at 1 or more entries at a time, not {cleanup_size}")
+        self._cleanup_size, self._every_record = cleanup_size, run_cleanup_for_every_record
+
+    def get_cleanup_size(self) -> int:
+        return self._cleanup_size
+
+    def run_cleanup_for_every_record(self) -> bool:
+        return self._every_record
+
+    def __repr__(self) -> str:
+        return f"IncrementalCleanupStrategy({self._cleanup_size}, {self._every_record})"
+
+
+class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
+    """Expired values go when RocksDB compacts its files. The heap backend does its incremental cleanup instead."""
+
+    def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None) -> None:
+        self._entries = query_time_after_num_entries
+        self._period = periodic_compaction_time if periodic_compaction_time is not None else datetime.timedelta(days=30)
+
+    def get_query_time_after_num_entries(self) -> int:
+        return self._entries
+
+    def get_periodic_compaction_time(self) -> Span:
+        return self._period

@@ -1,0 +1,113 @@
+"""From an expression and a schema to a function over record batches.
+
+Types are known once the schema is, so kernels, casts and constants are chosen once; per batch there is one call per node of the tree.
+The type of each node is found by running its kernel on empty arrays.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.table.expression import Alias, Call, Column, Expression, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Evaluate: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """``evaluate(batch)`` gives an array of ``type``, or a scalar where ``is_constant``."""
+
+    type: pa.DataType
+    evaluate: Evaluate
+    is_constant: bool = False
+
+
+def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
+    """The function that computes ``expression`` for batches of ``schema``, always as an array.
+
+    Raises ProgramError for an unknown column (naming the nearest), or operands a function cannot take (naming the part and their types).
+    """
+    compiled = _compile(expression, schema)
+    if not compiled.is_constant:
+        return compiled
+    import pyarrow as pa
+
+    constant = compiled.evaluate(None)
+    return Compiled(compiled.type, lambda batch: pa.repeat(constant, batch.num_rows))
+
+
+def _compile(expression: Expression, schema: pa.Schema) -> Compiled:
+    if isinstance(expression, Alias):
+        return _compile(expression.expression, schema)
+    if isinstance(expression, Column):
+        index = column_index(expression.column, schema)
+        return Compiled(schema.field(index).type, lambda batch: batch.column(index))
+    if isinstance(expression, Literal):
+        return _literal(expression)
+    if isinstance(expression, Call):
+        return _call(expression, [_compile(each, schema) for each in expression.arguments])
+    raise ProgramError(f"{expression!r} cannot be computed row by row")
+
+
+def column_index(name: str, schema: pa.Schema) -> int:
+    """Where the column is; ProgramError naming the nearest when there is none."""
+    index: int = schema.get_field_index(name)
+    if index >= 0:
+        return index
+    if name in schema.names:
+        raise ProgramError(f"there are several columns called {name!r}")
+    near = difflib.get_close_matches(name, schema.names, n=1)
+    raise ProgramError(f"there is no column {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(schema.names)}"))
+
+
+def _literal(expression: Literal) -> Compiled:
+    import pyarrow as pa
+
+    from flinkpy.table.arrow_types import arrow_type
+
+    wanted = arrow_type(expression.type_info) if expression.type_info is not None else None
+    try:
+        scalar = pa.scalar(expression.value, wanted)
+    except (pa.ArrowException, OverflowError) as error:
+        raise ProgramError(f"{expression!r} cannot stand in an expression: {error}") from None
+    return Compiled(scalar.type, lambda batch: scalar, is_constant=True)
+
+
+def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
+    import pyarrow as pa
+
+    from flinkpy.table.kernels import KERNELS
+
+    types = [each.type for each in arguments]
+    options = dict(expression.options)
+    try:
+        kernel = KERNELS[expression.function](types, **options)
+        result = kernel(*[pa.array([], each) for each in types]).type
+    except (TypeError, pa.ArrowException) as error:
+        raise ProgramError(f"{expression!r}: {expression.function} cannot take {' and '.join(map(str, types))} ({_first_line(error)})") from None
+    if all(each.is_constant for each in arguments):
+        scalars = [each.evaluate(None) for each in arguments]
+        constant = kernel(*[pa.array([each.as_py()], each.type) for each in scalars])[0]
+        return Compiled(result, lambda batch: constant, is_constant=True)
+    return Compiled(result, _applied(kernel, [each.evaluate for each in arguments]))
+
+
+def _applied(kernel: Callable[..., Any], arguments: list[Evaluate]) -> Evaluate:
+    if len(arguments) == 1:
+        [only] = arguments
+        return lambda batch: kernel(only(batch))
+    if len(arguments) == 2:
+        left, right = arguments
+        return lambda batch: kernel(left(batch), right(batch))
+    return lambda batch: kernel(*[each(batch) for each in arguments])
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,27 @@
+"""The Table API's names of types, for ``cast`` and ``lit``; each gives the same type as its counterpart in ``Types``."""
+
+from __future__ import annotations
+
+from flinkpy.common.typeinfo import TypeInformation, Types
+
+
+class DataTypes:
+    """
+    >>> DataTypes.BIGINT() == Types.LONG()
+    True
+    """
+
+    STRING = staticmethod(Types.STRING)
+    BOOLEAN = staticmethod(Types.BOOLEAN)
+    TINYINT = staticmethod(Types.BYTE)
+    SMALLINT = staticmethod(Types.SHORT)
+    INT = staticmethod(Types.INT)
+    BIGINT = staticmethod(Types.LONG)
+    FLOAT = staticmethod(Types.FLOAT)
+    DOUBLE = staticmethod(Types.DOUBLE)
+    DATE = staticmethod(Types.SQL_DATE)
+
+    @staticmethod
+    def TIMESTAMP(precision: int = 6) -> TypeInformation:
+        """Microseconds, whatever precision is asked for."""
+        return Types.SQL_TIMESTAMP()

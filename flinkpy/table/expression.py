@@ -1,0 +1,433 @@
+"""The expression tree: pure Python, immutable, picklable, with a repr that reads like the expression.
+
+What an expression means for one row stands in ``flinkpy.table.rowwise``; how it is computed for a batch in ``flinkpy.table.compiler``.
+Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``) these are properties too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.core.errors import ProgramError
+
+_LITERALS = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, type(None))
+
+
+def as_expression(value: Any) -> Expression:
+    """The expression itself, or the value as a literal."""
+    return value if isinstance(value, Expression) else Literal(value)
+
+
+class Expression:
+    """A value computed from the columns of a row. Made by ``col`` and ``lit``, and combined by operators and methods.
+
+    Nulls: an operation with a null gives null, except where its description says otherwise; ``filter`` keeps only what is true.
+    Integers are computed in 64 bits, an overflow is an error; ``/`` gives a float; ``%`` has the divisor's sign, as Python's.
+
+    >>> from flinkpy.table.expressions import col
+    >>> (col("price") * 0.908).alias("euro")
+    (col('price') * 0.908).alias('euro')
+    """
+
+    __slots__ = ()
+
+    # -- what it is made of ---------------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return ()
+
+    @property
+    def name(self) -> str | None:
+        """What a column of it is called; None: it needs an alias."""
+        return None
+
+    def walk(self) -> Iterator[Expression]:
+        """This expression and all within it."""
+        yield self
+        for each in self.inputs:
+            yield from each.walk()
+
+    def columns(self) -> list[str]:
+        """The columns it reads, each once, in the order they appear."""
+        return list(dict.fromkeys(each.column for each in self.walk() if isinstance(each, Column)))
+
+    def column_name(self, where: str) -> str:
+        """Its name, if it is a plain column; else ProgramError."""
+        raise ProgramError(f"{where} takes a column, this is an expression: {self!r}; "
+                           f"compute it before, with select(..., ({self!r}).alias(\"name\"))")
+
+    def refuse_aggregates(self, where: str) -> None:
+        """ProgramError if there is an aggregate in it."""
+        for each in self.walk():
+            if isinstance(each, Aggregate):
+                raise ProgramError(f"{where} cannot take the aggregate {each!r}; aggregates belong into key_by(...).aggregate(...)")
+
+    def _call(self, function: str, *arguments: Any, **options: Any) -> Expression:
+        return Call(function, (self, *map(as_expression, arguments)), tuple(options.items()))
+
+    # -- arithmetic -----------------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Expression:
+        return self._call("+", other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return as_expression(other)._call("+", self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return self._call("-", other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return as_expression(other)._call("-", self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return self._call("*", other)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return as_expression(other)._call("*", self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        """A float, also of integers; a division by zero gives an infinity or not-a-number."""
+        return self._call("/", other)
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return as_expression(other)._call("/", self)
+
+    def __mod__(self, other: Any) -> Expression:
+        """The remainder, with the divisor's sign; an integer modulo zero is an error."""
+        return self._call("%", other)
+
+    def __rmod__(self, other: Any) -> Expression:
+        return as_expression(other)._call("%", self)
+
+    def __neg__(self) -> Expression:
+        return self._call("negate")
+
+    @property
+    def abs(self) -> Expression:
+        return self._call("abs")
+
+    @property
+    def sign(self) -> Expression:
+        """-1, 0 or 1, in the type of the value."""
+        return self._call("sign")
+
+    @property
+    def sqrt(self) -> Expression:
+        return self._call("sqrt")
+
+    @property
+    def exp(self) -> Expression:
+        return self._call("exp")
+
+    @property
+    def ln(self) -> Expression:
+        """The natural logarithm; minus infinity of zero, not-a-number of what is below."""
+        return self._call("ln")
+
+    @property
+    def floor(self) -> Expression:
+        return self._call("floor")
+
+    @property
+    def ceil(self) -> Expression:
+        return self._call("ceil")
+
+    def round(self, places: int = 0) -> Expression:
+        """To so many decimal places; halves go away from zero."""
+        if isinstance(places, bool) or not isinstance(places, int):
+            raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
+        return self._call("round", places=places)
+
+    # -- comparison -----------------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a truth
+        return self._call("==", other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return self._call("!=", other)
+
+    def __lt__(self, other: Any) -> Expression:
+        return self._call("<", other)
+
+    def __le__(self, other: Any) -> Expression:
+        return self._call("<=", other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return self._call(">", other)
+
+    def __ge__(self, other: Any) -> Expression:
+        return self._call(">=", other)
+
+    __hash__ = object.__hash__
+
+    def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+        """Both bounds included."""
+        return self._call(">=", lower_bound)._call("&", self._call("<=", upper_bound))
+
+    def in_(self, first_element: Any, *remaining_elements: Any) -> Expression:
+        """Whether it is one of these values.
+
+        >>> from flinkpy.table.expressions import col
+        >>> col("carrier").in_("UA", "DL")
+        col('carrier').in_('UA', 'DL')
+        """
+        is_list = isinstance(first_element, (list, tuple, set, frozenset)) and not remaining_elements
+        elements = first_element if is_list else (first_element, *remaining_elements)
+        values = tuple(each.value if isinstance(each, Literal) else each for each in elements)
+        if not values or any(each is None or not isinstance(each, _LITERALS) for each in values):
+            raise ProgramError(f"in_() takes plain values, none of them None; these are {values!r:.100}")
+        return self._call("in_", values=values)
+
+    @property
+    def is_null(self) -> Expression:
+        """True or false, never null."""
+        return self._call("is_null")
+
+    @property
+    def is_not_null(self) -> Expression:
+        """True or false, never null."""
+        return self._call("is_not_null")
+
+    @property
+    def is_true(self) -> Expression:
+        """False where it is null."""
+        return self._call("is_true")
+
+    @property
+    def is_false(self) -> Expression:
+        """False where it is null."""
+        return self._call("is_false")
+
+    # -- logic ----------------------------------------------------------------------------------------------------------------
+
+    def __and__(self, other: Any) -> Expression:
+        """False where one side is false, whatever the other."""
+        return self._call("&", other)
+
+    def __rand__(self, other: Any) -> Expression:
+        return as_expression(other)._call("&", self)
+
+    def __or__(self, other: Any) -> Expression:
+        """True where one side is true, whatever the other."""
+        return self._call("|", other)
+
+    def __ror__(self, other: Any) -> Expression:
+        return as_expression(other)._call("|", self)
+
+    def __invert__(self) -> Expression:
+        return self._call("not")
+
+    def __bool__(self) -> bool:
+        raise ProgramError(f"{self!r} has no truth of its own: it is computed for every row. Combine expressions with & | ~ instead of and, or, not, "
+                           "with parentheses around comparisons")
+
+    def then(self, if_true: Any, if_false: Any) -> Expression:
+        """One value where it is true, the other where it is false or null.
+
+        >>> from flinkpy.table.expressions import col
+        >>> (col("delay") > 15).then("late", "on time")
+        (col('delay') > 15).then('late', 'on time')
+        """
+        return self._call("then", if_true, if_false)
+
+    def if_null(self, null_replacement: Any) -> Expression:
+        """Itself, or the replacement where it is null."""
+        return self._call("coalesce", null_replacement)
+
+    # -- text -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def upper_case(self) -> Expression:
+        return self._call("upper")
+
+    @property
+    def lower_case(self) -> Expression:
+        return self._call("lower")
+
+    @property
+    def char_length(self) -> Expression:
+        """In characters."""
+        return self._call("char_length")
+
+    def upper(self) -> Expression:
+        return self.upper_case
+
+    def lower(self) -> Expression:
+        return self.lower_case
+
+    def substring(self, begin_index: int, length: int | None = None) -> Expression:
+        """From the character ``begin_index`` on, counted from 1."""
+        if not isinstance(begin_index, int) or begin_index < 1 or (length is not None and (not isinstance(length, int) or length < 0)):
+            raise ProgramError(f"substring() takes a position from 1 on and a length, these are {begin_index!r} and {length!r}")
+        return self._call("substring", begin=begin_index, length=length)
+
+    def trim(self) -> Expression:
+        """Without spaces at both ends."""
+        return self._call("trim")
+
+    def trim_leading(self) -> Expression:
+        return self._call("trim_leading")
+
+    def trim_trailing(self) -> Expression:
+        return self._call("trim_trailing")
+
+    def like(self, pattern: str) -> Expression:
+        """Whether the whole text fits: ``%`` stands for any characters, ``_`` for one."""
+        return self._call("like", pattern=_text(pattern, "like()"))
+
+    def startswith(self, start: str) -> Expression:
+        return self._call("startswith", pattern=_text(start, "startswith()"))
+
+    def endswith(self, end: str) -> Expression:
+        return self._call("endswith", pattern=_text(end, "endswith()"))
+
+    def replace(self, search: str, replacement: str) -> Expression:
+        """Every occurrence."""
+        return self._call("replace", search=_text(search, "replace()"), replacement=_text(replacement, "replace()"))
+
+    # -- type and name --------------------------------------------------------------------------------------------------------
+
+    def cast(self, data_type: TypeInformation) -> Expression:
+        """In another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are cut to integers; what does not fit is an error."""
+        if not isinstance(data_type, TypeInformation):
+            raise ProgramError(f"cast() takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
+        return self._call("cast", to=data_type)
+
+    def alias(self, name: str) -> Expression:
+        """Under this name."""
+        return Alias(self, _text(name, "alias()"))
+
+    # -- aggregates -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> Expression:
+        """How many are not null."""
+        return Aggregate("count", self)
+
+    @property
+    def sum(self) -> Expression:
+        """Null while there is none."""
+        return Aggregate("sum", self)
+
+    @property
+    def avg(self) -> Expression:
+        """A float: the sum divided by the count; null while there is none."""
+        return Aggregate("avg", self)
+
+    @property
+    def min(self) -> Expression:
+        return Aggregate("min", self)
+
+    @property
+    def max(self) -> Expression:
+        return Aggregate("max", self)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or (not value and where == "alias()"):
+        raise ProgramError(f"{where} takes text, this is {value!r:.80}")
+    return value
+
+
+class Column(Expression):
+    __slots__ = ("column",)
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+
+    @property
+    def name(self) -> str:
+        return self.column
+
+    def column_name(self, where: str) -> str:
+        return self.column
+
+    def __repr__(self) -> str:
+        return f"col({self.column!r})"
+
+
+class Literal(Expression):
+    """A constant; ``type_info`` says its type where the value does not."""
+
+    __slots__ = ("type_info", "value")
+
+    def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
+        if hasattr(value, "item") and type(value).__module__ == "numpy":
+            value = value.item()
+        if not isinstance(value, _LITERALS):
+            raise ProgramError(f"{value!r:.80} cannot stand in an expression: use numbers, text, truth values, dates, or None")
+        self.value, self.type_info = value, type_info
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Alias(Expression):
+    __slots__ = ("_name", "expression")
+
+    def __init__(self, expression: Expression, name: str) -> None:
+        self.expression, self._name = expression, name
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"{self.expression!r}.alias({self._name!r})"
+
+
+class Call(Expression):
+    """A function of other expressions; ``options`` are constants of the function itself."""
+
+    __slots__ = ("arguments", "function", "options")
+
+    def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
+        self.function, self.arguments, self.options = function, arguments, options
+        for each in arguments:
+            each.refuse_aggregates(f"{function}")
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def __repr__(self) -> str:
+        first, *rest = map(repr, self.arguments)
+        if len(self.arguments) == 2 and not self.function[0].isalpha():
+            return f"({first} {self.function} {rest[0]})"
+        if self.function in _PREFIXES:
+            return f"{_PREFIXES[self.function]}{first}"
+        if self.function in _PROPERTIES:
+            return f"{first}.{_PROPERTIES[self.function]}"
+        options = [repr(each) for _, value in self.options for each in (value if self.function == "in_" else (value,)) if each is not None]
+        return f"{first}.{self.function}({', '.join([*rest, *options])})"
+
+
+_PREFIXES = {"negate": "-", "not": "~"}
+_PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
+    "abs", "sign", "sqrt", "exp", "ln", "floor", "ceil", "is_null", "is_not_null", "is_true", "is_false", "char_length")}}
+
+
+class Aggregate(Expression):
+    """A running aggregate of a key: count, sum, avg, min or max."""
+
+    __slots__ = ("expression", "kind")
+
+    def __init__(self, kind: str, expression: Expression) -> None:
+        expression.refuse_aggregates(kind)
+        self.kind, self.expression = kind, expression
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    def __repr__(self) -> str:
+        return f"{self.expression!r}.{self.kind}"

@@ -1,0 +1,1 @@
+"""For tests: the simulated cluster, and a reactor that is stepped by hand."""

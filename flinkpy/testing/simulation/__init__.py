@@ -1,0 +1,15 @@
+"""A whole cluster in one thread and virtual time: Dispatcher, ResourceManager, JobMasters and TaskExecutors are the real ones; the network,
+the workers and what runs in them are simulated, and go wrong as a seed decides.
+
+    from flinkpy.testing.simulation import run_seed
+    report = run_seed(123)          # raises when anything is wrong, saying how to see it again
+
+    python -m flinkpy.testing.simulation --seed 123 --trace
+"""
+
+from flinkpy.testing.simulation.cluster import SimulatedCluster
+from flinkpy.testing.simulation.jobs import TaskBehaviour, random_job
+from flinkpy.testing.simulation.run import SeedReport, run_seed
+from flinkpy.testing.simulation.scenario import Scenario
+
+__all__ = ["Scenario", "SeedReport", "SimulatedCluster", "TaskBehaviour", "random_job", "run_seed"]

@@ -1,0 +1,168 @@
+"""The simulated cluster: real endpoints, simulated processes and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
+from flinkpy.actors.envelope import Message, RpcAnswer
+from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.job_master import JobMaster
+from flinkpy.actors.resource_manager import ResourceManager
+from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
+from flinkpy.actors.simulated_service import SimulatedHost, SimulatedRpcService
+from flinkpy.actors.simulation import Place
+from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.core.errors import EngineError, RemoteError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import JobId, ResourceId
+from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+
+T = TypeVar("T")
+
+MASTER, CLIENT = "master", "client"
+
+
+class WatchedNetwork(SimulatedNetwork):
+    """Remembers where the current event ran, so that only those places are looked at after it."""
+
+    def __init__(self, seed: int, faults: FaultPlan, config: RpcConfig) -> None:
+        super().__init__(seed, faults, config=config)
+        self.touched: dict[Place, None] = {}
+        self.bugs: list[BaseException] = []
+        self.swallow: Callable[[str, str, Message], bool] = lambda source, target, message: False  # for tests: True, and it is lost
+
+    def run_at(self, place: Place | None, action: Callable[[], object]) -> None:
+        if place is not None:
+            self.touched[place] = None
+        super().run_at(place, action)
+
+    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+        """An answer that tells of a bug may go to somebody who does not wait for it any more: it is kept here."""
+        if isinstance(message, RpcAnswer) and isinstance(message.error, (EngineError, RemoteError)):
+            self.bugs.append(message.error)
+        if not self.swallow(source.process, process, message):
+            super().send(source, process, message)
+
+    def touched_hosts(self) -> list[SimulatedHost]:
+        """The endpoints the last event ran in, if they still are; forgets them."""
+        hosts = [place for place in self.touched if isinstance(place, SimulatedHost) and place.alive]
+        self.touched.clear()
+        return hosts
+
+
+@dataclass
+class SimulatedWorker:
+    """One process with one TaskExecutor."""
+
+    service: SimulatedRpcService
+    executor: TaskExecutor
+    runner: SimulatedTaskRunner
+    slots: int
+    on_failure: Callable[[str], None] | None  # of the driver, for workers it started
+
+
+class SimulatedDriver:
+    """A WorkerDriver. Workers take a while to start, may fail to, and their death may be noticed."""
+
+    def __init__(self, cluster: SimulatedCluster, *, max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0) -> None:
+        self._cluster, self._max_slots, self._start_s, self.failing = cluster, max_slots, start_s, failing
+        self._starting: set[ResourceId] = set()
+        self.started = 0
+
+    def max_slots(self, profile: ResourceProfile) -> int | None:
+        return self._max_slots
+
+    def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
+        return f"the job needs {wanted} slots, the simulated cluster has {self._max_slots}: lower the parallelism"
+
+    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+        network = self._cluster.network
+        self._starting.add(resource_id)
+        self.started += 1
+
+        def come_up() -> None:
+            if resource_id not in self._starting:
+                return
+            self._starting.discard(resource_id)
+            if network.random.random() < self.failing:
+                on_failure("the simulated worker did not start")
+            else:
+                self._cluster.start_worker(resource_id, slots, profile, on_failure)
+
+        network.schedule(self._start_s * network.random.random(), come_up, f"driver starts {resource_id}", self._cluster.master)
+
+    def stop_worker(self, resource_id: ResourceId) -> None:
+        self._starting.discard(resource_id)
+        network = self._cluster.network
+        network.schedule(0.01, lambda: self._cluster.end_worker(resource_id), f"driver stops {resource_id}")
+
+
+class SimulatedCluster:
+    """``client()`` gives a Dispatcher gateway in a process of its own; ``network`` is the place for faults."""
+
+    def __init__(
+        self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
+        max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0,
+    ) -> None:
+        self.network = WatchedNetwork(seed, faults, rpc_config)
+        self._rpc_config, self._slot_config = rpc_config, slot_config
+        self.master = self.network.service(MASTER)
+        self.client_service = self.network.service(CLIENT)
+        self.driver = SimulatedDriver(self, max_slots=max_slots, start_s=start_s, failing=failing)
+        self.resource_manager = ResourceManager(self.master, self.driver, slot_config=slot_config, rpc_config=rpc_config)
+        self.dispatcher = Dispatcher(self.master, self._make_job_master, self.resource_manager.address)
+        self.workers: dict[ResourceId, SimulatedWorker] = {}
+        self.job_masters: dict[JobId, JobMaster] = {}
+        self.resource_manager.start()
+        self.dispatcher.start()
+
+    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
+        master = JobMaster(
+            self.master, job_graph, self.resource_manager.address, on_terminal, slot_config=self._slot_config, rpc_config=self._rpc_config)
+        self.job_masters[job_graph.job_id] = master
+        return master
+
+    # -- workers -----------------------------------------------------------------------------------------------------------
+
+    def start_worker(
+        self, resource_id: ResourceId, slots: int, profile: ResourceProfile = ANY, on_failure: Callable[[str], None] | None = None,
+        segments: int = 2048,
+    ) -> SimulatedWorker:
+        service = self.network.service(resource_id)
+        runner = SimulatedTaskRunner(service, segments)
+        executor = TaskExecutor(
+            service, resource_id, runner, [profile] * slots, self.resource_manager.address,
+            slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))
+        worker = self.workers[resource_id] = SimulatedWorker(service, executor, runner, slots, on_failure)
+        executor.start()
+        return worker
+
+    def _refused(self, resource_id: ResourceId) -> None:
+        self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")
+
+    def end_worker(self, resource_id: ResourceId) -> None:
+        """The process is killed, in good order; nobody complains."""
+        worker = self.workers.pop(resource_id, None)
+        if worker is not None:
+            worker.service.stop()
+
+    def crash_worker(self, resource_id: ResourceId) -> SimulatedWorker:
+        """The process dies in the middle of whatever it does."""
+        worker = self.workers.pop(resource_id)
+        self.network.crash(resource_id)
+        return worker
+
+    # -- clients -----------------------------------------------------------------------------------------------------------
+
+    def client(self) -> Future[DispatcherGateway]:
+        return self.client_service.connect(None, self.dispatcher.address, DispatcherGateway)
+
+    def result(self, future: Future[T], max_time_s: float = 3600.0) -> T:
+        """Runs until the future is done."""
+        return self.network.result(future, max_time_s)

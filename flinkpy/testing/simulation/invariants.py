@@ -1,0 +1,75 @@
+"""What must hold after every event, and at the end of a run."""
+
+from __future__ import annotations
+
+from flinkpy.actors.job_master import JobMaster
+from flinkpy.actors.resource_manager import ResourceManager
+from flinkpy.actors.simulated_service import SimulatedHost
+from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.core.errors import EngineError
+from flinkpy.testing.simulation.cluster import SimulatedCluster
+from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+
+
+class Invariants:
+    """Looks at the endpoints the last event ran in: nothing else can have changed."""
+
+    FULL_EVERY = 16  # a JobMaster's whole state is looked at every so many of its events; what the event changed, always
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._seen = 0
+
+    def __call__(self) -> None:
+        if self._cluster.network.bugs:
+            raise EngineError("a call was answered with a bug") from self._cluster.network.bugs[0]
+        for host in self._cluster.network.touched_hosts():
+            self._check(host)
+
+    def _check(self, host: SimulatedHost) -> None:
+        endpoint = host.endpoint
+        if isinstance(endpoint, JobMaster):
+            self._seen += 1
+            endpoint.check_invariants(everything=self._seen % self.FULL_EVERY == 0)
+        elif isinstance(endpoint, TaskExecutor):
+            check_executor(endpoint)
+        elif isinstance(endpoint, ResourceManager):
+            endpoint.slots.check_invariants()
+
+
+def check_executor(executor: TaskExecutor) -> None:
+    """Slots are in order, each task runs in a slot of its job, every segment belongs to a task."""
+    executor.check_invariants()
+    runner = executor.runner
+    assert isinstance(runner, SimulatedTaskRunner)
+    runner.check_invariants()
+    for attempt_id, slot_index in runner.tasks_in_slots().items():
+        slot = next((slot for slot in executor.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
+        if slot is None or slot.index != slot_index:
+            raise EngineError(f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is not its own")
+
+
+def check_end(cluster: SimulatedCluster) -> None:
+    """All jobs are over and calm has returned: nothing is held, and everybody agrees on it. Raises EngineError."""
+    manager = cluster.resource_manager
+    for resource_id, worker in cluster.workers.items():
+        statistics = worker.executor.statistics()
+        slots, runner = statistics.slots, statistics.runner
+        if slots.allocated + slots.active + slots.releasing + slots.tasks:
+            held = [slot for job_id in worker.executor.slots.jobs() for slot in worker.executor.slots.of_job(job_id)]
+            raise EngineError(f"{resource_id} leaks slots: {worker.executor.slots!r}, {held}")
+        if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.pool.statistics().pools:
+            raise EngineError(f"{resource_id} leaks {runner} {worker.runner.pool!r}")
+        if statistics.jobs:
+            raise EngineError(f"{resource_id} still keeps {statistics.jobs} connections to JobMasters")
+        if not manager.slots.knows(resource_id):
+            raise EngineError(f"the ResourceManager does not know {resource_id}")
+        if any(manager.slots.view(resource_id).values()):
+            raise EngineError(f"the ResourceManager believes {resource_id} to hold {manager.slots.view(resource_id)}")
+    ghosts = set(manager.slots.executors()) - cluster.workers.keys()
+    numbers = manager.slots.statistics()
+    if ghosts or numbers.pending or numbers.doubted or numbers.unmet_requests or numbers.workers_starting or numbers.free != numbers.slots:
+        raise EngineError(f"the ResourceManager is not at rest: {numbers}, dead TaskExecutors {ghosts}")
+    left = cluster.dispatcher.statistics()
+    if left.running:
+        raise EngineError(f"the Dispatcher is not at rest: {left}")

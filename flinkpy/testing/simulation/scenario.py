@@ -1,0 +1,94 @@
+"""What a seed means: the cluster's size and limits, the network's dangers, the jobs, and when which fault strikes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+
+from flinkpy.actors.simulated_network import FaultPlan
+from flinkpy.core.ids import IdFactory, JobId
+from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.testing.simulation.jobs import SimulatedJob, random_job
+
+FAULTS_END_S = 25.0
+
+RPC = RpcConfig(
+    ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
+    registration_initial=timedelta(milliseconds=200), registration_max=timedelta(seconds=3),
+)
+
+
+@dataclass(frozen=True)
+class Crash:
+    """One of the workers then alive dies; ``noticed`` or not. ``restart_s``: somebody starts another one in its place."""
+
+    at_s: float
+    victim: int
+    noticed: bool
+    restart_s: float
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A worker (or the client, number 0) is cut off from the master: from it, to it, or both."""
+
+    at_s: float
+    victim: int
+    to_master: bool
+    from_master: bool
+    lasts_s: float
+
+
+@dataclass(frozen=True)
+class Scenario:
+    seed: int
+    static_workers: int
+    slots: SlotConfig
+    max_slots: int | None
+    failing: float
+    faults: FaultPlan
+    jobs: tuple[SimulatedJob, ...]
+    crashes: tuple[Crash, ...]
+    partitions: tuple[Partition, ...]
+
+    @staticmethod
+    def of(seed: int) -> Scenario:
+        chance = random.Random(seed * 7919 + 1)
+        ids = IdFactory(seed * 7919 + 2)
+        static, per_worker = 3, chance.choice((1, 1, 2, 3))
+        total = static * per_worker + chance.choice((0, 2, 4, 8))
+        return Scenario(
+            seed, static,
+            SlotConfig(
+                per_worker, total if chance.random() < 0.5 else None, timedelta(seconds=chance.choice((0, 3, 8))),
+                timedelta(seconds=chance.choice((15, 40))), timedelta(seconds=3)),
+            total if chance.random() < 0.3 else None, chance.choice((0.0, 0.0, 0.3)), _faults(chance),
+            tuple(random_job(chance, JobId(ids.hex())) for _ in range(chance.choice((1, 2, 2, 3, 4)))),
+            tuple(_crash(chance) for _ in range(chance.choice((0, 0, 1, 2)))),
+            tuple(_partition(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)))),
+        )
+
+
+def _moment(chance: random.Random) -> float:
+    return (FAULTS_END_S - 1) * chance.random()
+
+
+def _crash(chance: random.Random) -> Crash:
+    return Crash(_moment(chance), chance.randrange(100), chance.random() < 0.6, 4 * chance.random())
+
+
+def _partition(chance: random.Random) -> Partition:
+    both = chance.random() < 0.5
+    to_master = both or chance.random() < 0.5
+    return Partition(_moment(chance), chance.randrange(100), to_master, both or not to_master, chance.choice((1.0, 4.0, 12.0)) * chance.random())
+
+
+def _faults(chance: random.Random) -> FaultPlan:
+    """A quiet network in one run of five."""
+    if chance.random() < 0.2:
+        return FaultPlan()
+    rough = chance.choice((0.01, 0.05, 0.15))
+    return FaultPlan(
+        max_delay_s=chance.choice((0.002, 0.05, 0.3)), drop=rough * chance.random(), duplicate=rough * chance.random(),
+        reorder=rough * chance.random(), late=rough * chance.random(), late_s=5.0, crash_noticed=0.5, until_s=FAULTS_END_S)

@@ -1,0 +1,193 @@
+"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from flinkpy.actors.service import Cancellable
+from flinkpy.actors.simulated_service import SimulatedRpcService
+from flinkpy.connectors.sequence import Numbering, Reordering
+from flinkpy.connectors.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
+from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.network.segments import LocalBufferPool, NetworkBufferPool
+from flinkpy.runtime.port import RunnerStatistics, TaskReporter
+from flinkpy.testing.simulation.jobs import SimulatedSplit, TaskBehaviour
+
+_S = ExecutionState
+
+
+@dataclass
+class SimulatedTask:
+    slot_index: int
+    descriptor: TaskDeploymentDescriptor
+    behaviour: TaskBehaviour
+    reporter: TaskReporter
+    lifecycle: StateMachine[ExecutionState]
+    partitions: list[LocalBufferPool] = field(default_factory=list)
+    gates: list[LocalBufferPool] = field(default_factory=list)
+    timer: Cancellable | None = None
+    said: Numbering = field(default_factory=Numbering)
+    heard: Reordering = field(default_factory=Reordering)
+    splits: list[str] = field(default_factory=list)
+
+    @property
+    def attempt_id(self) -> ExecutionAttemptId:
+        return self.descriptor.attempt_id
+
+
+class SimulatedTaskRunner:
+    """Runs simulated tasks in one process of the simulated network."""
+
+    SEGMENTS_PER_CHANNEL = 2
+    SEGMENTS_AT_MOST = 8
+
+    def __init__(self, service: SimulatedRpcService, segments: int = 2048) -> None:
+        self._service = service
+        self._chance = service.network.random
+        self.pool = NetworkBufferPool(segments)
+        self._tasks: dict[ExecutionAttemptId, SimulatedTask] = {}
+        self._seen: set[ExecutionAttemptId] = set()
+
+    @property
+    def data_address(self) -> tuple[str, int]:
+        return self._service.process, 0
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    # -- the port ----------------------------------------------------------------------------------------------------------
+
+    def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
+        attempt_id = descriptor.attempt_id
+        if attempt_id in self._seen:
+            raise EngineError(f"{attempt_id} was submitted twice")
+        self._seen.add(attempt_id)
+        behaviour: TaskBehaviour = pickle.loads(descriptor.chain)
+        lifecycle = StateMachine(TASK, descriptor.subtask_name)
+        task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle)
+        self._move(task, _S.DEPLOYING)
+        try:
+            self._borrow(task)
+        except FlinkpyError as error:
+            self._end(task, _S.FAILED, error)
+            return
+        self._move(task, _S.INITIALIZING)
+        self._later(task, behaviour.start_s, self._run)
+
+    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+        task = self._tasks.get(attempt_id)
+        if task is not None and task.lifecycle.try_move(_S.CANCELING):
+            self._report(task, None)
+            self._later(task, 0.02 * self._chance.random(), partial(self._end, state=_S.CANCELED))
+
+    def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
+        task = self._tasks.get(attempt_id)
+        if task is not None:
+            self._end(task, _S.FAILED, error)
+
+    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+        task = self._tasks.get(attempt_id)
+        if task is None or task.lifecycle.state is not _S.RUNNING:
+            return
+        for one in task.heard.accept(event):
+            self._heard(task, one)
+
+    def metrics(self) -> list[TaskMetrics]:
+        return [TaskMetrics(task.attempt_id, records_out=int(1000 * self._service.clock.monotonic())) for task in self._tasks.values()]
+
+    def statistics(self) -> RunnerStatistics:
+        tasks = self._tasks.values()
+        return RunnerStatistics(len(tasks), sum(len(task.partitions) for task in tasks), sum(len(task.gates) for task in tasks), self.pool.in_use)
+
+    def stop(self) -> None:
+        for task in list(self._tasks.values()):
+            self._end(task, _S.FAILED, EngineError("the TaskExecutor stops"))
+
+    # -- a task's life -----------------------------------------------------------------------------------------------------
+
+    def _borrow(self, task: SimulatedTask) -> None:
+        """A pool per partition and per gate; each holds some segments, as if batches were in flight."""
+        owner = task.descriptor.subtask_name
+        for partition in task.descriptor.partitions:
+            task.partitions.append(self._pool(owner, partition.subpartitions))
+        for gate in task.descriptor.gates:
+            task.gates.append(self._pool(owner, len(gate.producers)))
+        for pool in (*task.partitions, *task.gates):
+            pool.take_up_to(self._chance.randint(0, pool.size))
+
+    def _pool(self, owner: str, channels: int) -> LocalBufferPool:
+        most = min(self.SEGMENTS_AT_MOST, self.SEGMENTS_PER_CHANNEL * channels)
+        return self.pool.create(owner, min(2, most), most)
+
+    def _run(self, task: SimulatedTask) -> None:
+        self._move(task, _S.RUNNING)
+        behaviour, attempt_id = task.behaviour, task.attempt_id
+        if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
+            self._later(task, (behaviour.run_s or 1.0) / 2, self._break)
+        elif behaviour.reads_splits is not None:
+            self._say(task, ReaderRegistered(self._service.process))
+            self._say(task, SplitRequested(self._service.process))
+        elif behaviour.run_s is not None:
+            self._later(task, behaviour.run_s, partial(self._end, state=_S.FINISHED))
+
+    def _break(self, task: SimulatedTask) -> None:
+        error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
+        self._end(task, _S.FAILED, error)
+
+    def _end(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None) -> None:
+        if task.timer is not None:
+            task.timer.cancel()
+        for pool in (*task.partitions, *task.gates):
+            pool.close()
+        del self._tasks[task.attempt_id]
+        task.lifecycle.move(state)
+        self._report(task, error)
+
+    def _move(self, task: SimulatedTask, state: ExecutionState) -> None:
+        task.lifecycle.move(state)
+        self._report(task, None)
+
+    def _report(self, task: SimulatedTask, error: BaseException | None) -> None:
+        state = task.lifecycle.state
+        accumulators = {"tasks": 1, "splits": list(task.splits)} if state is _S.FINISHED else {}
+        if state in (_S.INITIALIZING, _S.RUNNING) or task.lifecycle.is_terminal:
+            task.reporter.state_changed(TaskExecutionState(task.attempt_id, state, error, accumulators))
+
+    def _later(self, task: SimulatedTask, delay_s: float, action: Any) -> None:
+        if task.timer is not None:
+            task.timer.cancel()
+        task.timer = self._service.schedule(delay_s, partial(action, task))
+
+    # -- splits ------------------------------------------------------------------------------------------------------------
+
+    def _say(self, task: SimulatedTask, event: Any) -> None:
+        assert task.behaviour.reads_splits is not None
+        task.reporter.operator_event(task.attempt_id, task.behaviour.reads_splits, task.said.wrap(event))
+
+    def _heard(self, task: SimulatedTask, event: Any) -> None:
+        if isinstance(event, SplitsAdded):
+            splits: list[SimulatedSplit] = pickle.loads(event.splits)
+            task.splits += [split.split_id for split in splits]
+            self._later(task, 0.5 * self._chance.random(), lambda task: self._say(task, SplitRequested(self._service.process)))
+        elif isinstance(event, NoMoreSplits):
+            self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
+
+    # -- looking in --------------------------------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        """Raises EngineError when a segment belongs to no task."""
+        lent = sum(pool.in_use for task in self._tasks.values() for pool in (*task.partitions, *task.gates))
+        if lent != self.pool.in_use:
+            raise EngineError(f"{self.pool!r}: tasks hold {lent} segments")
+        pools = sum(len(task.partitions) + len(task.gates) for task in self._tasks.values())
+        if pools != self.pool.statistics().pools:
+            raise EngineError(f"{self.pool!r}: tasks own {pools} pools")
+
+    def tasks_in_slots(self) -> dict[ExecutionAttemptId, int]:
+        return {attempt_id: task.slot_index for attempt_id, task in self._tasks.items()}

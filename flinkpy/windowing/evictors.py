@@ -1,0 +1,125 @@
+"""What is left out of a window as it is evaluated. A window with an evictor keeps all its records, as none can be reduced beforehand."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.windowing.spans import Span, milliseconds_of, positive
+from flinkpy.windowing.windows import W, Window
+
+T = TypeVar("T")
+
+
+class TimestampedValue(NamedTuple):
+    """A record of a window, and its timestamp or None."""
+
+    value: Any
+    timestamp: int | None
+
+
+class Evictor(ABC, Generic[T, W]):
+    """Takes records out of a window, before or after its function: out of the list ``elements``, in the order they came, in place.
+
+    >>> class DropNone(Evictor):
+    ...     def evict_before(self, elements, size, window, evictor_context):
+    ...         elements[:] = [each for each in elements if each.value is not None]
+    ...     def evict_after(self, elements, size, window, evictor_context):
+    ...         pass
+    """
+
+    class EvictorContext(ABC):
+        """What an evictor may ask."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_current_watermark(self) -> int: ...
+
+    @abstractmethod
+    def evict_before(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
+        """What goes now, the function does not see."""
+
+    @abstractmethod
+    def evict_after(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
+        """What goes now, the function saw for the last time."""
+
+
+class _OneTimeEvictor(Evictor[Any, Window]):
+    """Evicts before the function, or with ``do_evict_after`` behind it."""
+
+    def __init__(self, do_evict_after: bool) -> None:
+        self.do_evict_after = do_evict_after
+
+    @abstractmethod
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        """Takes out what must go."""
+
+    def evict_before(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
+        if not self.do_evict_after:
+            self.evict(elements)
+
+    def evict_after(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
+        if self.do_evict_after:
+            self.evict(elements)
+
+
+class CountEvictor(_OneTimeEvictor):
+    """Keeps the last ``max_count`` records."""
+
+    def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        self.max_count = positive(max_count, "CountEvictor: the number of records kept")
+
+    @staticmethod
+    def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        return CountEvictor(max_count, do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        del elements[:-self.max_count]
+
+
+class TimeEvictor(_OneTimeEvictor):
+    """Keeps the records of the last ``window_size`` milliseconds before the latest one. Records without timestamps stay."""
+
+    def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        self.window_size = positive(window_size, "TimeEvictor: the time kept (milliseconds)")
+
+    @staticmethod
+    def of(window_size: Span, do_evict_after: bool = False) -> TimeEvictor:
+        return TimeEvictor(milliseconds_of(window_size, "the time kept"), do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        stamps = [each.timestamp for each in elements if each.timestamp is not None]
+        if stamps:
+            limit = max(stamps) - self.window_size
+            elements[:] = [each for each in elements if each.timestamp is None or each.timestamp > limit]
+
+
+class DeltaEvictor(_OneTimeEvictor):
+    """Keeps the records nearer than ``threshold`` to the last one, by ``delta_function(record, last)``."""
+
+    def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
+        super().__init__(do_evict_after)
+        self.threshold, self._delta = threshold, delta_of(delta_function)
+
+    @staticmethod
+    def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
+        return DeltaEvictor(threshold, delta_function, do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        if elements:
+            last, delta, threshold = elements[-1].value, self._delta, self.threshold
+            elements[:] = [each for each in elements if delta(each.value, last) < threshold]
+
+
+def delta_of(function: Any) -> Callable[[Any, Any], float]:
+    """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
+    found = getattr(function, "get_delta", function)
+    if isinstance(function, type) or not callable(found):
+        raise ProgramError(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
+    return found  # type: ignore[no-any-return]

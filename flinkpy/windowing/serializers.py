@@ -1,0 +1,42 @@
+"""Windows as bytes: fixed size, big-endian, so that their order as bytes is stable on disk."""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+from flinkpy.common.serializer import TypeSerializer
+from flinkpy.windowing.windows import CountWindow, GlobalWindow, TimeWindow
+
+_INTERVAL, _NUMBER = struct.Struct(">qq"), struct.Struct(">q")
+
+
+class TimeWindowSerializer(TypeSerializer[TimeWindow]):
+    """Sixteen bytes: start and end."""
+
+    def serialize(self, value: TimeWindow, stream: BinaryIO) -> None:
+        stream.write(_INTERVAL.pack(*value))
+
+    def deserialize(self, stream: BinaryIO) -> TimeWindow:
+        return TimeWindow(*_INTERVAL.unpack(stream.read(_INTERVAL.size)))
+
+
+class CountWindowSerializer(TypeSerializer[CountWindow]):
+    """Eight bytes: the number."""
+
+    def serialize(self, value: CountWindow, stream: BinaryIO) -> None:
+        stream.write(_NUMBER.pack(value.id))
+
+    def deserialize(self, stream: BinaryIO) -> CountWindow:
+        return CountWindow(*_NUMBER.unpack(stream.read(_NUMBER.size)))
+
+
+class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
+    """One byte, as Flink has it: an empty key would be none."""
+
+    def serialize(self, value: GlobalWindow, stream: BinaryIO) -> None:
+        stream.write(b"\0")
+
+    def deserialize(self, stream: BinaryIO) -> GlobalWindow:
+        stream.read(1)
+        return GlobalWindow.get()

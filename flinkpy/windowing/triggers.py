@@ -1,0 +1,381 @@
+"""When a window is evaluated. A trigger keeps nothing itself, as one object serves all keys and windows: what it must remember is partitioned
+state, by key and window.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from operator import add
+from typing import Any, Generic, TypeVar
+
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.errors import ProgramError
+from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
+from flinkpy.windowing.evictors import delta_of
+from flinkpy.windowing.spans import Span, milliseconds_of, positive
+from flinkpy.windowing.windows import GlobalWindow, TimeWindow, W, Window
+
+T = TypeVar("T")
+
+
+class TriggerResult(Enum):
+    """What becomes of the window: (evaluate it, drop its records)."""
+
+    CONTINUE = (False, False)
+    FIRE_AND_PURGE = (True, True)
+    FIRE = (True, False)
+    PURGE = (False, True)
+
+    def is_fire(self) -> bool:
+        return self.value[0]
+
+    def is_purge(self) -> bool:
+        return self.value[1]
+
+
+CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE
+
+
+class Trigger(ABC, Generic[T, W]):
+    """Called for every record and every timer of a window. Under windows that merge it must be able to merge."""
+
+    class TriggerContext(ABC):
+        """Time, timers and state, of the key and window at hand."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_metric_group(self) -> Any: ...
+
+        @abstractmethod
+        def get_current_watermark(self) -> int: ...
+
+        @abstractmethod
+        def register_processing_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def register_event_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def delete_processing_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def delete_event_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any: ...
+
+    class OnMergeContext(TriggerContext):
+        @abstractmethod
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+            """The state of all windows that were merged becomes the new window's."""
+
+    @abstractmethod
+    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+        """A record came into the window."""
+
+    @abstractmethod
+    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+        """A timer on processing time is due."""
+
+    @abstractmethod
+    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+        """A timer on event time is due."""
+
+    def can_merge(self) -> bool:
+        """Whether ``on_merge`` carries its state and timers over."""
+        return False
+
+    @abstractmethod
+    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+        """Several windows became this one."""
+
+    @abstractmethod
+    def clear(self, window: W, ctx: TriggerContext) -> None:
+        """The window goes: forget its state and timers."""
+
+
+class _Quiet(Trigger[Any, W]):
+    """Nothing happens but what a heir says."""
+
+    def on_element(self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return CONTINUE
+
+    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+        pass
+
+    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class NeverTrigger(_Quiet[GlobalWindow]):
+    """Never fires."""
+
+
+class EventTimeTrigger(_Quiet[TimeWindow]):
+    """Fires when the watermark has reached the window's end, and for every record that comes later."""
+
+    @staticmethod
+    def create() -> EventTimeTrigger:
+        return EventTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return FIRE if time == window.max_timestamp() else CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        # Not where the watermark has passed it: the record that caused the merge makes it fire by itself.
+        if window.max_timestamp() > ctx.get_current_watermark():
+            ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class ProcessingTimeTrigger(_Quiet[TimeWindow]):
+    """Fires when the machine's clock has reached the window's end."""
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        return ProcessingTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return FIRE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+class CountTrigger(_Quiet[Any]):
+    """Fires with every so many records."""
+
+    def __init__(self, window_size: int) -> None:
+        self._size = positive(window_size, "CountTrigger: the number of records")
+        self._count = ReducingStateDescriptor("count", add, Types.LONG())
+
+    @staticmethod
+    def of(window_size: int) -> CountTrigger:
+        return CountTrigger(window_size)
+
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        count = ctx.get_partitioned_state(self._count)
+        count.add(1)
+        if count.get() < self._size:
+            return CONTINUE
+        count.clear()
+        return FIRE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._count)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self._count).clear()
+
+    def __repr__(self) -> str:
+        return f"CountTrigger({self._size})"
+
+
+class _ContinuousTrigger(_Quiet[TimeWindow]):
+    """Fires every ``interval`` milliseconds while the window has records, at multiples of it. The next moment is state, per window."""
+
+    def __init__(self, interval: int) -> None:
+        self.interval = positive(interval, f"{type(self).__name__}: the interval (milliseconds)")
+        self._next = ReducingStateDescriptor("fire-time", min, Types.LONG())
+
+    @abstractmethod
+    def register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        """A timer in this trigger's time."""
+
+    @abstractmethod
+    def delete(self, time: int, ctx: Trigger.TriggerContext) -> None: ...
+
+    def begin(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """With the window's first record."""
+        state = ctx.get_partitioned_state(self._next)
+        if state.get() is None:
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, state)
+
+    def on_timer(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fires, if it is its moment."""
+        state = ctx.get_partitioned_state(self._next)
+        if state.get() != time:
+            return CONTINUE
+        state.clear()
+        if time < window.max_timestamp():
+            self.register_next_fire_timestamp(time, window, ctx, state)
+        return FIRE
+
+    def register_next_fire_timestamp(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any) -> None:
+        """An interval after ``time``, at the latest at the window's end."""
+        following = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(following)
+        self.register(following, ctx)
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._next)
+        following = ctx.get_partitioned_state(self._next).get()
+        if following is not None:
+            self.register(following, ctx)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        state = ctx.get_partitioned_state(self._next)
+        following = state.get()
+        if following is not None:
+            self.delete(following, ctx)
+            state.clear()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.interval})"
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
+    """Fires every interval of event time, and at the window's end."""
+
+    @staticmethod
+    def of(interval: Span) -> ContinuousEventTimeTrigger:
+        return ContinuousEventTimeTrigger(milliseconds_of(interval, "the interval"))
+
+    def register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_event_time_timer(time)
+
+    def delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(time)
+
+    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        self.begin(timestamp, window, ctx)
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return FIRE if time == window.max_timestamp() else self.on_timer(time, window, ctx)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        super().clear(window, ctx)
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
+    """Fires every interval of the machine's clock, and at the window's end."""
+
+    @staticmethod
+    def of(interval: Span) -> ContinuousProcessingTimeTrigger:
+        return ContinuousProcessingTimeTrigger(milliseconds_of(interval, "the interval"))
+
+    def register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_processing_time_timer(time)
+
+    def delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time)
+
+    def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        self.begin(ctx.get_current_processing_time(), window, ctx)
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return self.on_timer(time, window, ctx)
+
+
+class DeltaTrigger(_Quiet[Any]):
+    """Fires when a record differs from the one at the last firing by more than ``threshold``, by ``delta_function(old, new)``.
+    The window's first record only sets the mark."""
+
+    def __init__(self, threshold: float, delta_function: Any) -> None:
+        self.threshold, self._delta = threshold, delta_of(delta_function)
+        self._last = ValueStateDescriptor("last-element")
+
+    @staticmethod
+    def of(threshold: float, delta_function: Any) -> DeltaTrigger:
+        return DeltaTrigger(threshold, delta_function)
+
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        state = ctx.get_partitioned_state(self._last)
+        last = state.value()
+        if last is None:
+            state.update(element)
+            return CONTINUE
+        if self._delta(last, element) > self.threshold:
+            state.update(element)
+            return FIRE
+        return CONTINUE
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self._last).clear()
+
+    def __repr__(self) -> str:
+        return f"DeltaTrigger({self.threshold})"
+
+
+class PurgingTrigger(Trigger[Any, Any]):
+    """Another trigger's firings, each of which also drops the window's records."""
+
+    def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
+        if not isinstance(nested_trigger, Trigger):
+            raise ProgramError(f"PurgingTrigger takes a trigger, this is {nested_trigger!r:.80}")
+        self.nested_trigger = nested_trigger
+
+    @staticmethod
+    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+        return PurgingTrigger(nested_trigger)
+
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+
+    def can_merge(self) -> bool:
+        return self.nested_trigger.can_merge()
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        self.nested_trigger.on_merge(window, ctx)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        self.nested_trigger.clear(window, ctx)
+
+    def __repr__(self) -> str:
+        return f"PurgingTrigger({self.nested_trigger!r})"
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return FIRE_AND_PURGE if result.is_fire() else result

@@ -1,0 +1,194 @@
+"""Flow control of one gate, both ends, without I/O: who may send how many segments.
+
+A credit is the right to send one segment, backed by a segment the receiver has already taken from its gate's pool. Every channel always has
+``exclusive`` credits, granted, travelling, or held by a batch that was not consumed yet; so no channel can be starved by another one, also not
+by one whose batches are not consumed for a while (barrier alignment). On top, *floating* segments go to channels whose sender told a backlog.
+
+A batch that costs more than the credits at hand is cut by the sender; a single record that is larger than all a channel can count on is
+charged as ``exclusive`` segments, so it passes too. Credits are granted in lots (half a window), not one by one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from flinkpy.core.errors import NetworkProtocolError
+
+
+class SenderCredits:
+    """The sender's end of one channel."""
+
+    __slots__ = ("announced", "credits", "exclusive")
+
+    def __init__(self, exclusive: int, initial: int = 0) -> None:
+        self.exclusive = exclusive
+        self.credits = initial
+        self.announced = 0  # backlog the receiver knows of
+
+    def granted(self, count: int) -> None:
+        self.credits += count
+
+    def charge(self, segments: int, records: int) -> tuple[int, int]:
+        """(records, segments) that may be sent now of a batch: all of it, a part, or (0, 0)."""
+        if segments <= self.credits:
+            return records, segments
+        part = records * self.credits // segments
+        if part:
+            return part, self.credits
+        single = min(-(-segments // records), self.exclusive)
+        return (1, single) if single <= self.credits else (0, 0)
+
+    def sent(self, segments: int, backlog: int) -> None:
+        """A frame of that cost left, telling that ``backlog`` segments wait behind it."""
+        if segments > self.credits:
+            raise NetworkProtocolError(f"would send {segments} segments with {self.credits} credits")
+        self.credits -= segments
+        self.announced = backlog
+
+    def must_announce(self, backlog: int) -> bool:
+        """Whether the receiver has to be told of the backlog, as nothing can be sent: it believes these credits suffice, or expects less than half.
+
+        Not for every batch that joins the queue: each message wakes the receiver up, and the next frame tells the backlog anyway.
+        """
+        if backlog > self.announced and (self.announced <= self.credits or backlog >= 2 * self.announced):
+            self.announced = backlog
+            return True
+        return False
+
+
+class SegmentSource(Protocol):
+    """Where a receiver takes the segments behind its grants: a LocalBufferPool."""
+
+    size: int
+
+    def take_up_to(self, count: int, reserved: bool = False) -> int: ...
+
+    def give_back(self, count: int) -> None: ...
+
+    def wait_for_room(self) -> None: ...
+
+
+class _Window:
+    """The receiver's end of one channel: ``granted`` credits not used yet, ``held`` segments of batches not consumed yet."""
+
+    __slots__ = ("backlog", "ended", "granted", "held", "waiting")
+
+    def __init__(self) -> None:
+        self.granted = self.held = self.backlog = 0
+        self.waiting = self.ended = False
+
+
+class ReceiverCredits:
+    """The receiver's end of all remote channels of one gate; ``grant(channel, count)`` tells a channel's sender.
+
+    The pool's minimum must be ``exclusive`` for each of the ``channels``; a channel gets at most ``floating`` beyond it.
+    """
+
+    def __init__(self, channels: int, exclusive: int, floating: int, pool: SegmentSource, grant: Callable[[int, int], None]) -> None:
+        self.exclusive, self.floating = exclusive, floating
+        self._promised = channels * exclusive
+        self._pool, self._grant = pool, grant
+        self._windows: dict[int, _Window] = {}
+        self._waiting: deque[int] = deque()
+        self._floating_used = 0
+
+    def open(self, channel: int) -> None:
+        """A new channel: grants its exclusive segments."""
+        self._windows[channel] = _Window()
+        self._refill(channel)
+
+    def close(self, channel: int) -> None:
+        """The channel is gone: nothing is granted or held for it any more."""
+        window = self._windows.pop(channel, None)
+        if window is not None:
+            self._return(window.granted + window.held, window.granted + window.held)
+
+    def received(self, channel: int, segments: int, backlog: int) -> None:
+        """A frame of that cost came. Raises NetworkProtocolError when the sender had no right to send it."""
+        window = self._windows[channel]
+        if segments > window.granted:
+            raise NetworkProtocolError(f"{segments} segments arrived on a channel with {window.granted} credits left")
+        window.granted -= segments
+        window.held += segments
+        window.backlog = backlog
+        if backlog > window.granted:
+            self._refill(channel)
+
+    def announced(self, channel: int, backlog: int) -> None:
+        """The sender waits with that many segments."""
+        self._windows[channel].backlog = backlog
+        self._refill(channel)
+
+    def consumed(self, channel: int, segments: int) -> None:
+        """A batch of that cost was taken out of the gate."""
+        window = self._windows.get(channel)
+        if window is not None:
+            used = window.granted + window.held
+            window.held -= segments
+            self._return(segments, used)
+            self._refill(channel)
+
+    def ended(self, channel: int) -> None:
+        """The last frame came: takes back what is granted; what is held goes as it is consumed."""
+        window = self._windows[channel]
+        window.ended, unused = True, window.granted
+        window.granted = 0
+        self._return(unused, unused + window.held)
+
+    def room(self) -> None:
+        """There are segments again: serves who waits, in order, as far as they reach."""
+        while self._waiting:
+            channel = self._waiting.popleft()
+            window = self._windows.get(channel)
+            if window is not None:
+                window.waiting = False
+                if not self._refill(channel) and window.waiting:
+                    return
+
+    def holds(self, channel: int) -> tuple[int, int]:
+        """(granted and unused, held) segments of the channel."""
+        window = self._windows[channel]
+        return window.granted, window.held
+
+    def _return(self, segments: int, used: int) -> None:
+        """Gives segments back of a channel that used that many; floating ones first."""
+        self._floating_used -= min(segments, max(0, used - self.exclusive))
+        self._pool.give_back(segments)
+        if self._waiting:
+            self.room()
+
+    def _refill(self, channel: int) -> int:
+        """Tops the window up to what is due and there; gives how much it was.
+
+        Postponed while the sender can go on by itself and has more than half a window, so that credits travel in lots.
+        """
+        window = self._windows[channel]
+        if window.ended:
+            return 0
+        granted, due = window.granted, min(window.backlog, self.exclusive + self.floating)
+        if granted * 2 > max(due, self.exclusive) and (granted >= self.exclusive or due <= granted):
+            return 0
+        own = max(0, self.exclusive - granted - window.held)
+        taken = self._pool.take_up_to(own, reserved=True) if own else 0
+        floating = max(0, due - granted - own)
+        if floating and taken == own:
+            floated = self._pool.take_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
+            self._floating_used += floated
+            taken += floated
+        if taken:
+            window.granted += taken
+            self._grant(channel, taken)
+        if taken < own + floating:
+            self._wait(channel, window, urgent=taken < own)
+        return taken
+
+    def _wait(self, channel: int, window: _Window, urgent: bool) -> None:
+        if not window.waiting:
+            window.waiting = True
+            if urgent:
+                self._waiting.appendleft(channel)
+            else:
+                self._waiting.append(channel)
+        self._pool.wait_for_room()

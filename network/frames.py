@@ -1,0 +1,189 @@
+"""The wire format, without I/O: a header of fixed size, and a payload of its length.
+
+A frame is encoded as a list of buffers for a scatter-gather send; the payload's parts are never joined. The decoder says where the next bytes
+should be read to, so that a large payload lands in its own buffer straight from the socket, and small ones are read many at a time into one that
+is used again and again.
+
+Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.payloads``), channel, sequence (counts what a
+producer sends on a channel, from 0), segments (what the payload costs), backlog (segments waiting behind it), length of the payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from flinkpy.core.errors import NetworkProtocolError
+
+MAGIC = 0xF1
+_HEADER = struct.Struct("<BBBBIQIII")
+HEADER_SIZE = _HEADER.size
+_pack = _HEADER.pack
+_unpack_from = _HEADER.unpack_from
+
+
+class FrameKind(IntEnum):
+    """Elements go from producer to consumer, as do BACKLOG and FAILED; the others go from consumer to producer."""
+
+    ROWS = 1
+    COLUMNS = 2
+    SCHEMA = 3
+    WATERMARK = 4
+    WATERMARK_STATUS = 5
+    LATENCY_MARKER = 6
+    CHECKPOINT_BARRIER = 7
+    END_OF_DATA = 8
+    END_OF_PARTITION = 9
+    BACKLOG = 20  # the producer waits for credit with ``backlog`` segments
+    FAILED = 21  # the partition is not there, or was released; the payload says why
+    REQUEST = 30  # the consumer asks for a subpartition; its ``segments`` are the exclusive ones of the channel
+    CREDIT = 31  # ``segments`` more may be sent
+    CANCEL = 32  # the consumer wants nothing more of the channel
+
+
+LARGE_BYTES = 32 << 10  # a payload that is better read straight into its own buffer
+LAST_ELEMENT_KIND = FrameKind.END_OF_PARTITION
+_KINDS = frozenset(int(kind) for kind in FrameKind)
+
+FLAG_TIMESTAMPS = 1  # the payload's last part holds int64 timestamps
+FLAG_OWN_BUFFER = 2  # what is decoded refers to the payload: it must stay untouched
+FLAG_STREAM = 4  # the payload is a whole Arrow stream with its own schema
+
+
+class Frame(NamedTuple):
+    """A decoded frame. Unless FLAG_OWN_BUFFER is set, ``payload`` is valid only until the next frame is asked for."""
+
+    kind: int
+    flags: int
+    parts: int
+    channel: int
+    sequence: int
+    segments: int
+    backlog: int
+    payload: memoryview
+
+
+def encode_header(kind: int, flags: int, parts: int, channel: int, sequence: int, segments: int, backlog: int, length: int) -> bytes:
+    """The header of a frame with a payload of that length."""
+    return _pack(MAGIC, kind, flags, parts, channel, sequence, segments, backlog, length)
+
+
+def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 0, payload: bytes = b"") -> bytes:
+    """A small frame outside the numbered sequence."""
+    return _pack(MAGIC, kind, 0, 0, channel, 0, segments, backlog, len(payload)) + payload
+
+
+class FrameDecoder:
+    """Cuts a byte stream into frames: read into ``buffer()``, tell ``fill(count)``, iterate ``frames()``.
+
+    Raises NetworkProtocolError on a wrong magic, an unknown kind, or a length above ``max_frame``.
+    """
+
+    def __init__(self, max_frame: int, scratch_size: int = 256 << 10) -> None:
+        self._max_frame = max_frame
+        self._scratch = memoryview(bytearray(max(scratch_size, 4096)))
+        self._start = self._end = 0  # what was read and not decoded yet, in the scratch
+        self._header: tuple[int, ...] | None = None  # of the frame whose payload goes to a buffer of its own
+        self._own: memoryview | None = None
+        self._own_filled = 0
+        self._reused = memoryview(b"")
+        self._expect_large = False
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes belong."""
+        if self._own is not None:
+            return self._own[self._own_filled :]
+        if self._start == self._end:
+            self._start = self._end = 0
+            if self._expect_large:  # the next payload is probably large too: read little beyond its header here, so that little is copied
+                return self._scratch[:2048]
+        return self._scratch[self._end :]
+
+    def fill(self, count: int) -> None:
+        """So many bytes were read into ``buffer()``."""
+        if self._own is not None:
+            self._own_filled += count
+        else:
+            self._end += count
+
+    @property
+    def in_payload(self) -> bool:
+        """Whether ``buffer()`` is the rest of one large payload."""
+        return self._own is not None
+
+    @property
+    def mid_frame(self) -> bool:
+        """Whether the stream, ending now, would end inside a frame."""
+        return self._own is not None or self._start != self._end
+
+    def frames(self) -> Iterator[Frame]:
+        """The frames that are complete."""
+        if self._own is not None:
+            if self._own_filled < len(self._own):
+                return
+            payload, self._own = self._own, None
+            yield self._frame(payload)
+        scratch = self._scratch
+        while self._end - self._start >= HEADER_SIZE:
+            header = _unpack_from(scratch, self._start)
+            self._check(header)
+            begin, length = self._start + HEADER_SIZE, header[8]
+            end = begin + length
+            self._header = header
+            if end > self._end:
+                if end - self._start > len(scratch) or header[2] & FLAG_OWN_BUFFER:
+                    self._start_own(begin, length)
+                break
+            self._start = end
+            payload = scratch[begin:end]
+            keeps = bool(header[2] & FLAG_OWN_BUFFER)
+            self._expect_large = keeps and length >= LARGE_BYTES
+            yield self._frame(_copied(payload) if keeps else payload)
+        self._compact()
+
+    def _frame(self, payload: memoryview) -> Frame:
+        assert self._header is not None
+        _, kind, flags, parts, channel, sequence, segments, backlog, _ = self._header
+        return Frame(kind, flags, parts, channel, sequence, segments, backlog, payload)
+
+    def _check(self, header: tuple[int, ...]) -> None:
+        if header[0] != MAGIC or header[1] not in _KINDS:
+            raise NetworkProtocolError(f"not a frame: it begins with {bytes(self._scratch[self._start : self._start + 8]).hex()}")
+        if header[8] > self._max_frame:
+            raise NetworkProtocolError(f"a frame announces {header[8]} bytes, more than taskmanager.network.max-frame-size ({self._max_frame})")
+
+    def _start_own(self, begin: int, length: int) -> None:
+        """Goes on reading the payload into a buffer of its own: a fresh one when what is decoded refers to it, else one that is used again."""
+        assert self._header is not None
+        if self._header[2] & FLAG_OWN_BUFFER:
+            self._own = _fresh(length)
+        else:
+            if len(self._reused) < length:
+                self._reused = memoryview(bytearray(length))
+            self._own = self._reused[:length]
+        self._own_filled = self._end - begin
+        self._own[: self._own_filled] = self._scratch[begin : self._end]
+        self._start = self._end = 0
+        self._expect_large = True
+
+    def _compact(self) -> None:
+        """Moves what is left to the front when the rest of the frame would not fit behind it."""
+        left = self._end - self._start
+        if self._start and (left == 0 or len(self._scratch) - self._end < len(self._scratch) // 2):
+            self._scratch[:left] = bytes(self._scratch[self._start : self._end])
+            self._start, self._end = 0, left
+
+
+def _fresh(length: int) -> memoryview:
+    """A buffer of Arrow's allocator: aligned, and recycled by it without going back to the system."""
+    import pyarrow as pa
+
+    return memoryview(pa.allocate_buffer(length)).cast("B")
+
+
+def _copied(payload: memoryview) -> memoryview:
+    copy = _fresh(len(payload))
+    copy[:] = payload
+    return copy

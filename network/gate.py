@@ -1,0 +1,170 @@
+"""One input of a subtask: a channel per producer, read fairly.
+
+A channel that has something stands once in the queue of ready ones; after each element it goes behind the others. A blocked channel (barrier
+alignment) stands aside until it is unblocked. A local channel reads the producer's subpartition itself: the batch is handed over by reference
+and stays accounted against the producer's pool until it is taken.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+
+from flinkpy.core.elements import Element, EndOfPartition
+from flinkpy.network.partition import ResultSubpartition
+from flinkpy.network.segments import LocalBufferPool
+
+
+class InputChannel(ABC):
+    """One producer's elements for this gate, with the segments each holds."""
+
+    def __init__(self, gate: SingleInputGate, index: int) -> None:
+        self.gate, self.index = gate, index
+        self.queue: deque[tuple[Element, int]] = deque()
+        self.ready = self.blocked = self.finished = False
+
+    @abstractmethod
+    def consumed(self, segments: int) -> None:
+        """So many segments' worth was taken out."""
+
+    @abstractmethod
+    def read_to_end(self) -> None:
+        """The last element was taken out."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Wants nothing more."""
+
+
+class LocalInputChannel(InputChannel):
+    """Reads a subpartition of the same process: its queue is the subpartition's own."""
+
+    def __init__(self, gate: SingleInputGate, index: int) -> None:
+        super().__init__(gate, index)
+        self._subpartition: ResultSubpartition | None = None
+        self.released = False
+
+    def attach(self, subpartition: ResultSubpartition) -> None:
+        """The producer's partition is there."""
+        self._subpartition = subpartition
+        self.queue = subpartition.queue
+        subpartition.reader = self
+        if self.queue:
+            self.gate.channel_ready(self)
+
+    def data_available(self) -> None:
+        if not self.ready:
+            self.gate.channel_ready(self)
+
+    def producer_failed(self, cause: BaseException) -> None:
+        self._subpartition = None
+        self.gate.fail(cause)
+
+    def consumed(self, segments: int) -> None:
+        if self._subpartition is not None:
+            self._subpartition.took(segments)
+
+    def read_to_end(self) -> None:
+        subpartition, self._subpartition = self._subpartition, None
+        if subpartition is not None:
+            subpartition.finish()
+
+    def release(self) -> None:
+        self.released = True
+        self.read_to_end()
+
+
+class SingleInputGate:
+    """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is told, once, of the first lost channel."""
+
+    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
+        self.name = name
+        self.members: list[InputChannel] = []
+        self.pool: LocalBufferPool | None = None  # of the remote channels
+        self._ready: deque[InputChannel] = deque()
+        self._on_available: Callable[[], None] | None = None
+        self._on_error: Callable[[BaseException], None] | None = on_error
+        self._unfinished = 0
+
+    def add(self, channel: InputChannel) -> None:
+        self.members.append(channel)
+        self._unfinished += 1
+
+    @property
+    def channels(self) -> int:
+        return len(self.members)
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._on_available = on_available
+
+    def poll(self) -> tuple[int, Element] | None:
+        ready = self._ready
+        while ready:
+            channel = ready.popleft()
+            queue = channel.queue
+            if not queue:  # the producer dropped it meanwhile
+                channel.ready = False
+                continue
+            element, segments = queue.popleft()
+            if queue:
+                ready.append(channel)
+            else:
+                channel.ready = False
+            if segments:
+                channel.consumed(segments)
+            elif type(element) is EndOfPartition:
+                self._channel_finished(channel)
+            return channel.index, element
+        return None
+
+    def block(self, channel: int) -> None:
+        member = self.members[channel]
+        member.blocked = True
+        if member.ready:
+            member.ready = False
+            self._ready.remove(member)
+
+    def unblock(self, channel: int) -> None:
+        member = self.members[channel]
+        member.blocked = False
+        if member.queue and not member.ready:
+            self.channel_ready(member)
+
+    @property
+    def finished(self) -> bool:
+        return self._unfinished == 0
+
+    def channel_ready(self, channel: InputChannel) -> None:
+        """A channel not among the ready ones has something."""
+        if channel.blocked or channel.ready:
+            return
+        channel.ready = True
+        ready = self._ready
+        ready.append(channel)
+        if len(ready) == 1 and self._on_available is not None:
+            self._on_available()
+
+    def fail(self, cause: BaseException) -> None:
+        """A channel is lost."""
+        on_error, self._on_error = self._on_error, None
+        if on_error is not None:
+            on_error(cause)
+
+    def release(self) -> None:
+        """Gives everything back; the producers are told that nothing more is wanted. May be called again."""
+        self._on_error = self._on_available = None
+        self._ready.clear()
+        for channel in self.members:
+            channel.release()
+        if self.pool is not None:
+            self.pool.close()
+
+    def _channel_finished(self, channel: InputChannel) -> None:
+        if not channel.finished:
+            channel.finished = True
+            self._unfinished -= 1
+            channel.read_to_end()
+
+    def __repr__(self) -> str:
+        return f"SingleInputGate({self.name}: {self._unfinished} of {len(self.members)} channels unfinished, {len(self._ready)} ready)"

@@ -1,0 +1,118 @@
+"""Both sides of a new connection prove that they know the cluster's secret, before anything else is read. Pure: bytes in, bytes out.
+
+    accepting side                                     connecting side
+    magic, nonce A                              →
+                                                ←      magic, nonce C, id, HMAC(secret, "connect" A C id)
+    id, HMAC(secret, "accept" C A both ids)     →
+
+HMAC-SHA256; the proofs differ by role, so that neither can be played back to its maker, and cover both fresh nonces, so that none can be
+played back later. Whatever does not fit is a NetworkProtocolError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from flinkpy.core.errors import NetworkProtocolError
+
+MAGIC = b"flinkpy\x01"  # the last byte is the version of the protocol
+NONCE_BYTES = 32
+PROOF_BYTES = 32
+MAX_ID_BYTES = 255
+
+
+def _proof(secret: bytes, *parts: bytes) -> bytes:
+    """Each part is preceded by its length: no two lists of parts give the same text."""
+    digest = hmac.new(secret, digestmod=hashlib.sha256)
+    for part in parts:
+        digest.update(len(part).to_bytes(4, "little") + part)
+    return digest.digest()
+
+
+class Handshake:
+    """One side of one handshake: send ``greeting()``, pass what comes to ``receive``, send what it gives, until ``peer_id`` is known.
+
+    ``draw(count)`` gives fresh random bytes. ``rest`` is what came behind the handshake.
+    """
+
+    def __init__(self, secret: bytes, own_id: str, accepting: bool, draw: Callable[[int], bytes], expected_peer: str | None = None) -> None:
+        if not secret:
+            raise ValueError("the cluster secret must not be empty")
+        self._secret, self._accepting, self._expected_peer = secret, accepting, expected_peer
+        self._id = own_id.encode()
+        if len(self._id) > MAX_ID_BYTES:
+            raise ValueError(f"a resource id of {len(self._id)} bytes; at most {MAX_ID_BYTES}")
+        self._nonce = draw(NONCE_BYTES)
+        self._received = bytearray()
+        self._peer_nonce = b""
+        self.peer_id: str | None = None
+
+    def greeting(self) -> bytes:
+        """What this side sends first."""
+        return MAGIC + self._nonce if self._accepting else b""
+
+    def receive(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Takes what came; gives what to send. Raises NetworkProtocolError."""
+        if self.peer_id is not None:
+            raise NetworkProtocolError("the handshake is over")
+        self._received += data
+        self._check_magic()
+        return self._receive_accepting() if self._accepting else self._receive_connecting()
+
+    @property
+    def rest(self) -> bytes:
+        return bytes(self._received)
+
+    def _check_magic(self) -> None:
+        if not self._peer_nonce:
+            begin = bytes(self._received[: len(MAGIC)])
+            if begin != MAGIC[: len(begin)]:
+                raise NetworkProtocolError("not a flinkpy data connection, or one of another version")
+
+    def _receive_accepting(self) -> bytes:
+        fixed = len(MAGIC) + NONCE_BYTES + 1
+        if len(self._received) < fixed or len(self._received) < fixed + self._received[fixed - 1] + PROOF_BYTES:
+            return b""
+        self._take(len(MAGIC))
+        self._peer_nonce = self._take(NONCE_BYTES)
+        peer = self._take_id()
+        self._check(self._take(PROOF_BYTES), _proof(self._secret, b"connect", self._nonce, self._peer_nonce, peer))
+        self._accept(peer)
+        proof = _proof(self._secret, b"accept", self._peer_nonce, self._nonce, peer, self._id)
+        return bytes([len(self._id)]) + self._id + proof
+
+    def _receive_connecting(self) -> bytes:
+        answer = b""
+        if not self._peer_nonce:
+            if len(self._received) < len(MAGIC) + NONCE_BYTES:
+                return b""
+            self._take(len(MAGIC))
+            self._peer_nonce = self._take(NONCE_BYTES)
+            proof = _proof(self._secret, b"connect", self._peer_nonce, self._nonce, self._id)
+            answer = MAGIC + self._nonce + bytes([len(self._id)]) + self._id + proof
+        if self._received and len(self._received) >= 1 + self._received[0] + PROOF_BYTES:
+            peer = self._take_id()
+            self._check(self._take(PROOF_BYTES), _proof(self._secret, b"accept", self._nonce, self._peer_nonce, self._id, peer))
+            self._accept(peer)
+        return answer
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._received[:count])
+        del self._received[:count]
+        return taken
+
+    def _take_id(self) -> bytes:
+        return self._take(self._take(1)[0])
+
+    @staticmethod
+    def _check(given: bytes, right: bytes) -> None:
+        if not hmac.compare_digest(given, right):
+            raise NetworkProtocolError("the peer does not know the cluster's secret")
+
+    def _accept(self, peer: bytes) -> None:
+        name = peer.decode("utf-8", "replace")
+        if self._expected_peer is not None and name != self._expected_peer:
+            raise NetworkProtocolError(f"TaskExecutor {name} answered where {self._expected_peer} was expected")
+        self.peer_id = name

@@ -1,0 +1,325 @@
+"""Which record goes to which channel, for whole batches of both forms.
+
+A selector gives the parts of a batch, each with its channel, the records of a channel in their order; channels without records have no part. Rows and
+columns go the same way: the n-th record of a stream reaches the same channels in either form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import channel_of_key_group, default_max_parallelism, key_group
+from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MEMOISED_KEYS = 1 << 18  # keys whose channel a writer remembers
+
+Parts = Iterable[tuple[int, Batch]]
+
+
+class ChannelSelector(ABC):
+    """Splits batches over ``channels``."""
+
+    name = ""
+
+    def __init__(self, channels: int) -> None:
+        if channels < 1:
+            raise ValueError(f"a selector needs at least one channel, not {channels}")
+        self.channels = channels
+
+    def split(self, batch: Batch) -> Parts:
+        """(channel, its part) for every channel that gets records; the batch is not empty."""
+        return self.split_rows(batch) if isinstance(batch, RowBatch) else self.split_columns(batch)
+
+    @abstractmethod
+    def split_rows(self, batch: RowBatch) -> Parts: ...
+
+    @abstractmethod
+    def split_columns(self, batch: ColumnBatch) -> Parts: ...
+
+    def __repr__(self) -> str:
+        return f"{self.name or type(self).__name__}({self.channels} channels)"
+
+
+class SingleChannel(ChannelSelector):
+    """All to channel 0: forward, global, and whatever has one channel only. By reference."""
+
+    def split(self, batch: Batch) -> Parts:
+        return ((0, batch),)
+
+    split_rows = split
+    split_columns = split
+
+
+class Broadcast(ChannelSelector):
+    """Every record to every channel; all get the same batch object."""
+
+    name = "BROADCAST"
+
+    def split(self, batch: Batch) -> Parts:
+        return [(channel, batch) for channel in range(self.channels)]
+
+    split_rows = split
+    split_columns = split
+
+
+class RoundRobin(ChannelSelector):
+    """Record by record to the next channel: rebalance and rescale. Subtasks begin at different channels, so that short streams spread too."""
+
+    name = "REBALANCE"
+
+    def __init__(self, channels: int, first: int = 0) -> None:
+        super().__init__(channels)
+        self._next = first % channels
+
+    def split_rows(self, batch: RowBatch) -> Parts:
+        values, stamps, n = batch.values, batch.timestamps, self.channels
+        first = self._advance(len(values))
+        for i in range(min(n, len(values))):
+            yield (first + i) % n, RowBatch(values[i::n], stamps[i::n] if stamps is not None else None)
+
+    def split_columns(self, batch: ColumnBatch) -> Parts:
+        import numpy as np
+
+        rows, n = len(batch), self.channels
+        first = self._advance(rows)
+        for i in range(min(n, rows)):
+            yield (first + i) % n, _take(batch, np.arange(i, rows, n))
+
+    def _advance(self, rows: int) -> int:
+        first, self._next = self._next, (self._next + rows) % self.channels
+        return first
+
+
+class Shuffle(ChannelSelector):
+    """Each record to a channel drawn at random (seeded, so that a run can be repeated)."""
+
+    name = "SHUFFLE"
+
+    def __init__(self, channels: int, seed: int = 0) -> None:
+        super().__init__(channels)
+        import numpy as np
+
+        self._random = np.random.default_rng(seed)
+
+    def split_rows(self, batch: RowBatch) -> Parts:
+        return _split_rows_by(batch, self._draw(len(batch)).tolist(), self.channels)
+
+    def split_columns(self, batch: ColumnBatch) -> Parts:
+        return _split_columns_by(batch, self._draw(len(batch)), self.channels)
+
+    def _draw(self, rows: int) -> npt.NDArray[np.int64]:
+        return self._random.integers(0, self.channels, rows, dtype="int64")
+
+
+class KeyGroupSelector(ChannelSelector):
+    """By key group: equal keys to the same channel, the one whose subtask owns the group. Remembers the channel of up to ``memoised`` keys."""
+
+    name = "HASH"
+
+    def __init__(self, channels: int, key: KeySpec, max_parallelism: int, memoised: int = MEMOISED_KEYS) -> None:
+        super().__init__(channels)
+        if max_parallelism < channels:
+            raise ProgramError(f"a keyed stream over {channels} channels needs a maximum parallelism of at least that, not {max_parallelism}")
+        self._key = key
+        self._max_parallelism = max_parallelism
+        # A key leads straight to the append of its channel's list: one look-up and one call for each record.
+        self._boxes: list[list[Any]] = [[] for _ in range(channels)]
+        self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
+        self._appends = _Memo(lambda key: self._boxes[self.channel_of(key)].append, memoised)
+        self._channels = _Memo(self.channel_of, memoised)
+
+    def channel_of(self, key: Any) -> int:
+        """The channel of one key."""
+        return channel_of_key_group(key_group(key, self._max_parallelism), self._max_parallelism, self.channels)
+
+    def split_rows(self, batch: RowBatch) -> Parts:
+        try:
+            if batch.timestamps is None:
+                self._fill(batch.values)
+            else:
+                self._fill_timestamped(batch.values, batch.timestamps)
+            return self._emptied(batch.timestamps is not None)
+        except BaseException:
+            self._emptied(True)
+            raise
+
+    def _fill(self, values: list[Any]) -> None:
+        memo = self._appends
+        memo.bound()
+        for append, value in zip(map(memo.__getitem__, map(_row_selector(self._key), values)), values):
+            append(value)
+
+    def _fill_timestamped(self, values: list[Any], timestamps: list[int]) -> None:
+        memo = self._channels
+        memo.bound()
+        appends, stamp_appends = [box.append for box in self._boxes], [box.append for box in self._stamp_boxes]
+        for channel, value, stamp in zip(map(memo.__getitem__, map(_row_selector(self._key), values)), values, timestamps):
+            appends[channel](value)
+            stamp_appends[channel](stamp)
+
+    def _emptied(self, stamped: bool) -> list[tuple[int, Batch]]:
+        """What the boxes hold; they stay the same lists, as the memo knows them."""
+        parts: list[tuple[int, Batch]] = []
+        for channel, box in enumerate(self._boxes):
+            if box:
+                stamps = self._stamp_boxes[channel]
+                parts.append((channel, RowBatch(box[:], stamps[:] if stamped else None)))
+                box.clear()
+                stamps.clear()
+        return parts
+
+    def split_columns(self, batch: ColumnBatch) -> Parts:
+        import numpy as np
+
+        from flinkpy.network.column_keys import key_hashes
+
+        if self._key.columns is None:
+            keys = map(_row_selector(self._key), rows_of(batch))
+            memo = self._channels
+            memo.bound()
+            return _split_columns_by(batch, np.fromiter(map(memo.__getitem__, keys), dtype=np.int64, count=len(batch)), self.channels)
+        groups = key_hashes(batch.data, self._key.columns) % np.uint64(self._max_parallelism)
+        return _split_columns_by(batch, (groups * np.uint64(self.channels) // np.uint64(self._max_parallelism)).astype(np.int64), self.channels)
+
+
+class CustomSelector(ChannelSelector):
+    """The user's function of key and number of channels."""
+
+    name = "CUSTOM"
+
+    def __init__(self, channels: int, function: Callable[[Any, int], int], key: KeySpec | None) -> None:
+        super().__init__(channels)
+        self._function, self._key = function, key
+
+    def split_rows(self, batch: RowBatch) -> Parts:
+        keys = batch.values if self._key is None else map(_row_selector(self._key), batch.values)
+        return _split_rows_by(batch, self._ask(keys), self.channels)
+
+    def split_columns(self, batch: ColumnBatch) -> Parts:
+        import numpy as np
+
+        return _split_columns_by(batch, np.array(self._ask(self._keys_of(batch)), dtype=np.int64), self.channels)
+
+    def _keys_of(self, batch: ColumnBatch) -> Iterable[Any]:
+        if self._key is not None and self._key.columns is not None:
+            columns = [batch.data.column(name).to_pylist() for name in self._key.columns]
+            return columns[0] if len(columns) == 1 else zip(*columns)
+        rows = rows_of(batch)
+        return rows if self._key is None else map(_row_selector(self._key), rows)
+
+    def _ask(self, keys: Iterable[Any]) -> list[int]:
+        function, n = self._function, self.channels
+        channels = [function(key, n) for key in keys]
+        if channels and not (min(channels) >= 0 and max(channels) < n):
+            wrong = next(channel for channel in channels if not 0 <= channel < n)
+            raise ProgramError(f"the custom partitioner returned channel {wrong!r} where there are {n}; it must return 0 to {n - 1}")
+        return [int(channel) for channel in channels]
+
+
+class _Memo(dict[Any, Any]):
+    """Remembers what ``make`` gave for a key, for a bounded number of keys."""
+
+    __slots__ = ("_limit", "_make")
+
+    def __init__(self, make: Callable[[Any], Any], limit: int) -> None:
+        super().__init__()
+        self._make, self._limit = make, limit
+
+    def __missing__(self, key: Any) -> Any:
+        found = self._make(key)
+        self[key] = found
+        return found
+
+    def bound(self) -> None:
+        """Forgets all when there are too many: cheaper than keeping an order, and a stream with that many keys gains nothing from it."""
+        if len(self) > self._limit:
+            self.clear()
+
+
+def make_selector(partitioning: Partitioning, channels: int, subtask_index: int = 0) -> ChannelSelector:
+    """What carries the partitioning out in one subtask with that many channels. Raises ProgramError when something is missing.
+
+    >>> from flinkpy.graph.partitioning import REBALANCE
+    >>> [(channel, part.values) for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))]
+    [(0, [7, 9]), (1, [8])]
+    """
+    kind = partitioning.kind
+    if kind is PartitioningKind.CUSTOM:
+        if partitioning.custom is None:
+            raise ProgramError("a custom partitioning needs its function")
+        return CustomSelector(channels, partitioning.custom, partitioning.key)
+    if kind is PartitioningKind.HASH and (partitioning.key is None or (partitioning.key.selector is None and partitioning.key.columns is None)):
+        raise ProgramError("a hash partitioning needs a key selector or key columns")
+    if channels == 1 or kind in (PartitioningKind.FORWARD, PartitioningKind.GLOBAL):
+        selector: ChannelSelector = SingleChannel(channels)
+    elif kind in (PartitioningKind.REBALANCE, PartitioningKind.RESCALE):
+        selector = RoundRobin(channels, subtask_index)
+    elif kind is PartitioningKind.SHUFFLE:
+        selector = Shuffle(channels, subtask_index)
+    elif kind is PartitioningKind.BROADCAST:
+        selector = Broadcast(channels)
+    else:
+        assert partitioning.key is not None
+        return KeyGroupSelector(channels, partitioning.key, partitioning.max_parallelism or default_max_parallelism(channels))
+    selector.name = kind.value
+    return selector
+
+
+def rows_of(batch: ColumnBatch) -> Iterable[tuple[Any, ...]]:
+    """The batch's records as tuples."""
+    return zip(*(column.to_pylist() for column in batch.data.columns)) if batch.data.num_columns else (() for _ in range(len(batch)))
+
+
+def _row_selector(key: KeySpec) -> Callable[[Any], Any]:
+    if key.selector is None:
+        named = ", ".join(key.columns or ())
+        raise ProgramError(f"rows arrived where the key is said only by columns ({named}); give the keyed stream a key selector too")
+    return key.selector
+
+
+def _split_rows_by(batch: RowBatch, channels: list[int], n: int) -> Parts:
+    boxes: list[list[Any]] = [[] for _ in range(n)]
+    appends = [box.append for box in boxes]
+    for channel, value in zip(channels, batch.values):
+        appends[channel](value)
+    if batch.timestamps is None:
+        return [(channel, RowBatch(box)) for channel, box in enumerate(boxes) if box]
+    stamps: list[list[int]] = [[] for _ in range(n)]
+    for channel, stamp in zip(channels, batch.timestamps):
+        stamps[channel].append(stamp)
+    return [(channel, RowBatch(box, stamps[channel])) for channel, box in enumerate(boxes) if box]
+
+
+def _split_columns_by(batch: ColumnBatch, channels: npt.NDArray[np.int64], n: int) -> Parts:
+    """One stable sort by channel and one take; the parts are slices of what was taken."""
+    import numpy as np
+
+    counts = np.bincount(channels, minlength=n)
+    full = int(counts.argmax())
+    if counts[full] == len(batch):
+        return [(full, batch)]
+    narrow = channels.astype(np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int64)  # numpy sorts narrow integers by radix
+    taken = _take(batch, np.argsort(narrow, kind="stable"))
+    parts: list[tuple[int, Batch]] = []
+    begin = 0
+    for channel, count in enumerate(counts.tolist()):
+        if count:
+            stamps = None if taken.timestamps is None else taken.timestamps[begin : begin + count]
+            parts.append((channel, ColumnBatch(taken.data.slice(begin, count), stamps)))
+            begin += count
+    return parts
+
+
+def _take(batch: ColumnBatch, indices: npt.NDArray[Any]) -> ColumnBatch:
+    import pyarrow as pa
+
+    data = batch.data.take(pa.array(indices)) if batch.data.num_columns else batch.data.slice(0, len(indices))
+    return ColumnBatch(data, None if batch.timestamps is None else batch.timestamps[indices])

@@ -1,0 +1,288 @@
+"""The two ends of one channel between processes: the producer's end reads a subpartition and sends as far as credit reaches, the consumer's end
+feeds a gate and grants.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from flinkpy.core.elements import Element, EndOfPartition
+from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
+from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
+from flinkpy.network.credits import ReceiverCredits, SenderCredits
+from flinkpy.network.frames import HEADER_SIZE, Frame, FrameKind, control_frame, encode_header
+from flinkpy.network.gate import InputChannel, SingleInputGate
+from flinkpy.network.partition import ResultSubpartition
+from flinkpy.network.payloads import ElementDecoder, ElementEncoder, Encoded
+from flinkpy.network.sizing import cut
+
+
+class PartitionRequest(NamedTuple):
+    """What a consumer asks for."""
+
+    partition_id: ResultPartitionId
+    subpartition_index: int
+
+    def encode(self) -> bytes:
+        data_set, producer = self.partition_id
+        return pickle.dumps((str(data_set), tuple(producer), self.subpartition_index), 5)
+
+    @staticmethod
+    def decode(payload: memoryview) -> PartitionRequest:
+        try:
+            data_set, (job, vertex, subtask, attempt), index = pickle.loads(payload)
+        except (ValueError, TypeError, pickle.UnpicklingError) as error:
+            raise NetworkProtocolError(f"a malformed partition request: {error}") from None
+        producer = ExecutionAttemptId(JobId(job), JobVertexId(vertex), subtask, attempt)
+        return PartitionRequest(ResultPartitionId(IntermediateDataSetId(data_set), producer), index)
+
+
+def encode_error(cause: BaseException) -> bytes:
+    """The error, or its text where it does not pickle."""
+    try:
+        pickled = pickle.dumps(cause, 5)
+        pickle.loads(pickled)
+        return pickled
+    except Exception:
+        return pickle.dumps(RemoteError(f"{type(cause).__name__}: {cause}"), 5)
+
+
+def decode_error(payload: memoryview) -> BaseException:
+    """What ``encode_error`` packed; its class may not exist here."""
+    try:
+        cause = pickle.loads(payload)
+        return cause if isinstance(cause, BaseException) else RemoteError(repr(cause))
+    except Exception as error:
+        return RemoteError(f"the producer failed; its error cannot be read here: {error}")
+
+
+class Wire(Protocol):
+    """What a channel's end sees of its connection."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether something sent before is still waiting for the socket."""
+        ...
+
+    def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
+        """Sends ``length`` bytes: at once what the socket takes, the rest as it takes more; then calls ``on_sent``."""
+        ...
+
+    def send_later(self, sender: OutboundChannel) -> None:
+        """Calls ``sender.pump(1)`` in turn with others when the socket takes more."""
+        ...
+
+    def forget_outbound(self, channel_id: int) -> None: ...
+
+    def forget_inbound(self, channel_id: int) -> None: ...
+
+
+def _send_control(wire: Wire, frame: bytes) -> None:
+    wire.send([frame], len(frame))
+
+
+class OutboundChannel:
+    """The producer's end."""
+
+    def __init__(self, wire: Wire, channel_id: int, exclusive: int) -> None:
+        self._wire, self._id = wire, channel_id
+        self._credits = SenderCredits(exclusive)
+        self._encoder = ElementEncoder()
+        self._subpartition: ResultSubpartition | None = None
+        self._sequence = 0
+        self._pumping = False
+        self.waiting = False  # among those the connection will call
+        self.closed = False
+
+    def attach(self, subpartition: ResultSubpartition) -> None:
+        """The requested subpartition is there."""
+        self._subpartition = subpartition
+        subpartition.reader = self
+        self.data_available()
+
+    def data_available(self) -> None:
+        self.pump()
+
+    def granted(self, segments: int) -> None:
+        self._credits.granted(segments)
+        self.pump()
+
+    def producer_failed(self, cause: BaseException) -> None:
+        """Tells the consumer, and ends."""
+        if not self.closed:
+            self._subpartition = None
+            self.close()
+            _send_control(self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause)))
+
+    def close(self) -> None:
+        """The consumer wants nothing more, or its connection is gone."""
+        if not self.closed:
+            self.closed = True
+            self._wire.forget_outbound(self._id)
+            subpartition, self._subpartition = self._subpartition, None
+            if subpartition is not None:
+                subpartition.finish()
+
+    def pump(self, frames: int | None = None) -> None:
+        """Sends as far as data, credits and the socket reach, at most ``frames`` batches."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self._subpartition is not None and self._subpartition.queue and frames != 0:
+                if self._wire.congested:
+                    break
+                if not self._send_next(self._subpartition):
+                    return
+                frames = None if frames is None else frames - 1
+            if self._subpartition is not None and self._subpartition.queue and not self.waiting:
+                self.waiting = True
+                self._wire.send_later(self)
+        finally:
+            self._pumping = False
+
+    def _send_next(self, subpartition: ResultSubpartition) -> bool:
+        """Sends the first element, or as much of it as credit allows; False when there is no credit."""
+        element, segments = subpartition.queue[0]
+        charged = 0
+        if not segments:
+            subpartition.queue.popleft()
+        else:
+            total = len(element)  # type: ignore[arg-type]  # only batches cost segments
+            records, charged = self._credits.charge(segments, total)
+            if not charged:
+                if self._credits.must_announce(subpartition.backlog):
+                    _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
+                return False
+            if records == total:
+                subpartition.queue.popleft()
+            else:
+                element, rest = cut(element, records)  # type: ignore[arg-type]
+                left = max(1, segments * (total - records) // total)
+                subpartition.queue[0] = (rest, left)
+                segments = max(0, segments - left)
+        self._send(subpartition, element, segments, charged)
+        return True
+
+    def _send(self, subpartition: ResultSubpartition, element: Element, segments: int, charged: int) -> None:
+        try:
+            encoded = self._encoder.encode(element)
+        except Exception as error:
+            cause = error if isinstance(error, ProgramError) else ProgramError(f"records cannot be sent to another process: {error!r}")
+            subpartition.partition.on_error(cause)
+            self.producer_failed(cause)
+            subpartition.finish()
+            return
+        backlog = subpartition.backlog - segments
+        if charged:
+            self._credits.sent(charged, backlog)
+        for ahead in encoded[:-1]:
+            self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
+        on_sent: Callable[[], None] | None = (lambda: _give_back(subpartition, segments)) if segments else None
+        if type(element) is EndOfPartition:
+            on_sent = self.close  # its producer may go once all has left
+        self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
+
+    def _frame(self, encoded: Encoded, charged: int, backlog: int) -> list[Any]:
+        header = encode_header(encoded.kind, encoded.flags, encoded.parts, self._id, self._sequence, charged, backlog, encoded.length)
+        self._sequence += 1
+        return [header, *encoded.buffers]
+
+
+def _give_back(subpartition: ResultSubpartition, segments: int) -> None:
+    """The frame has left: its segments are free, unless the subpartition was dropped meanwhile and they are already."""
+    if not subpartition.done:
+        subpartition.took(segments)
+
+
+class RemoteInputChannel(InputChannel):
+    """The consumer's end."""
+
+    def __init__(self, gate: SingleInputGate, index: int, request: PartitionRequest, credits: ReceiverCredits) -> None:
+        super().__init__(gate, index)
+        self._request, self._credits = request, credits
+        self._decoder = ElementDecoder()
+        self._wire: Wire | None = None
+        self._id = 0
+        self._expected = 0
+        self._ended = self.released = False
+
+    def open(self, wire: Wire, channel_id: int) -> None:
+        """The connection is up: asks for the subpartition, and grants the first credits."""
+        self._wire, self._id = wire, channel_id
+        _send_control(wire, control_frame(FrameKind.REQUEST, channel_id, segments=self._credits.exclusive, payload=self._request.encode()))
+        self._credits.open(self.index)
+
+    def grant(self, segments: int) -> None:
+        if self._wire is not None:
+            _send_control(self._wire, control_frame(FrameKind.CREDIT, self._id, segments=segments))
+
+    def received(self, frame: Frame) -> None:
+        """An element, a backlog announcement, or the producer's failure."""
+        if frame.kind == FrameKind.BACKLOG:
+            self._credits.announced(self.index, frame.backlog)
+            return
+        if frame.kind == FrameKind.FAILED:
+            cause = decode_error(frame.payload)
+            self._end()
+            self.gate.fail(cause)
+            return
+        if frame.sequence != self._expected:
+            raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
+        self._expected += 1
+        if frame.segments:
+            self._credits.received(self.index, frame.segments, frame.backlog)
+        element = self._decode(frame)
+        if element is not None:
+            self.queue.append((element, frame.segments))
+            if type(element) is EndOfPartition:
+                self._end()
+            if not self.ready:
+                self.gate.channel_ready(self)
+
+    def _decode(self, frame: Frame) -> Element | None:
+        try:
+            return self._decoder.decode(frame)
+        except NetworkProtocolError:
+            raise
+        except Exception as error:  # the user's own classes may refuse to be built
+            self.release()
+            self.gate.fail(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
+            return None
+
+    def connection_lost(self, cause: BaseException) -> None:
+        self._wire = None
+        self.gate.fail(cause)
+
+    def consumed(self, segments: int) -> None:
+        self._credits.consumed(self.index, segments)
+
+    def read_to_end(self) -> None:
+        """The producer knows: it sent the end."""
+
+    def release(self) -> None:
+        if not self.released:
+            self.released = True
+            self.queue.clear()
+            wire = self._wire
+            if wire is not None and not self._ended:
+                self._end()
+                _send_control(wire, control_frame(FrameKind.CANCEL, self._id))
+            self._credits.close(self.index)
+
+    def _end(self) -> None:
+        self._ended = True
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.forget_inbound(self._id)
+            self._credits.ended(self.index)
+
+
+def not_found(request: PartitionRequest) -> PartitionNotFoundError:
+    data_set, producer = request.partition_id
+    return PartitionNotFoundError(
+        f"no partition {data_set} of subtask {producer.subtask_index} (attempt {producer.attempt}) of vertex {producer.vertex_id} appeared in time; "
+        "its task was not deployed, or has gone (see taskmanager.network.partition-request-timeout)"
+    )

@@ -1,0 +1,181 @@
+"""The memory of batches in flight, counted in segments: one pool per TaskExecutor, lent in parts to gates and partitions.
+
+Batches are Python objects, so nothing is allocated here; a segment is a right to hold ``segment_size`` bytes. Who wants to hold a batch takes
+its segments first and gives them back when the batch has left, so what is in flight never exceeds the pool. Every local pool has a part
+nobody takes from it (``minimum``); what is left over is shared out in proportion to what each could use beyond that, anew whenever a pool
+comes or goes. A pool that shrinks below what it has lent lends nothing until enough came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flinkpy.core.errors import EngineError, ResourceUnavailableError
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """``pools`` local pools share ``total`` segments; ``in_use`` are lent, ``reserved`` is the sum of the minimums."""
+
+    total: int
+    in_use: int
+    reserved: int
+    pools: int
+
+
+class NetworkBufferPool:
+    """All segments of one TaskExecutor. Belongs to the slot loop's thread."""
+
+    def __init__(self, total_segments: int) -> None:
+        if total_segments < 1:
+            raise ResourceUnavailableError(f"the network needs at least one segment, not {total_segments}; raise taskmanager.memory.network.size")
+        self.total = total_segments
+        self.in_use = 0
+        self._reserved = 0
+        self._pools: list[LocalBufferPool] = []
+        self._starving: list[LocalBufferPool] = []
+
+    def create(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
+        """A pool that may always lend ``minimum`` and never more than ``maximum``.
+
+        Raises ResourceUnavailableError when the minimum is not there.
+        """
+        minimum = max(1, minimum)
+        if minimum > self.unreserved:
+            raise ResourceUnavailableError(
+                f"not enough network memory for {owner}: it needs at least {minimum} segments, {self.unreserved} of {self.total} are "
+                "not promised to others; "
+                "raise taskmanager.memory.network.size, or lower the parallelism or taskmanager.network.memory.buffers-per-channel"
+            )
+        pool = LocalBufferPool(self, owner, minimum, max(minimum, maximum))
+        self._pools.append(pool)
+        self._reserved += minimum
+        self._redistribute()
+        return pool
+
+    @property
+    def unreserved(self) -> int:
+        """Segments that are no pool's minimum."""
+        return self.total - self._reserved
+
+    def statistics(self) -> PoolStatistics:
+        return PoolStatistics(self.total, self.in_use, self._reserved, len(self._pools))
+
+    def __repr__(self) -> str:
+        return f"NetworkBufferPool({self.in_use} of {self.total} segments in use, {len(self._pools)} pools)"
+
+    def _redistribute(self) -> None:
+        """Shares what is unreserved; the running sums make the rounding errors cancel out instead of adding up."""
+        spare = self.unreserved
+        wishes = [min(pool.maximum - pool.minimum, spare) for pool in self._pools]
+        wished = sum(wishes)
+        shared = min(spare, wished)
+        seen = given = 0
+        for pool, wish in zip(self._pools, wishes):
+            seen += wish
+            upto = seen * shared // wished if wished else 0
+            pool.size = pool.minimum + upto - given
+            given = upto
+        for pool in list(self._pools):
+            pool.room_again()
+
+    def _remove(self, pool: LocalBufferPool) -> None:
+        self._pools.remove(pool)
+        if pool in self._starving:
+            self._starving.remove(pool)
+        self._reserved -= pool.minimum
+        self._redistribute()
+
+    def note_starving(self, pool: LocalBufferPool) -> None:
+        if pool not in self._starving:
+            self._starving.append(pool)
+
+    def returned(self, count: int) -> None:
+        self.in_use -= count
+        if self._starving:
+            waiting, self._starving = self._starving, []
+            for pool in waiting:
+                pool.room_again()
+
+
+class LocalBufferPool:
+    """What one gate or partition may hold. ``on_room`` is called when a ``take`` that failed is worth another try.
+
+    >>> pool = NetworkBufferPool(8).create("gate", 1, 4)
+    >>> pool.take(3), pool.take(2), pool.in_use
+    (True, False, 3)
+    """
+
+    __slots__ = ("_failed", "_pool", "closed", "in_use", "maximum", "minimum", "on_room", "owner", "size")
+
+    def __init__(self, pool: NetworkBufferPool, owner: str, minimum: int, maximum: int) -> None:
+        self._pool = pool
+        self.owner, self.minimum, self.maximum = owner, minimum, maximum
+        self.size = minimum
+        self.in_use = 0
+        self.closed = False
+        self.on_room: Callable[[], None] | None = None
+        self._failed = False
+
+    @property
+    def available(self) -> int:
+        """How many segments a ``take`` would get now."""
+        return max(0, min(self.size - self.in_use, self._pool.total - self._pool.in_use))
+
+    def take(self, count: int) -> bool:
+        """Takes all of ``count`` segments, or none and asks to be told when there is room."""
+        pool = self._pool
+        if self.in_use + count <= self.size and pool.in_use + count <= pool.total and not self.closed:
+            self.in_use += count
+            pool.in_use += count
+            return True
+        self.wait_for_room()
+        return False
+
+    def take_up_to(self, count: int, reserved: bool = False) -> int:
+        """Takes what there is, at most ``count``. ``reserved`` segments belong to the minimum: they may be taken also while more is lent than
+        the pool, having shrunk, may lend now."""
+        if self.closed:
+            return 0
+        room = self._pool.total - self._pool.in_use
+        granted = max(0, min(count, room if reserved else min(room, self.size - self.in_use)))
+        self.in_use += granted
+        self._pool.in_use += granted
+        return granted
+
+    def give_back(self, count: int) -> None:
+        """Returns segments taken before (a closed pool has returned all already)."""
+        if self.closed:
+            return
+        if count > self.in_use:
+            raise EngineError(f"{self.owner} gives back {count} segments and holds {self.in_use}")
+        self.in_use -= count
+        self._pool.returned(count)
+        if self._failed:
+            self.room_again()
+
+    def room_again(self) -> None:
+        """Tells who waits that another try is worth it."""
+        if self._failed:
+            self._failed = False
+            if self.on_room is not None:
+                self.on_room()
+
+    def close(self) -> None:
+        """Gives everything back; takes fail from now on. May be called again."""
+        if not self.closed:
+            self.closed, self.on_room = True, None
+            lent, self.in_use = self.in_use, 0
+            self._pool.returned(lent)
+            self._pool._remove(self)
+
+    def wait_for_room(self) -> None:
+        """Asks for ``on_room`` to be called once, when segments came back or the pool has grown."""
+        if not self.closed:
+            self._failed = True
+            if self._pool.in_use >= self._pool.total or self.in_use < self.size:
+                self._pool.note_starving(self)
+
+    def __repr__(self) -> str:
+        return f"LocalBufferPool({self.owner}: {self.in_use} of {self.size} segments in use)"

@@ -1,0 +1,341 @@
+"""The shuffle environment of one TaskExecutor: its segments, partitions, gates, data port and connections.
+
+A consumer may ask before its producer has begun: the request waits until the partition is registered, at most for the partition-request timeout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flinkpy.core.errors import EngineError, TaskExecutorLostError
+from flinkpy.core.ids import ExecutionAttemptId, ResultPartitionId
+from flinkpy.core.options import NetworkConfig
+from flinkpy.core.reactor import Reactor, ReactorTimer
+from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
+from flinkpy.network.credits import ReceiverCredits
+from flinkpy.network.gate import LocalInputChannel, SingleInputGate
+from flinkpy.network.handshake import Handshake
+from flinkpy.network.partition import ResultPartition
+from flinkpy.network.partitioners import ChannelSelector, make_selector
+from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
+from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInputChannel, not_found
+from flinkpy.network.segments import NetworkBufferPool
+from flinkpy.network.tcp import Connection, draw, family_of, tune, tuned_socket
+from flinkpy.network.writer import PartitionWriter
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_TIMEOUT_S = 5.0
+MAX_STRANGERS = 64  # connections that have not proved to know the secret yet
+GUARANTEED_PARTITION_SEGMENTS = 4
+EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of what nobody was promised
+
+
+class ShuffleService:
+    """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``; ``secret`` is the cluster's."""
+
+    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str) -> None:
+        self._config, self._secret, self._resource_id = config, secret, resource_id
+        self._pool = NetworkBufferPool(config.total_segments)
+        self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
+        self._partitions: dict[ResultPartitionId, ResultPartition] = {}
+        self._writers: dict[ExecutionAttemptId, list[tuple[ResultPartition, PartitionWriter]]] = {}
+        self._gates: dict[ExecutionAttemptId, list[SingleInputGate]] = {}
+        self._requests: dict[ResultPartitionId, list[_WaitingRequest]] = {}
+        self._connections: set[Connection] = set()
+        self._by_peer: dict[str, Connection] = {}
+        self._strangers: dict[Connection, None] = {}
+        self._bytes_sent = self._bytes_received = 0  # of closed connections
+        self._listener: socket.socket | None = None
+        self._running: Reactor | None = None
+
+    # -- the port -----------------------------------------------------------------------------------------------------
+
+    @property
+    def data_address(self) -> tuple[str, int]:
+        if self._listener is None:
+            raise EngineError("the data port is known after start()")
+        host, port = self._listener.getsockname()[:2]
+        return str(host), int(port)
+
+    def start(self, reactor: Reactor) -> None:
+        """Opens the data port."""
+        host = self._config.bind_host
+        listener = tuned_socket(family_of(host))
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, self._config.data_port))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            raise
+        self._listener, self._running = listener, reactor
+        reactor.add_reader(listener, self._accept)
+
+    def create_writers(
+        self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
+        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None],
+    ) -> list[RecordWriter]:
+        """``partitioners``: each a ``Partitioning`` of the graph or a ready ``ChannelSelector``."""
+        writers = self._writers.setdefault(owner, [])
+        created: list[RecordWriter] = []
+        try:
+            for descriptor, partitioner, timeout in zip(descriptors, partitioners, buffer_timeouts_ms):
+                subtask, channels = owner.subtask_index, descriptor.subpartitions
+                selector = partitioner if isinstance(partitioner, ChannelSelector) else make_selector(partitioner, channels, subtask)
+                partition = self._create_partition(descriptor, on_error)
+                writer = PartitionWriter(partition, selector, timeout, self._config, self._reactor)
+                writers.append((partition, writer))
+                created.append(writer)
+        except BaseException as error:
+            self.release(owner, error)
+            raise
+        for partition, _ in writers:
+            self._serve_waiting(partition)
+        return created
+
+    def create_gates(
+        self, owner: ExecutionAttemptId, descriptors: Sequence[InputGateDescriptor], on_error: Callable[[BaseException], None],
+    ) -> list[InputGate]:
+        gates = self._gates.setdefault(owner, [])
+        created: list[InputGate] = []
+        try:
+            for descriptor in descriptors:
+                gate = SingleInputGate(f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask {owner.subtask_index}", on_error)
+                gates.append(gate)
+                self._fill_gate(gate, descriptor)
+                created.append(gate)
+        except BaseException as error:
+            self.release(owner, error)
+            raise
+        return created
+
+    def finish_partitions(self, owner: ExecutionAttemptId) -> None:
+        """Also gives back the gates: who has ended well has read them."""
+        for _, writer in self._writers.pop(owner, ()):
+            writer.finish()
+        self._release_gates(owner)
+
+    def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
+        """Without a cause, partitions that were finished stay until they are read; with one, they go too."""
+        for partition, writer in self._writers.pop(owner, ()):
+            writer.close()
+            partition.release(cause)
+            self._partitions.pop(partition.partition_id, None)
+        if cause is not None:
+            for partition in [each for each in self._partitions.values() if each.partition_id.producer == owner]:
+                partition.release(cause)
+                self._partitions.pop(partition.partition_id, None)
+        self._release_gates(owner)
+
+    def statistics(self) -> ShuffleStatistics:
+        pool = self._pool.statistics()
+        return ShuffleStatistics(
+            pool.total, pool.in_use, len(self._partitions), sum(map(len, self._gates.values())), len(self._connections),
+            self._bytes_sent + sum(connection.bytes_sent for connection in self._connections),
+            self._bytes_received + sum(connection.bytes_received for connection in self._connections),
+        )
+
+    def stop(self) -> None:
+        cause = TaskExecutorLostError(f"TaskExecutor {self._resource_id} stops")
+        for owner in list(self._gates):  # before the partitions: nobody here is to be told
+            self._release_gates(owner)
+        for owner in {*self._writers, *(each.producer for each in self._partitions)}:
+            self.release(owner, cause)
+        for requests in list(self._requests.values()):
+            for request in list(requests):
+                request.timer.cancel()
+        self._requests.clear()
+        for connection in list(self._connections):
+            connection.close(cause)
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            self._reactor.remove_reader(listener)
+            listener.close()
+
+    def __repr__(self) -> str:
+        return f"ShuffleService({self._resource_id}, {self.statistics()})"
+
+    # -- partitions and gates -------------------------------------------------------------------------------------------
+
+    @property
+    def _reactor(self) -> Reactor:
+        if self._running is None:
+            raise EngineError("the shuffle service was not started")
+        return self._running
+
+    def _create_partition(self, descriptor: ResultPartitionDescriptor, on_error: Callable[[BaseException], None]) -> ResultPartition:
+        count, config = descriptor.subpartitions, self._config
+        maximum = (count * config.buffers_per_channel + config.floating_buffers) * self._segments_per_batch
+        partition_id = descriptor.partition_id
+        if partition_id in self._partitions:
+            raise EngineError(f"partition {partition_id} was registered before")
+        pool = self._pool.create(f"partition {partition_id.data_set_id:.8}", min(count, GUARANTEED_PARTITION_SEGMENTS), maximum)
+        partition = ResultPartition(partition_id, count, pool, self._partition_done, on_error)
+        self._partitions[partition_id] = partition
+        return partition
+
+    def _partition_done(self, partition: ResultPartition) -> None:
+        self._partitions.pop(partition.partition_id, None)
+        for written, writer in self._writers.get(partition.partition_id.producer, ()):
+            if written is partition:
+                writer.partition_done()
+
+    def _fill_gate(self, gate: SingleInputGate, descriptor: InputGateDescriptor) -> None:
+        remote = [producer for producer in descriptor.producers if producer.location.resource_id != self._resource_id]
+        credits = self._credits_of(gate, len(remote)) if remote else None
+        opening: list[tuple[RemoteInputChannel, TaskManagerLocation]] = []
+        asking: list[tuple[PartitionRequest, LocalInputChannel]] = []
+        for index, producer in enumerate(descriptor.producers):
+            request = PartitionRequest(producer.partition_id, descriptor.subpartition_index)
+            if credits is not None and producer.location.resource_id != self._resource_id:
+                remote_channel = RemoteInputChannel(gate, index, request, credits)
+                gate.add(remote_channel)
+                opening.append((remote_channel, producer.location))
+            else:
+                local_channel = LocalInputChannel(gate, index)
+                gate.add(local_channel)
+                asking.append((request, local_channel))
+        for request, local_channel in asking:
+            self._request(request, local_channel)
+        for remote_channel, location in opening:
+            self._connection_to(location).open_channel(remote_channel)
+
+    def _credits_of(self, gate: SingleInputGate, remote: int) -> ReceiverCredits:
+        """Exclusive segments: whole batches where memory allows, at the least ``buffers_per_channel`` segments; they are guaranteed to the gate."""
+        config, batch = self._config, self._segments_per_batch
+        exclusive = max(config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, self._pool.unreserved // EXCLUSIVE_SHARE // remote))
+        floating = config.floating_buffers * batch
+        gate.pool = pool = self._pool.create(gate.name, remote * exclusive, remote * exclusive + floating)
+
+        def grant(channel: int, segments: int) -> None:
+            member = gate.members[channel]
+            assert isinstance(member, RemoteInputChannel)
+            member.grant(segments)
+
+        credits = ReceiverCredits(remote, exclusive, floating, pool, grant)
+        pool.on_room = credits.room
+        return credits
+
+    def _release_gates(self, owner: ExecutionAttemptId) -> None:
+        for gate in self._gates.pop(owner, ()):
+            gate.release()
+            self._drop_requests_of(gate)
+
+    # -- requests -------------------------------------------------------------------------------------------------------
+
+    def partition_requested(self, request: PartitionRequest, channel: OutboundChannel) -> None:
+        self._request(request, channel)
+
+    def _request(self, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
+        partition = self._partitions.get(request.partition_id)
+        if partition is not None:
+            self._attach(partition, request, requester)
+            return
+        waiting = _WaitingRequest(request, requester)
+        self._requests.setdefault(request.partition_id, []).append(waiting)
+        timeout = self._config.partition_request_timeout.total_seconds()
+        waiting.timer = self._reactor.call_later(timeout, lambda: self._request_timed_out(waiting))
+
+    def _attach(self, partition: ResultPartition, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
+        index = request.subpartition_index
+        if not 0 <= index < len(partition.subpartitions):
+            requester.producer_failed(EngineError(f"subpartition {index} was requested of {partition}, which has {len(partition.subpartitions)}"))
+        elif partition.subpartitions[index].reader is not None or partition.subpartitions[index].done:
+            requester.producer_failed(EngineError(f"subpartition {index} of {partition} was requested twice"))
+        else:
+            requester.attach(partition.subpartitions[index])
+
+    def _serve_waiting(self, partition: ResultPartition) -> None:
+        for waiting in self._requests.pop(partition.partition_id, ()):
+            waiting.timer.cancel()
+            if not waiting.given_up:
+                self._attach(partition, waiting.request, waiting.requester)
+
+    def _request_timed_out(self, waiting: _WaitingRequest) -> None:
+        self._forget_request(waiting)
+        if not waiting.given_up:
+            waiting.requester.producer_failed(not_found(waiting.request))
+
+    def _drop_requests_of(self, gate: SingleInputGate) -> None:
+        for requests in list(self._requests.values()):
+            for waiting in list(requests):
+                if isinstance(waiting.requester, LocalInputChannel) and waiting.requester.gate is gate:
+                    waiting.timer.cancel()
+                    self._forget_request(waiting)
+
+    def _forget_request(self, waiting: _WaitingRequest) -> None:
+        requests = self._requests.get(waiting.request.partition_id, [])
+        with contextlib.suppress(ValueError):
+            requests.remove(waiting)
+        if not requests:
+            self._requests.pop(waiting.request.partition_id, None)
+
+    # -- connections ------------------------------------------------------------------------------------------------------
+
+    def _connection_to(self, location: TaskManagerLocation) -> Connection:
+        """The one with that TaskExecutor, whoever opened it; only where both open one at the same moment there are two."""
+        known = self._by_peer.get(location.resource_id)
+        if known is not None:
+            return known
+        handshake = Handshake(self._secret, self._resource_id, False, draw, location.resource_id)
+        sock = tuned_socket(family_of(location.host))
+        name = f"{location.resource_id} ({location.host}:{location.data_port})"
+        connection = Connection(sock, name, handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
+        self._connections.add(connection)
+        self._by_peer[location.resource_id] = connection
+        connection.start_connecting((location.host, location.data_port))
+        return connection
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        for _ in range(16):
+            try:
+                sock, address = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.warning("cannot accept a data connection: %s", error)
+                return
+            tune(sock)
+            if len(self._strangers) >= MAX_STRANGERS:
+                log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", address, MAX_STRANGERS)
+                sock.close()
+                continue
+            handshake = Handshake(self._secret, self._resource_id, True, draw)
+            connection = Connection(sock, f"{address[0]}:{address[1]}", handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
+            self._connections.add(connection)
+            self._strangers[connection] = None
+            connection.start_accepted()
+
+    def connection_open(self, connection: Connection) -> None:
+        self._strangers.pop(connection, None)
+        assert connection.peer_id is not None
+        if connection.peer_id not in connection.peer:
+            connection.peer = f"{connection.peer_id} ({connection.peer})"
+        self._by_peer.setdefault(connection.peer_id, connection)
+
+    def connection_closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._strangers.pop(connection, None)
+        self._bytes_sent += connection.bytes_sent
+        self._bytes_received += connection.bytes_received
+        for peer in [peer for peer, known in self._by_peer.items() if known is connection]:
+            del self._by_peer[peer]
+
+
+class _WaitingRequest:
+    """A request whose partition is not there yet."""
+
+    timer: ReactorTimer
+
+    def __init__(self, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
+        self.request, self.requester = request, requester
+
+    @property
+    def given_up(self) -> bool:
+        return self.requester.released if isinstance(self.requester, LocalInputChannel) else self.requester.closed

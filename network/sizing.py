@@ -1,0 +1,128 @@
+"""How many segments a batch costs, and how a batch is cut in two.
+
+Bytes are estimated: now and then a few records of a batch, or a batch of columns, are measured, and a running mean is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from typing import Any
+
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+
+MEASURED_ROWS = 4  # of a measured batch
+MEASURE_EVERY = 16  # batches
+_DEPTH = 4
+_WIDTH = 32
+_SCALARS = frozenset({str, int, float, bytes, bool, type(None)})
+
+
+class SizeEstimator:
+    """Bytes of the batches of one output."""
+
+    __slots__ = ("_column_rate", "_columns_countdown", "_countdown", "bytes_per_row")
+
+    def __init__(self) -> None:
+        self.bytes_per_row = 0.0
+        self._column_rate = 0.0
+        self._countdown = self._columns_countdown = 0
+
+    def bytes_of(self, batch: Batch) -> int:
+        """Bytes the batch holds in memory, as far as estimated."""
+        if type(batch) is RowBatch:
+            return int(self.bytes_of_rows(batch.values)) + (0 if batch.timestamps is None else 32 * len(batch.timestamps))
+        assert isinstance(batch, ColumnBatch)
+        return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
+
+    def bytes_of_rows(self, values: list[Any]) -> float:
+        count = len(values)
+        if self._countdown and count > 1:
+            self._countdown -= 1
+        else:  # always for a single record: it may be the large one
+            self._measure(values)
+        return count * self.bytes_per_row
+
+    def bytes_of_column_rows(self, rows: int) -> float:
+        """What so many rows of columns hold, by what was measured before."""
+        return rows * self._column_rate
+
+    def _bytes_of_columns(self, batch: ColumnBatch) -> int:
+        """Arrow counts a batch's bytes in some 20 µs, which is much for a batch that is handed over in 2."""
+        rows = len(batch)
+        if self._columns_countdown and rows > 1:
+            self._columns_countdown -= 1
+        else:
+            self._columns_countdown = MEASURE_EVERY
+            mean = batch.data.nbytes / max(1, rows)
+            self._column_rate = mean if mean > self._column_rate else (self._column_rate + mean) / 2
+        return int(rows * self._column_rate)
+
+    def _measure(self, values: list[Any]) -> None:
+        self._countdown = MEASURE_EVERY
+        count = len(values)
+        if count == 1:
+            mean: float = size_of(values[0])
+        else:
+            step = max(1, count // MEASURED_ROWS)
+            sample = values[step // 2 :: step]
+            mean = sum(map(size_of, sample)) / len(sample)
+        known = self.bytes_per_row
+        self.bytes_per_row = mean if mean > known else (known + mean) / 2  # up at once, down slowly: too much is safer than too little
+
+
+def size_of(value: Any, depth: int = _DEPTH) -> int:
+    """Bytes of one record, roughly: nested containers to a bounded depth, long ones by their first items.
+
+    >>> size_of("x" * 1000) > 1000
+    True
+    """
+    kind = type(value)
+    size = sys.getsizeof(value, 64) + 8
+    if kind in _SCALARS or depth == 0:
+        return size
+    if kind is tuple and len(value) <= _WIDTH:
+        for item in value:
+            size += size_of(item, depth - 1)
+        return size
+    held = getattr(value, "nbytes", None)  # numpy, Arrow
+    if type(held) is int:
+        return held + 64
+    items: Any = None
+    if isinstance(value, dict):
+        items = [*_first(value), *_first(value.values())]
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        items = value if len(value) <= _WIDTH else _first(value)
+    elif hasattr(value, "__dict__"):
+        items = list(value.__dict__.values())
+    if not items:
+        return size
+    inner = sum(size_of(item, depth - 1) for item in items)
+    return size + (inner * len(value) // _WIDTH if isinstance(value, (dict, tuple, list, set, frozenset)) and len(value) > _WIDTH else inner)
+
+
+def _first(items: Any) -> list[Any]:
+    return [item for _, item in zip(range(_WIDTH), items)]
+
+
+def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
+    """The first ``rows`` records, and the others; columns are not copied."""
+    if isinstance(batch, RowBatch):
+        values, stamps = batch.values, batch.timestamps
+        return (RowBatch(values[:rows], stamps[:rows] if stamps is not None else None),
+                RowBatch(values[rows:], stamps[rows:] if stamps is not None else None))
+    times = batch.timestamps
+    return (ColumnBatch(batch.data.slice(0, rows), times[:rows] if times is not None else None),
+            ColumnBatch(batch.data.slice(rows), times[rows:] if times is not None else None))
+
+
+def pieces(batch: Batch, count: int) -> list[Batch]:
+    """The batch in ``count`` nearly equal pieces, in order; a batch of fewer records gives one piece per record."""
+    total = len(batch)
+    count = max(1, min(count, total))
+    bounds = [total * i // count for i in range(count + 1)]
+    if isinstance(batch, RowBatch):
+        values, stamps = batch.values, batch.timestamps
+        return [RowBatch(values[a:b], stamps[a:b] if stamps is not None else None) for a, b in pairwise(bounds)]
+    times = batch.timestamps
+    return [ColumnBatch(batch.data.slice(a, b - a), times[a:b] if times is not None else None) for a, b in pairwise(bounds)]

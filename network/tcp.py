@@ -1,0 +1,372 @@
+"""Connections between TaskExecutors: one socket carries the channels of both directions, after a mutual handshake.
+
+All I/O is non-blocking and in the slot loop's thread. A frame is sent at once, from the writer's flush; only what the socket does not take waits
+for it to become writable, and while something waits no channel encodes more (``congested``). What arrives is decoded and put into the gates in the
+same round of the loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flinkpy.core.errors import EngineError, NetworkProtocolError, TaskExecutorLostError
+from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
+from flinkpy.core.reactor import Reactor
+from flinkpy.network.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
+from flinkpy.network.handshake import Handshake
+from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInputChannel
+
+log = logging.getLogger(__name__)
+
+SOCKET_BUFFER = 4 << 20
+READS_PER_ROUND = 8  # so that one busy connection does not keep the loop from the tasks
+READ_BYTES_PER_ROUND = 2 << 20
+BUFFERS_PER_SEND = 512  # below the system's limit of 1024
+
+
+class ConnectionOwner(Protocol):
+    """Who keeps the connections of one TaskExecutor: the ShuffleService."""
+
+    def connection_open(self, connection: Connection) -> None: ...
+
+    def connection_closed(self, connection: Connection) -> None: ...
+
+    def partition_requested(self, request: PartitionRequest, channel: OutboundChannel) -> None: ...
+
+
+class Connection:
+    """One connection to another TaskExecutor; see ``connect`` and ``accepted``."""
+
+    def __init__(
+        self, sock: socket.socket, peer: str, handshake: Handshake, owner: ConnectionOwner, reactor: Reactor, max_frame: int, timeout_s: float,
+    ) -> None:
+        self._sock, self.peer, self._handshake, self._owner, self._reactor = sock, peer, handshake, owner, reactor
+        self._machine = StateMachine(CONNECTION, f"connection to {peer}")
+        self._decoder = FrameDecoder(max_frame)
+        self._unsent: deque[memoryview] = deque()
+        self._on_sent: list[Callable[[], None]] = []
+        self._senders: deque[OutboundChannel] = deque()
+        self._writing = False
+        self._inbound: dict[int, RemoteInputChannel] = {}
+        self._outbound: dict[int, OutboundChannel] = {}
+        self._waiting_for_open: list[RemoteInputChannel] = []
+        self._next_channel = 1
+        self._highest_outbound = 0
+        self.bytes_sent = self.bytes_received = 0
+        self._timer = reactor.call_later(timeout_s, lambda: self._fail(NetworkProtocolError(f"no handshake within {timeout_s:g} s")))
+
+    @property
+    def state(self) -> ConnectionState:
+        return self._machine.state
+
+    @property
+    def peer_id(self) -> str | None:
+        """The other TaskExecutor's resource id, once it has proved to be one."""
+        return self._handshake.peer_id
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+
+    def start_connecting(self, address: tuple[str, int]) -> None:
+        """Begins to connect; errors come later, to the channels."""
+        try:
+            self._sock.connect(address)
+        except BlockingIOError:
+            self._want_write(True)
+        except OSError as error:
+            failure = error
+            self._reactor.call_soon(lambda: self._fail(failure))
+        else:
+            self._connected()
+
+    def start_accepted(self) -> None:
+        """The other side has connected."""
+        self._connected()
+
+    def open_channel(self, channel: RemoteInputChannel) -> None:
+        """Asks the peer for a subpartition, as soon as the connection is open."""
+        if self.state is ConnectionState.OPEN:
+            self._open(channel)
+        else:
+            self._waiting_for_open.append(channel)
+
+    def _open(self, channel: RemoteInputChannel) -> None:
+        if not channel.released:
+            channel_id, self._next_channel = self._next_channel, self._next_channel + 1
+            self._inbound[channel_id] = channel
+            channel.open(self, channel_id)
+
+    def _connected(self) -> None:
+        self._machine.move(ConnectionState.HANDSHAKE)
+        self._reactor.add_reader(self._sock, self._readable)
+        greeting = self._handshake.greeting()
+        if greeting:
+            self._write([greeting], len(greeting))
+
+    def _shake(self, data: bytes) -> None:
+        answer = self._handshake.receive(data)
+        if answer:
+            self._write([answer], len(answer))
+        if self._handshake.peer_id is None or self.state is not ConnectionState.HANDSHAKE:
+            return
+        self._machine.move(ConnectionState.OPEN)
+        self._timer.cancel()
+        self._owner.connection_open(self)
+        waiting, self._waiting_for_open = self._waiting_for_open, []
+        for channel in waiting:
+            self._open(channel)
+        rest = self._handshake.rest
+        if rest:
+            self._decoder.buffer()[: len(rest)] = rest
+            self._decoder.fill(len(rest))
+            self._dispatch_all()
+
+    # -- sending --------------------------------------------------------------------------------------------------------
+
+    @property
+    def congested(self) -> bool:
+        return bool(self._unsent)
+
+    def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
+        if self._machine.state is ConnectionState.OPEN:
+            self._write(buffers, length)
+        if on_sent is not None:
+            if self._unsent:
+                self._on_sent.append(on_sent)
+            else:
+                on_sent()
+
+    def send_later(self, sender: OutboundChannel) -> None:
+        self._senders.append(sender)
+        self._want_write(True)
+
+    def _write(self, buffers: list[Any], length: int) -> None:
+        """Tries the socket at once when nothing waits; keeps what it does not take."""
+        sent = 0
+        if not self._unsent:
+            try:
+                sent = self._sock.sendmsg(buffers if len(buffers) <= BUFFERS_PER_SEND else buffers[:BUFFERS_PER_SEND])
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._fail_soon(error)
+                return
+            self.bytes_sent += sent
+            if sent == length:
+                return
+        for buffer in buffers:
+            size = len(buffer)
+            if sent >= size:
+                sent -= size
+            else:
+                self._unsent.append(memoryview(buffer)[sent:])
+                sent = 0
+        self._want_write(bool(self._unsent))
+
+    def _writable(self) -> None:
+        if self.state is ConnectionState.CONNECTING:
+            self._finish_connecting()
+            return
+        while self._unsent:
+            if not self._send_some():
+                return
+        for on_sent in self._take_on_sent():
+            on_sent()
+        while self._senders and not self._unsent:
+            sender = self._senders.popleft()
+            sender.waiting = False
+            sender.pump(1)
+        if not self._unsent and not self._senders:
+            self._want_write(False)
+
+    def _finish_connecting(self) -> None:
+        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._fail(OSError(code, "cannot connect"))
+        else:
+            self._want_write(False)
+            self._connected()
+
+    def _send_some(self) -> bool:
+        unsent = self._unsent
+        buffers = list(unsent) if len(unsent) <= BUFFERS_PER_SEND else [unsent[i] for i in range(BUFFERS_PER_SEND)]
+        try:
+            sent = self._sock.sendmsg(buffers)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._fail(error)
+            return False
+        self.bytes_sent += sent
+        while unsent and sent >= len(unsent[0]):
+            sent -= len(unsent.popleft())
+        if sent:
+            unsent[0] = unsent[0][sent:]
+        return not sent
+
+    def _take_on_sent(self) -> list[Callable[[], None]]:
+        taken, self._on_sent = self._on_sent, []
+        return taken
+
+    def _want_write(self, wanted: bool) -> None:
+        if wanted != self._writing and self.state is not ConnectionState.CLOSED:
+            self._writing = wanted
+            if wanted:
+                self._reactor.add_writer(self._sock, self._writable)
+            else:
+                self._reactor.remove_writer(self._sock)
+
+    # -- receiving ------------------------------------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        try:
+            if self.state is ConnectionState.HANDSHAKE:
+                self._read_handshake()
+                return
+            budget = READ_BYTES_PER_ROUND
+            for _ in range(READS_PER_ROUND):
+                buffer = self._decoder.buffer()
+                count = self._sock.recv_into(buffer)
+                if not count:
+                    raise self._ended()
+                self.bytes_received += count
+                self._decoder.fill(count)
+                self._dispatch_all()
+                budget -= count
+                if budget <= 0 or self.state is not ConnectionState.OPEN or (count < len(buffer) and not self._decoder.in_payload):
+                    return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
+        except BlockingIOError:
+            return
+        except (NetworkProtocolError, OSError) as error:
+            self._fail(error)
+        except Exception as error:  # a fault met on one connection must not end the loop that all tasks live in
+            log.exception("data connection with %s", self.peer)
+            self._fail(EngineError(f"{type(error).__name__}: {error}"))
+
+    def _read_handshake(self) -> None:
+        data = self._sock.recv(1024)
+        if not data:
+            raise self._ended()
+        self.bytes_received += len(data)
+        self._shake(data)
+
+    def _ended(self) -> Exception:
+        if self.state is not ConnectionState.OPEN:
+            return NetworkProtocolError("the connection ended before the handshake did")
+        return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
+
+    def _dispatch_all(self) -> None:
+        for frame in self._decoder.frames():
+            self._dispatch(frame)
+            if self.state is not ConnectionState.OPEN:
+                return
+
+    def _dispatch(self, frame: Frame) -> None:
+        kind, channel_id = frame.kind, frame.channel
+        if kind <= LAST_ELEMENT_KIND or kind in (FrameKind.BACKLOG, FrameKind.FAILED):
+            inbound = self._inbound.get(channel_id)
+            if inbound is not None:
+                inbound.received(frame)
+            elif channel_id >= self._next_channel:
+                raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
+            return  # a channel given up meanwhile: what was on its way is dropped
+        if kind == FrameKind.REQUEST:
+            self._requested(frame)
+            return
+        outbound = self._outbound.get(channel_id)
+        if outbound is None:
+            if channel_id > self._highest_outbound:
+                raise NetworkProtocolError(f"channel {channel_id} was never requested")
+        elif kind == FrameKind.CREDIT:
+            outbound.granted(frame.segments)
+        else:
+            outbound.close()
+
+    def _requested(self, frame: Frame) -> None:
+        if frame.channel <= self._highest_outbound:
+            raise NetworkProtocolError(f"channel {frame.channel} was requested twice")
+        if frame.segments < 1:
+            raise NetworkProtocolError("a channel needs at least one exclusive segment")
+        request = PartitionRequest.decode(frame.payload)
+        self._highest_outbound = frame.channel
+        channel = self._outbound[frame.channel] = OutboundChannel(self, frame.channel, frame.segments)
+        self._owner.partition_requested(request, channel)
+
+    def forget_outbound(self, channel_id: int) -> None:
+        self._outbound.pop(channel_id, None)
+
+    def forget_inbound(self, channel_id: int) -> None:
+        self._inbound.pop(channel_id, None)
+
+    # -- closing --------------------------------------------------------------------------------------------------------
+
+    def _fail_soon(self, error: OSError) -> None:
+        """From inside a send: who sends must not find its channel gone under its hands."""
+        self._reactor.call_soon(lambda: self._fail(error))
+
+    def _fail(self, error: Exception) -> None:
+        if self.state is ConnectionState.CLOSED:
+            return
+        busy = bool(self._inbound or self._outbound or self._waiting_for_open)
+        level = logging.WARNING if busy or isinstance(error, NetworkProtocolError) else logging.INFO
+        log.log(level, "data connection with %s closed: %s", self.peer, error)
+        if isinstance(error, NetworkProtocolError):
+            self.close(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
+        else:
+            self.close(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
+
+    def close(self, cause: BaseException) -> None:
+        """Ends the connection; every channel on it is told. May be called again."""
+        if self.state is ConnectionState.CLOSED:
+            return
+        self._want_write(False)
+        if self.state is not ConnectionState.CONNECTING:
+            self._reactor.remove_reader(self._sock)
+        self._machine.move(ConnectionState.CLOSED)
+        self._timer.cancel()
+        with contextlib.suppress(OSError):
+            self._sock.close()
+        self._unsent.clear()
+        self._senders.clear()
+        for on_sent in self._take_on_sent():
+            on_sent()
+        self._owner.connection_closed(self)
+        for outbound in list(self._outbound.values()):
+            outbound.close()
+        lost, self._inbound = [*self._inbound.values(), *self._waiting_for_open], {}
+        self._waiting_for_open = []
+        for channel in lost:
+            channel.connection_lost(cause)
+
+    def __repr__(self) -> str:
+        channels = f"{len(self._inbound)} channels in, {len(self._outbound)} out"
+        return f"Connection({self.peer}, {self.state.name}, {channels}, {len(self._unsent)} buffers unsent)"
+
+
+def tuned_socket(family: int) -> socket.socket:
+    """A non-blocking socket with large buffers and no delay."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    tune(sock)
+    return sock
+
+
+def tune(sock: socket.socket) -> None:
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, name, SOCKET_BUFFER)
+
+
+def family_of(host: str) -> int:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def draw(count: int) -> bytes:
+    """Fresh random bytes for a handshake."""
+    return secrets.token_bytes(count)

@@ -1,0 +1,66 @@
+"""What the scheduler tells of the job to whoever asks: frozen values, made on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
+from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.scheduler.execution_graph import Execution, ExecutionGraph
+
+
+@dataclass(frozen=True)
+class VertexSummary:
+    """One job vertex: how many of its current attempts are in which state (states without any are absent)."""
+
+    vertex_id: JobVertexId
+    name: str
+    parallelism: int
+    states: dict[ExecutionState, int]
+
+
+@dataclass(frozen=True)
+class ExecutionSummary:
+    """One current attempt."""
+
+    attempt_id: ExecutionAttemptId
+    name: str
+    state: ExecutionState
+    location: TaskManagerLocation | None
+    error: BaseException | None
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    """One failure of the past. ``restarted`` says whether the job survived it."""
+
+    at: float  # monotonic seconds
+    subtask: str  # empty: the failure came from outside the tasks
+    error: BaseException
+    restarted: bool
+
+
+@dataclass(frozen=True)
+class SchedulerDetails:
+    """The job as a whole. ``failures`` holds the latest few, oldest first."""
+
+    state: JobState
+    error: BaseException | None
+    vertices: tuple[VertexSummary, ...]
+    restarts: int
+    slots: int
+    slots_requested: int
+    failures: tuple[FailureRecord, ...] = ()
+
+
+def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
+    return tuple(
+        VertexSummary(job_vertex.vertex.id, job_vertex.vertex.name, job_vertex.vertex.parallelism,
+                      {state: count for state, count in job_vertex.counts.items() if count})
+        for job_vertex in graph.job_vertices.values()
+    )
+
+
+def execution_summary(execution: Execution) -> ExecutionSummary:
+    return ExecutionSummary(execution.attempt_id, str(execution.vertex), execution.state, execution.location, execution.error)

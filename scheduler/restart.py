@@ -1,0 +1,130 @@
+"""Restart strategies: whether to restart after a failure, and after which pause. Small objects that only hear the times of failures."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flinkpy.core import options
+from flinkpy.core.config import read
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options import SchedulingStrategyKind
+
+
+class RestartStrategy(Protocol):
+    def on_failure(self, now: float) -> float | None:
+        """The job failed: the pause in seconds before it restarts, or None to give up."""
+        ...
+
+
+class NoRestart:
+    """The first failure is the last."""
+
+    def on_failure(self, now: float) -> float | None:
+        return None
+
+
+class FixedDelay:
+    """A number of restarts, each after the same pause."""
+
+    def __init__(self, attempts: int, delay_s: float) -> None:
+        self._left, self._delay_s = attempts, delay_s
+
+    def on_failure(self, now: float) -> float | None:
+        self._left -= 1
+        return self._delay_s if self._left >= 0 else None
+
+
+class FailureRate:
+    """Restarts unless there were more than ``max_failures`` within the interval."""
+
+    def __init__(self, max_failures: int, interval_s: float, delay_s: float) -> None:
+        self._interval_s, self._delay_s = interval_s, delay_s
+        self._failures: deque[float] = deque(maxlen=max_failures + 1)
+
+    def on_failure(self, now: float) -> float | None:
+        self._failures.append(now)
+        too_many = len(self._failures) == self._failures.maxlen and now - self._failures[0] < self._interval_s
+        return None if too_many else self._delay_s
+
+
+class ExponentialDelay:
+    """Pauses that grow from failure to failure, and start small again after the job ran well for long enough."""
+
+    def __init__(self, initial_s: float, max_s: float, factor: float, reset_s: float, attempts: int | None) -> None:
+        self._initial_s, self._max_s, self._factor, self._reset_s, self._attempts = initial_s, max_s, factor, reset_s, attempts
+        self._delay_s, self._in_a_row = initial_s, 0
+        self._last_failure: float | None = None
+
+    def on_failure(self, now: float) -> float | None:
+        if self._last_failure is None or now - self._last_failure >= self._reset_s + self._delay_s:
+            self._delay_s, self._in_a_row = self._initial_s, 0
+        else:
+            self._delay_s = min(self._delay_s * self._factor, self._max_s)
+        self._last_failure = now
+        self._in_a_row += 1
+        return None if self._attempts is not None and self._in_a_row > self._attempts else self._delay_s
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """What the scheduler reads from the job's configuration. Pauses and intervals in seconds."""
+
+    strategy: SchedulingStrategyKind = SchedulingStrategyKind.PIPELINED_REGION
+    restart: str = "none"  # none, fixed-delay, failure-rate or exponential-delay
+    attempts: int = 1
+    delay_s: float = 1.0
+    rate_max: int = 1
+    rate_interval_s: float = 60.0
+    rate_delay_s: float = 1.0
+    exp_initial_s: float = 1.0
+    exp_max_s: float = 60.0
+    exp_factor: float = 1.5
+    exp_reset_s: float = 3600.0
+    exp_attempts: int | None = None
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> SchedulerConfig:
+        """From the options of ``flinkpy.core.options``; raises ConfigurationError for an unknown restart strategy or a value that cannot be."""
+
+        def seconds(option: Any) -> float:
+            return float(read(values, option).total_seconds())
+
+        config = SchedulerConfig(
+            read(values, options.SCHEDULING_STRATEGY), _canonical(read(values, options.RESTART_STRATEGY)),
+            read(values, options.RESTART_ATTEMPTS), seconds(options.RESTART_DELAY),
+            read(values, options.RESTART_RATE_MAX), seconds(options.RESTART_RATE_INTERVAL), seconds(options.RESTART_RATE_DELAY),
+            seconds(options.RESTART_EXP_INITIAL), seconds(options.RESTART_EXP_MAX), read(values, options.RESTART_EXP_FACTOR),
+            seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS),
+        )
+        config.restart_strategy()
+        return config
+
+    def restart_strategy(self) -> RestartStrategy:
+        """A new one, for one run of the job."""
+        if self.restart == "none":
+            return NoRestart()
+        if self.restart == "fixed-delay":
+            return FixedDelay(_at_least(0, self.attempts, options.RESTART_ATTEMPTS.key), self.delay_s)
+        if self.restart == "failure-rate":
+            return FailureRate(_at_least(1, self.rate_max, options.RESTART_RATE_MAX.key), self.rate_interval_s, self.rate_delay_s)
+        if self.restart == "exponential-delay":
+            _at_least(1, self.exp_factor, options.RESTART_EXP_FACTOR.key)
+            return ExponentialDelay(self.exp_initial_s, self.exp_max_s, self.exp_factor, self.exp_reset_s, self.exp_attempts)
+        raise ConfigurationError(
+            f"option {options.RESTART_STRATEGY.key}: {self.restart!r} is none of none, fixed-delay, failure-rate, exponential-delay")
+
+
+def _canonical(name: str) -> str:
+    """Flink's other spellings."""
+    plain = name.strip().lower()
+    return {"off": "none", "disable": "none", "fixeddelay": "fixed-delay", "failurerate": "failure-rate",
+            "exponentialdelay": "exponential-delay"}.get(plain, plain)
+
+
+def _at_least(bound: int, value: Any, key: str) -> Any:
+    if value < bound:
+        raise ConfigurationError(f"option {key}: {value} is too small; it must be at least {bound}")
+    return value

@@ -1,0 +1,217 @@
+"""The SlotManager alone: what it decides, and that its tables never contradict each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.actors.gateways import SlotReport, SlotRequest
+from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
+from flinkpy.actors.slot_manager import SlotManager
+from flinkpy.core.ids import AllocationId, FencingToken, IdFactory, JobId, ResourceId, SlotId
+from flinkpy.core.options import SlotConfig
+from flinkpy.graph.deployment import SlotStatus
+from flinkpy.graph.resources import ANY, ResourceProfile
+
+GPU = ResourceProfile(gpus=1.0)
+ONE, TWO = ResourceId("one"), ResourceId("two")
+
+
+def manager(slots_per_executor: int = 1, max_slots: int | None = None, limit: int | None = None) -> SlotManager:
+    config = SlotConfig(slots_per_executor, max_slots, idle_timeout=timedelta(seconds=30), request_timeout=timedelta(seconds=60))
+    return SlotManager(config, IdFactory(1), lambda profile: limit, lambda profile, wanted: f"{wanted} of {limit}: lower the parallelism")
+
+
+def request(name: str, job: str = "job", profile: ResourceProfile = ANY, preferred: tuple[ResourceId, ...] = ()) -> SlotRequest:
+    return SlotRequest(JobId(job), AllocationId(name), profile, "jm/jobmaster", FencingToken("t"), preferred)
+
+
+def report(sequence: int, *holds: str | None, profile: ResourceProfile = ANY) -> SlotReport:
+    return SlotReport(sequence, tuple(
+        SlotStatus(index, profile, JobId("job") if held else None, AllocationId(held) if held else None) for index, held in enumerate(holds)))
+
+
+def allocated(actions: list[Action]) -> list[tuple[ResourceId, int, str]]:
+    return [(*action.slot_id, action.request.allocation_id) for action in actions if isinstance(action, AllocateSlot)]
+
+
+def test_a_request_gets_a_free_slot() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None, None), 0.0)
+    assert allocated(slots.request([request("a"), request("b")], 1.0)) == [(ONE, 0, "a"), (ONE, 1, "b")]
+    assert slots.statistics().pending == 2
+
+
+def test_the_same_request_again_is_no_second_one() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None, None), 0.0)
+    slots.request([request("a")], 1.0)
+    assert slots.request([request("a")], 2.0) == []
+
+
+def test_a_preferred_executor_is_taken_first() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    slots.register(TWO, report(0, None), 0.0)
+    assert allocated(slots.request([request("a", preferred=(TWO,))], 1.0)) == [(TWO, 0, "a")]
+
+
+def test_no_more_workers_are_started_than_the_requests_need() -> None:
+    slots = manager(slots_per_executor=2)
+    started = [action for action in slots.request([request("a"), request("b"), request("c")], 0.0) if isinstance(action, StartWorker)]
+    assert [worker.slots for worker in started] == [2, 2]
+    assert slots.request([request("d")], 1.0) == []  # the second worker has a slot to spare
+    assert allocated(slots.register(started[0].resource_id, report(0, None, None), 2.0)) == [
+        (started[0].resource_id, 0, "a"), (started[0].resource_id, 1, "b")]
+
+
+def test_workers_are_started_up_to_the_limit_and_the_rest_waits() -> None:
+    slots = manager(slots_per_executor=2, max_slots=3)
+    started = slots.request([request("a", "x"), request("b", "x"), request("c", "y"), request("d", "y")], 0.0)
+    assert [action.slots for action in started if isinstance(action, StartWorker)] == [2, 1]
+    assert slots.statistics().unmet_requests == 4
+
+
+def test_what_can_never_be_had_is_refused_at_once_with_the_numbers() -> None:
+    actions = manager(limit=2).request([request("a"), request("b"), request("c")], 0.0)
+    refused = [action for action in actions if isinstance(action, FailRequest)]
+    assert [str(action.error) for action in refused] == ["3 of 2: lower the parallelism"] * 3
+    by_option = [action for action in manager(max_slots=1).request([request("a"), request("b")], 0.0) if isinstance(action, FailRequest)]
+    assert "slotmanager.number-of-slots.max allows 1" in str(by_option[0].error)
+
+
+def test_a_refused_allocation_is_tried_in_another_slot_and_the_occupant_is_believed() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    slots.register(TWO, report(0, None), 0.0)
+    slots.request([request("a")], 1.0)
+    actions = slots.allocation_answered(ONE, [(0, AllocationId("a"))], report(3, "other"), 2.0)
+    assert allocated(actions) == [(TWO, 0, "a")]
+    assert slots.view(ONE) == {0: "other"}
+
+
+def test_a_slot_whose_executor_does_not_answer_is_in_doubt_until_it_reports() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    slots.request([request("a")], 1.0)
+    slots.allocation_answered(ONE, [(0, AllocationId("a"))], None, 2.0)
+    assert (slots.statistics().doubted, slots.statistics().unmet_requests) == (1, 1)
+    assert allocated(slots.report(ONE, report(0, None), 3.0)) == [(ONE, 0, "a")]
+
+
+def test_a_late_report_is_not_believed() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    slots.request([request("a")], 1.0)
+    slots.allocation_answered(ONE, [(0, AllocationId("a"))], report(5, "a"), 2.0)
+    slots.report(ONE, report(4, None), 3.0)
+    assert slots.view(ONE) == {0: "a"}
+
+
+def test_what_a_lost_executor_had_promised_is_looked_for_elsewhere() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    slots.request([request("a")], 1.0)
+    slots.register(TWO, report(0, None), 2.0)
+    assert allocated(slots.unregister(ONE, 3.0)) == [(TWO, 0, "a")]
+
+
+def test_an_idle_worker_is_stopped_after_the_timeout_and_one_with_a_slot_taken_is_not() -> None:
+    slots = manager(slots_per_executor=2)
+    [start] = slots.request([request("a")], 0.0)
+    assert isinstance(start, StartWorker)
+    slots.register(start.resource_id, report(0, None, None), 1.0)
+    slots.allocation_answered(start.resource_id, [(0, AllocationId("a"))], report(1, "a", None), 1.0)
+    assert slots.tick(100.0) == []
+    slots.report(start.resource_id, report(2, None, None), 101.0)
+    assert slots.tick(130.0) == []
+    assert [type(action) for action in slots.tick(131.0)] == [StopWorker]
+    assert slots.statistics().slots == 0
+
+
+def test_a_worker_that_came_by_itself_is_never_stopped() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, None), 0.0)
+    assert slots.tick(1000.0) == []
+
+
+def test_an_idle_worker_that_fits_nobody_makes_room_for_one_that_does() -> None:
+    slots = manager(max_slots=1)
+    [start] = slots.request([request("a")], 0.0)
+    assert isinstance(start, StartWorker)
+    slots.cancel([AllocationId("a")])
+    slots.register(start.resource_id, report(0, None), 1.0)
+    actions = slots.request([request("g", profile=GPU)], 2.0)
+    assert [type(action) for action in actions] == [StopWorker, StartWorker]
+
+
+def test_workers_that_cannot_be_started_are_tried_again_and_then_given_up() -> None:
+    slots = manager()
+    actions: list[Action] = slots.request([request("a")], 0.0)
+    for attempt in range(SlotManager.FAILURES_IN_A_ROW):
+        [start] = [action for action in actions if isinstance(action, StartWorker)]
+        now = 100.0 * attempt
+        actions = slots.worker_failed(start.resource_id, "no room on the node", now) + slots.tick(now + 50)
+    assert [str(action.error) for action in actions if isinstance(action, FailRequest)] == ["no worker could be started: no room on the node"]
+
+
+def test_requests_nobody_speaks_of_any_more_are_dropped() -> None:
+    slots = manager(max_slots=1)
+    slots.request([request("a", "x")], 0.0)
+    slots.request([request("b", "y")], 5.0)
+    slots.keep_only(JobId("x"), [], asked_before=3.0)
+    slots.keep_only(JobId("y"), [], asked_before=3.0)  # its request is too young to be missed
+    assert slots.statistics().unmet_requests == 1
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["register", "unregister", "request", "cancel", "answer", "silence", "free", "fail", "tick", "lie"]),
+                           st.integers(0, 5), st.integers(0, 7)), max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS, st.integers(1, 3), st.sampled_from([None, 4]))
+def test_the_tables_agree_whatever_happens(steps: list[tuple[str, int, int]], per_executor: int, max_slots: int | None) -> None:
+    """Plays TaskExecutors that answer, stay silent, free and contradict, in any order."""
+    slots, now, sequence = manager(per_executor, max_slots), 0.0, 0
+    names = [ResourceId(f"te-{number}") for number in range(6)]
+    pending: list[tuple[SlotId, AllocationId]] = []
+    starting: list[ResourceId] = []
+
+    def act(actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, AllocateSlot):
+                pending.append((action.slot_id, action.request.allocation_id))
+            elif isinstance(action, StartWorker):
+                starting.append(action.resource_id)
+
+    def view(resource_id: ResourceId, index: int, held: str | None) -> SlotReport:
+        held_now = [*slots.view(resource_id).values()]
+        held_now[index % len(held_now)] = AllocationId(held) if held else None
+        return report(sequence, *held_now)
+
+    for kind, who, what in steps:
+        now, sequence = now + 7.0, sequence + 1
+        known = [name for name in [*names, *starting] if slots.knows(name)]
+        target = known[who % len(known)] if known else None
+        if kind == "register":
+            act(slots.register(names[who], report(sequence, *[None] * per_executor), now))
+        elif kind == "request":
+            act(slots.request([request(f"{what}-{step}", f"job-{who}") for step in range(2)], now))
+        elif kind == "cancel":
+            slots.cancel([AllocationId(f"{what}-0")])
+        elif kind == "fail" and starting:
+            act(slots.worker_failed(starting[who % len(starting)], "it did not start", now))
+        elif kind == "tick":
+            act(slots.tick(now))
+        elif kind in ("answer", "silence") and pending:
+            slot_id, allocation_id = pending.pop(who % len(pending))
+            if slots.knows(slot_id.resource_id):
+                answer = view(slot_id.resource_id, slot_id.slot_index, allocation_id) if kind == "answer" else None
+                act(slots.allocation_answered(slot_id.resource_id, [(slot_id.slot_index, allocation_id)], answer, now))
+        elif kind == "unregister" and target is not None:
+            act(slots.unregister(target, now))
+        elif kind in ("free", "lie") and target is not None:
+            act(slots.report(target, view(target, what, None if kind == "free" else f"stranger-{what}"), now))
+        slots.check_invariants()

@@ -1,0 +1,206 @@
+"""The service over real Ray actors: the same promises, and death noticed at once."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from flinkpy.core.errors import (
+    EndpointNotRunningError,
+    FencingError,
+    HandshakeError,
+    RecipientUnreachableError,
+    RemoteError,
+    ResourceUnavailableError,
+    RpcError,
+    RpcTimeoutError,
+)
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import FencingToken
+from flinkpy.core.options import RpcConfig
+
+from .sample import FencedSample, OtherGateway, Sample, SampleGateway
+
+ray = pytest.importorskip("ray")
+
+from flinkpy.actors import ray_service  # noqa: E402  # imports ray
+from flinkpy.actors.ray_service import RayHost, RayRpcService, find_host, start_host  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's own log files and sockets
+]
+
+CONFIG = RpcConfig(ask_timeout=timedelta(seconds=60))  # so long that whatever fails sooner did not time out
+NAMES = (f"process-{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    yield
+    ray.shutdown()
+
+
+def set_up(service: RayRpcService) -> None:
+    """What runs in each host: two plain endpoints and a fenced one."""
+    Sample(service).start()
+    Sample(service, "second").start()
+    FencedSample(service, "fenced", FencingToken("term-two")).start()
+
+
+@pytest.fixture(scope="module")
+def host(cluster: None) -> Iterator[RayHost]:
+    made = new_host()
+    yield made
+    made.stop().result(30)
+
+
+@pytest.fixture
+def service(cluster: None) -> Iterator[RayRpcService]:
+    made = RayRpcService("client", config=CONFIG)
+    yield made
+    made.stop().result(30)
+
+
+def new_host(setup: Callable[[RayRpcService], Any] = set_up) -> RayHost:
+    made = start_host(next(NAMES), setup, config=CONFIG, options={"num_cpus": 0})
+    made.ready().result(120)
+    return made
+
+
+def gateway_to(service: RayRpcService, address: str, token: FencingToken | None = None) -> SampleGateway:
+    return service.connect(None, address, SampleGateway, token).result(30)
+
+
+def test_an_ask_is_answered_from_another_process(service: RayRpcService, host: RayHost) -> None:
+    gateway = gateway_to(service, f"{host.process}/sample")
+    assert gateway.echo({"a": (1, 2)}, twice=True).result(30) == ({"a": (1, 2)}, {"a": (1, 2)})
+    assert gateway.thread().result(30) == f"{host.process}/sample"
+
+
+def test_messages_of_one_caller_keep_their_order(service: RayRpcService, host: RayHost) -> None:
+    gateway = gateway_to(service, f"{host.process}/second")
+    for number in range(1000):
+        gateway.note(number)
+    assert gateway.notes().result(30) == list(range(1000))
+
+
+def test_endpoints_of_two_actors_talk_to_each_other(service: RayRpcService, host: RayHost) -> None:
+    other = new_host()
+    gateway = gateway_to(service, f"{other.process}/sample")
+    assert gateway.through(f"{host.process}/sample", 5).result(30) == [5, 5]
+    assert gateway.through(f"{other.process}/second", 6).result(30) == [6, 6]
+    other.stop().result(30)
+
+
+def test_the_users_own_objects_travel(service: RayRpcService, host: RayHost) -> None:
+    assert gateway_to(service, f"{host.process}/sample").echo(lambda value: value + 1).result(30)(1) == 2
+
+
+def test_errors_arrive_with_the_remote_traceback(service: RayRpcService, host: RayHost) -> None:
+    gateway = gateway_to(service, f"{host.process}/sample")
+    with pytest.raises(ResourceUnavailableError, match="no slots") as ours:
+        gateway.fail("ours").result(30)
+    assert "sample.py" in ours.value.remote_traceback  # type: ignore[attr-defined]
+    with pytest.raises(RemoteError, match="ZeroDivisionError: in the deep"):
+        gateway.fail("foreign").result(30)
+    with pytest.raises(RemoteError, match="StubbornError"):
+        gateway.fail("stubborn").result(30)
+
+
+def test_an_ask_times_out(host: RayHost) -> None:
+    hasty = RayRpcService("hasty", config=RpcConfig(ask_timeout=timedelta(seconds=1)))
+    gateway = gateway_to(hasty, f"{host.process}/sample")
+    with pytest.raises(RpcTimeoutError, match=f"never at {host.process}/sample: no answer within 1 s"):
+        gateway.never().result(30)
+    hasty.stop().result(30)
+
+
+def test_handshakes_and_tokens_are_checked(service: RayRpcService, host: RayHost) -> None:
+    with pytest.raises(HandshakeError, match="client speaks version 1 and wants a OtherGateway"):
+        service.connect(None, f"{host.process}/sample", OtherGateway).result(30)
+    with pytest.raises(RecipientUnreachableError, match="nobody listens"):
+        gateway_to(service, f"{host.process}/nobody")
+    with pytest.raises(RecipientUnreachableError, match="there is no process nowhere on Ray in namespace flinkpy"):
+        gateway_to(service, "nowhere/sample")
+    with pytest.raises(FencingError, match="leads as term-two"):
+        gateway_to(service, f"{host.process}/fenced", FencingToken("term-one")).echo(1).result(30)
+
+
+def test_what_does_not_pickle_fails_where_it_is_sent(service: RayRpcService, host: RayHost) -> None:
+    gateway = gateway_to(service, f"{host.process}/sample")
+    with pytest.raises(RpcError, match=r"sample\.note cannot be sent to another process"):
+        gateway.note(threading.Lock())
+    assert gateway.echo(1).result(30) == 1
+
+
+def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wait(service: RayRpcService) -> None:
+    host = new_host()
+    watcher = Sample(service, "watcher")
+    watcher.start()
+    gateway = gateway_to(service, f"{host.process}/sample")
+    heard: Future[str] = Future()
+    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    ask = gateway.never()
+    assert gateway.echo(1).result(30) == 1
+    host.kill()
+    assert f"process {host.process} died" in heard.result(30)
+    with pytest.raises(RecipientUnreachableError, match=f"process {host.process}"):
+        ask.result(30)
+    with pytest.raises(RecipientUnreachableError):
+        gateway.echo(1).result(30)
+
+
+def test_a_process_that_stops_answers_what_is_open_and_tells_those_who_watch(service: RayRpcService) -> None:
+    host = new_host()
+    watcher = Sample(service, "watcher")
+    watcher.start()
+    heard: Future[str] = Future()
+    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    gateway = gateway_to(service, f"{host.process}/sample")
+    ask = gateway.hold()
+    gateway.notes().result(30)
+    host.stop().result(30)
+    with pytest.raises(EndpointNotRunningError, match="is terminated: the answer was still open"):
+        ask.result(30)
+    assert heard.result(30) == f"process {host.process} has stopped"
+
+
+def test_a_process_may_end_itself(service: RayRpcService) -> None:
+    class Ending(Sample):
+        def release(self) -> None:
+            assert isinstance(self.service, RayRpcService)
+            self.service.exit_process()
+
+    host = new_host(lambda service: Ending(service).start())
+    watcher = Sample(service, "watcher")
+    watcher.start()
+    heard: Future[str] = Future()
+    watcher.call_async(lambda: service.watch(watcher, f"{host.process}/sample", heard.complete)).result(30)
+    gateway_to(service, f"{host.process}/sample").release()
+    assert heard.result(30) == f"process {host.process} has stopped"
+
+
+def test_a_set_up_that_fails_says_why(cluster: None) -> None:
+    def broken(service: RayRpcService) -> None:
+        raise ValueError("no such disk")
+
+    host = start_host(next(NAMES), broken, options={"num_cpus": 0})
+    with pytest.raises(RecipientUnreachableError, match="no such disk"):
+        host.ready().result(30)
+
+
+def test_hosts_are_found_by_name(host: RayHost) -> None:
+    found = find_host(host.process)
+    assert found is not None
+    found.ready().result(30)
+    assert find_host("nowhere") is None
+    assert ray_service.NAMESPACE == "flinkpy"

@@ -1,0 +1,138 @@
+"""The command line without a job: what it says when something is wrong, and how it runs the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flinkpy import __version__
+from flinkpy.cli.main import main
+from flinkpy.core.options import TASK_SLOTS
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+Flinkpy = Callable[..., Outcome]
+
+
+@pytest.fixture
+def flinkpy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Flinkpy:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        code = end.value.code
+        return Outcome(code if isinstance(code, int) else 0 if code is None else 1, captured.out, captured.err)
+
+    return call
+
+
+def job(folder: Path, text: str, name: str = "job.py") -> str:
+    (folder / name).write_text(text)
+    return name
+
+
+def test_version(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("--version")
+    assert (outcome.code, outcome.out) == (0, f"flinkpy {__version__}\n")
+
+
+def test_a_typo_in_a_command_names_the_nearest(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("cancle", "abc")
+    assert outcome.code == 2
+    assert "Did you mean 'cancel'?" in outcome.err
+
+
+def test_a_script_instead_of_a_command_says_how_to_run_it(flinkpy: Flinkpy) -> None:
+    assert "flinkpy run job.py" in flinkpy("job.py").err
+
+
+def test_a_typo_in_an_option_names_the_nearest(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("run", "--paralelism", "2", "job.py")
+    assert outcome.code == 2
+    assert "--parallelism" in outcome.err
+
+
+def test_a_typo_in_a_key_names_the_nearest(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", "-D", "paralelism.default=2", job(tmp_path, "print('ran')"))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "-D: unknown option 'paralelism.default'; did you mean 'parallelism.default'?\n"
+
+
+def test_a_missing_file_names_the_nearest(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    job(tmp_path, "")
+    outcome = flinkpy("run", "jop.py")
+    assert (outcome.code, outcome.err) == (1, "there is no file jop.py; did you mean job.py?\n")
+
+
+def test_the_program_runs_as_main_with_its_arguments_and_its_folder_on_the_path(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "helper.py").write_text("WORD = 'helped'")
+    (tmp_path / "sub" / "job.py").write_text("import sys, helper\nprint(__name__, sys.argv[1:], helper.WORD)")
+    outcome = flinkpy("run", "sub/job.py", "--input", "x", "-p", "3")
+    assert (outcome.code, outcome.out) == (0, "__main__ ['--input', 'x', '-p', '3'] helped\n")
+
+
+def test_the_exit_code_of_the_program_is_kept(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    assert flinkpy("run", job(tmp_path, "import sys; sys.exit(7)")).code == 7
+    assert flinkpy("run", job(tmp_path, "import sys; sys.exit()")).code == 0
+    outcome = flinkpy("run", job(tmp_path, "import sys; sys.exit('no input')"))
+    assert (outcome.code, outcome.err) == (1, "no input\n")
+
+
+def test_a_syntax_error_shows_the_line_only(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "x = 1\nfor x in\n"))
+    assert outcome.code == 1
+    assert "line 2" in outcome.err
+    assert "SyntaxError" in outcome.err
+    assert "runpy" not in outcome.err
+    assert len(outcome.err.splitlines()) <= 5
+
+
+def test_an_exception_outside_the_job_shows_the_programs_own_traceback(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "def f():\n    return 1 / 0\nf()\n"))
+    assert outcome.code == 1
+    assert outcome.err.startswith("Traceback (most recent call last):\n")
+    assert 'job.py", line 3, in <module>' in outcome.err
+    assert outcome.err.endswith("ZeroDivisionError: division by zero\n")
+    assert "runpy" not in outcome.err
+    assert "flinkpy/cli" not in outcome.err
+
+
+def test_verbose_shows_every_frame(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    assert "runpy" in flinkpy("run", "-v", job(tmp_path, "1 / 0")).err
+
+
+def test_an_embedded_job_cannot_be_detached(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", "-t", "embedded", "-d", job(tmp_path, "print('ran')"))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "-t ray" in outcome.err
+
+
+def test_embedded_jobs_cannot_be_listed_from_elsewhere(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("list", "-t", "embedded")
+    assert outcome.code == 1
+    assert "-t ray" in outcome.err
+
+
+def test_options_are_listed_with_their_variables(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("options", "numberOf")
+    assert outcome.code == 0
+    assert TASK_SLOTS.key in outcome.out
+    assert "$FLINKPY_TASKMANAGER_NUMBEROFTASKSLOTS" in outcome.out
+    everything = flinkpy("options").out
+    assert "taskmanager.memory.network.size  (memory, default 64 mb)" in everything
+    assert "execution.target  (embedded | ray, default none)" in everything
+
+
+def test_a_pattern_that_no_option_has_names_the_nearest(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("options", "paralelism")
+    assert outcome.code == 1
+    assert "parallelism" in outcome.err

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobOverview, JobResult
+from flinkpy.cluster.client import ClientConfig, ClusterClient, Watcher
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.errors import (
+    JobCancelledError,
+    JobExecutionError,
+    ProgramError,
+    RecipientUnreachableError,
+    ResourceUnavailableError,
+    RpcTimeoutError,
+    UserCodeError,
+)
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import JobState
+from flinkpy.graph.job_graph import JobGraph
+
+JOB_ID = JobId("ab12")
+
+
+def ended(state: JobState, error: BaseException | None = None) -> JobResult:
+    return JobResult(JOB_ID, "wc", state, 5, error)
+
+
+class ScriptedDispatcher:
+    """Answers result polls from a script: a result, None (not yet; the clock moves on), or an error raised in the client."""
+
+    def __init__(self, clock: ManualClock, *answers: JobResult | BaseException | None) -> None:
+        self.clock, self.answers = clock, list(answers)
+        self.polls: list[float] = []
+        self.cancelled = 0
+
+    def submit_job(self, job_graph: JobGraph) -> Future[JobId]:
+        return Future.completed(job_graph.job_id)
+
+    def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
+        self.polls.append(wait_s)
+        answer = self.answers.pop(0)
+        if isinstance(answer, RpcTimeoutError | RecipientUnreachableError):
+            return Future.failed(answer)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is None:
+            self.clock.advance(wait_s)
+        return Future.completed(answer)
+
+    def request_job_status(self, job_id: JobId) -> Future[JobState]:
+        return Future.completed(JobState.RUNNING)
+
+    def request_job_details(self, job_id: JobId) -> Future[JobDetails]:
+        return Future.completed(JobDetails(self._overview("ab12"), ()))
+
+    def cancel_job(self, job_id: JobId) -> Future[None]:
+        self.cancelled += 1
+        return Future.completed(None)
+
+    def list_jobs(self) -> Future[list[JobOverview]]:
+        return Future.completed([self._overview(job_id) for job_id in ("ab12", "ab34", "cd56")])
+
+    def _overview(self, job_id: str) -> JobOverview:
+        return JobOverview(JobId(job_id), "wc", JobState.RUNNING, 0, None)
+
+
+class CountingWatcher:
+    interval_s = 0.5
+
+    def __init__(self) -> None:
+        self.updates, self.closed = 0, False
+
+    def update(self, details: JobDetails) -> None:
+        self.updates += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def client(*answers: JobResult | BaseException | None, watcher: Watcher | None = None) -> tuple[ClusterClient, ScriptedDispatcher]:
+    clock = ManualClock()
+    dispatcher = ScriptedDispatcher(clock, *answers)
+    return ClusterClient(cast(DispatcherGateway, dispatcher), ClientConfig(gone="the session went away"), clock, lambda: watcher), dispatcher
+
+
+def test_the_result_is_polled_for_until_the_job_has_ended() -> None:
+    session, dispatcher = client(None, None, ended(JobState.FINISHED))
+    job = session.submit(JobGraph(JOB_ID, "wc", []))
+    assert job.status() is JobState.RUNNING
+    assert job.result().state is JobState.FINISHED
+    assert len(dispatcher.polls) == 3
+    assert job.status() is JobState.FINISHED
+    assert job.result() is job.result()
+
+
+def test_a_failed_job_raises_with_its_cause() -> None:
+    error = UserCodeError("ZeroDivisionError: division by zero", operator="Map")
+    session, _ = client(ended(JobState.FAILED, error))
+    with pytest.raises(JobExecutionError, match="job 'wc' failed: ZeroDivisionError") as raised:
+        session.job(JOB_ID).result()
+    assert raised.value.cause is error
+
+
+def test_a_cancelled_job_raises() -> None:
+    session, _ = client(ended(JobState.CANCELED))
+    with pytest.raises(JobCancelledError, match="wc"):
+        session.job(JOB_ID).result()
+
+
+def test_a_wait_ends_with_its_timeout_and_may_be_taken_up_again() -> None:
+    session, dispatcher = client(None, None, ended(JobState.FINISHED))
+    job = session.job(JOB_ID)
+    with pytest.raises(RpcTimeoutError, match=r"within 7 s"):
+        job.result(timeout=7)
+    assert dispatcher.polls == [5.0, 2.0]
+    assert job.result().state is JobState.FINISHED
+
+
+def test_an_interrupted_wait_cancels_the_job_and_waits_for_its_end() -> None:
+    session, dispatcher = client(None, KeyboardInterrupt(), None, ended(JobState.CANCELED))
+    job = session.job(JOB_ID)
+    with pytest.raises(KeyboardInterrupt):
+        job.result()
+    assert dispatcher.cancelled == 1
+    assert job.status() is JobState.CANCELED
+
+
+def test_an_interrupted_wait_does_not_keep_the_user_when_the_job_will_not_end() -> None:
+    session, dispatcher = client(KeyboardInterrupt(), None, None, None)
+    with pytest.raises(KeyboardInterrupt):
+        session.job(JOB_ID).result()
+    assert dispatcher.cancelled == 1
+
+
+@pytest.mark.parametrize("error", [RecipientUnreachableError("no process jobmanager"), RpcTimeoutError("no answer")])
+def test_a_session_that_went_away_is_one_clear_message(error: BaseException) -> None:
+    session, _ = client(error)
+    with pytest.raises(ResourceUnavailableError, match="the session went away"):
+        session.job(JOB_ID).result()
+
+
+def test_a_watcher_is_shown_the_job_between_polls_and_closed_at_the_end() -> None:
+    watcher = CountingWatcher()
+    session, dispatcher = client(None, None, ended(JobState.FINISHED), watcher=watcher)
+    session.submit(JobGraph(JOB_ID, "wc", [])).result()
+    assert (watcher.updates, watcher.closed) == (2, True)
+    assert dispatcher.polls == [0.5, 0.5, 0.5]
+
+
+def test_a_job_is_found_by_the_first_digits_of_its_id() -> None:
+    session, _ = client()
+    assert session.find_job("c").job_id == "cd56"
+    with pytest.raises(ProgramError, match="2 jobs begin with ab"):
+        session.find_job("ab")
+    with pytest.raises(ProgramError, match="no job ef"):
+        session.find_job("ef")

@@ -1,0 +1,116 @@
+"""Whole jobs in this process: from the job graph through all endpoints, slots, tasks and, with several TaskExecutors, TCP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flinkpy.cluster.client import ClusterJob
+from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.cluster.launch import submit
+from flinkpy.connectors.collect import CollectServer
+from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError, UserCodeError
+from flinkpy.core.lifecycles import JobState
+from flinkpy.graph.job_graph import JobGraph
+from tests.cluster.programs import COUNTS, LINES, Endless, Lines, collected, dropped, eventually, graph, mapped, source, word_counts
+
+EMBEDDED = {"execution.target": "embedded", "client.progress": False}
+TWO_EXECUTORS = {**EMBEDDED, "taskmanager.numberOfTaskSlots": 1}
+
+
+@pytest.fixture(autouse=True)
+def no_session_is_left() -> Iterator[None]:
+    before = {thread.name for thread in threading.enumerate()}
+    yield
+    stop_embedded()
+    eventually(lambda: {thread.name for thread in threading.enumerate()} <= before)
+
+
+def run(end: JobGraph, configuration: dict[str, Any] = EMBEDDED) -> ClusterJob:
+    job = submit(end, configuration)
+    job.result(timeout=20)
+    return job
+
+
+def counts(parallelism: int, configuration: dict[str, Any]) -> dict[str, int]:
+    with CollectServer() as server:
+        run(graph(collected(word_counts(source(Lines(LINES))), server), "wc", parallelism), configuration)
+        server.job_ended()
+        found: dict[str, int] = {}
+        for word, count in server:
+            assert count == found.get(word, 0) + 1
+            found[word] = count
+    return found
+
+
+@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_words_are_counted(parallelism: int, configuration: dict[str, Any]) -> None:
+    assert counts(parallelism, configuration) == COUNTS
+
+
+def test_two_jobs_run_one_after_the_other() -> None:
+    assert counts(2, EMBEDDED) == COUNTS
+    assert counts(1, EMBEDDED) == COUNTS
+
+
+def test_many_batches_cross_between_two_task_executors() -> None:
+    with CollectServer() as server:
+        run(graph(collected(word_counts(source(Lines(LINES, times=2000))), server), "wc", 2), TWO_EXECUTORS)
+        server.job_ended()
+        last = dict(server)
+    assert last == {word: count * 2000 for word, count in COUNTS.items()}
+
+
+def divide(value: int) -> float:
+    return 10 / value
+
+
+def test_a_failing_function_shows_the_users_frame_the_operator_and_the_record() -> None:
+    with pytest.raises(JobExecutionError, match="job 'broken' failed: ZeroDivisionError") as raised:
+        run(graph(dropped(mapped(source(Lines([2, 1, 0])), divide, "Divide")), "broken"))
+    cause = raised.value.cause
+    assert isinstance(cause, UserCodeError)
+    assert cause.operator == "Divide"
+    assert cause.record == "0"
+    assert cause.frames[-1].function == "divide"
+    assert cause.frames[-1].file == __file__
+    assert cause.frames[-1].text == "return 10 / value"
+
+
+def test_a_failure_behind_the_network_reaches_the_user() -> None:
+    bad = mapped(word_counts(source(Lines(LINES))), lambda pair: pair[2], "Third")
+    with pytest.raises(JobExecutionError, match="IndexError") as raised:
+        run(graph(dropped(bad), "broken", 2), TWO_EXECUTORS)
+    assert isinstance(raised.value.cause, UserCodeError)
+    assert raised.value.cause.operator == "Third"
+
+
+@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
+def test_an_unbounded_job_runs_until_it_is_cancelled(configuration: dict[str, Any]) -> None:
+    counted = word_counts(mapped(source(Endless()), lambda number: f"{number % 10}"))
+    job = submit(graph(dropped(counted), "endless", 2), configuration)
+    eventually(lambda: all(vertex.records_in + vertex.records_out > 0 for vertex in job.details().vertices))
+    assert job.status() is JobState.RUNNING
+    job.cancel()
+    with pytest.raises(JobCancelledError):
+        job.result(timeout=10)
+    assert job.status() is JobState.CANCELED
+    assert counts(2, configuration) == COUNTS
+
+
+def test_a_job_without_operators_is_refused() -> None:
+    from flinkpy.core.ids import IdFactory
+
+    with pytest.raises(ProgramError, match="no operators"):
+        submit(JobGraph(IdFactory().job_id(), "empty", []), EMBEDDED)
+
+
+def test_the_details_of_an_ended_job_keep_its_counters() -> None:
+    job = run(graph(dropped(mapped(source(Lines(range(5000))), lambda value: value)), "count"))
+    details = job.details()
+    assert details.overview.state is JobState.FINISHED
+    assert [vertex.name for vertex in details.vertices] == ["Source: lines -> Map -> Drop"]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
+from flinkpy.cluster.progress import ProgressDisplay, Rates, human, progress_lines, progress_wanted
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import ExecutionState, JobState
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def vertex(records_in: int, records_out: int, name: str = "Map") -> VertexDetails:
+    return VertexDetails("v1", name, 2, {ExecutionState.RUNNING: 2}, records_in, records_out)
+
+
+def details(*vertices: VertexDetails) -> JobDetails:
+    return JobDetails(JobOverview(JobId("j"), "wc", JobState.RUNNING, 0, None), vertices)
+
+
+def test_rates_are_differences_over_time() -> None:
+    rates = Rates()
+    assert rates.update(10.0, (vertex(0, 0),)) == {"v1": (0.0, 0.0)}
+    assert rates.update(12.0, (vertex(1000, 500),)) == {"v1": (500.0, 250.0)}
+
+
+def test_a_counter_that_waits_for_its_heartbeat_keeps_its_rate_for_a_while() -> None:
+    rates = Rates()
+    rates.update(0.0, (vertex(0, 0),))
+    rates.update(1.0, (vertex(100, 100),))
+    assert rates.update(1.5, (vertex(100, 100),)) == {"v1": (100.0, 100.0)}
+    assert rates.update(4.0, (vertex(100, 100),)) == {"v1": (0.0, 0.0)}
+
+
+def test_a_restarted_vertex_never_shows_a_negative_rate() -> None:
+    rates = Rates()
+    rates.update(0.0, (vertex(100, 100),))
+    assert rates.update(1.0, (vertex(5, 5),)) == {"v1": (0.0, 0.0)}
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (1000, "1.0 k"), (2_500_000, "2.5 M"), (3e9, "3.0 G")])
+def test_numbers_are_short(number: float, text: str) -> None:
+    assert human(number) == text
+
+
+def test_every_vertex_has_a_line_that_fits_the_terminal() -> None:
+    lines = progress_lines(details(vertex(0, 0, "A" * 100), vertex(0, 0)), {"v1": (1e6, 2e6)}, 3.0, 80)
+    assert len(lines) == 3
+    assert lines[0] == "wc · RUNNING · 3 s"
+    assert all(len(line) < 80 for line in lines)
+    assert "…" in lines[1]
+    assert "1.0 M/s" in lines[2]
+
+
+def test_many_vertices_are_cut_short() -> None:
+    many = tuple(VertexDetails(str(i), f"v{i}", 1, {}) for i in range(40))
+    assert progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1] == "  and 28 more"
+
+
+def test_output_of_the_program_wipes_the_display_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    display = ProgressDisplay(screen, ManualClock())
+    display.update(details(vertex(0, 0)))
+    print("hello")
+    assert screen.getvalue().endswith("\x1b[1A\r\x1b[Jhello\n")
+    display.close()
+    assert sys.stdout is screen
+
+
+def test_a_closed_display_leaves_nothing_behind() -> None:
+    screen = Terminal()
+    display = ProgressDisplay(screen, ManualClock())
+    display.update(details(vertex(0, 0)))
+    display.close()
+    assert screen.getvalue().endswith("\r\x1b[J")
+
+
+def test_the_display_is_for_terminals_unless_asked_for() -> None:
+    assert progress_wanted({}, Terminal())
+    assert not progress_wanted({}, io.StringIO())
+    assert progress_wanted({"client.progress": "true"}, io.StringIO())
+    assert not progress_wanted({"client.progress": "false"}, Terminal())

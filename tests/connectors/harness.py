@@ -1,0 +1,252 @@
+"""A source's whole conversation without a cluster: its coordinator, its reader operators, and a road between them that may reorder and repeat."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkpy.connectors.coordinator import SourceCoordinator
+from flinkpy.connectors.rows import rows_of
+from flinkpy.connectors.source import Source
+from flinkpy.connectors.source_operator import SourceReaderOperator
+from flinkpy.core.clock import Clock, ManualClock
+from flinkpy.core.code import dumps, loads
+from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.operators.base import InputStatus, OperatorContext, Output, TaskInfo
+
+
+@dataclass
+class Timer:
+    due: float
+    action: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class ManualTimers:
+    """A timer service on a manual clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.timers: list[Timer] = []
+
+    def now_ms(self) -> int:
+        return self.clock.time_ms()
+
+    def call_later(self, delay_s: float, action: Callable[[], None]) -> Timer:
+        timer = Timer(self.clock.monotonic() + delay_s, action)
+        self.timers.append(timer)
+        return timer
+
+    def next_due(self) -> float | None:
+        return min((timer.due for timer in self.timers if not timer.cancelled), default=None)
+
+    def fire(self) -> None:
+        """Runs what is due now."""
+        now = self.clock.monotonic()
+        due = [timer for timer in self.timers if not timer.cancelled and timer.due <= now]
+        self.timers = [timer for timer in self.timers if not timer.cancelled and timer.due > now]
+        for timer in due:
+            timer.action()
+
+
+def travelled(value: Any) -> Any:
+    """A copy as it arrives in another process. (The way of the user's code looks through all modules: too slow for hundreds of examples.)"""
+    try:
+        return pickle.loads(pickle.dumps(value))
+    except Exception:
+        return loads(dumps(value))
+
+
+class Collected(Output):
+    """Keeps what is emitted."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+
+    def emit(self, batch: Batch) -> None:
+        assert len(batch) > 0
+        self.batches.append(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        raise AssertionError("sources have no side outputs here")
+
+    def emit_control(self, element: ControlElement) -> None:
+        raise AssertionError("no control elements here")
+
+    @property
+    def values(self) -> list[Any]:
+        return [value for batch in self.batches for value in rows_of(batch)]
+
+
+def operator_context(
+    subtask: int = 0, parallelism: int = 1, attempt: int = 0, send: Callable[[Any], None] = lambda event: None, clock: Clock | None = None,
+    timers: ManualTimers | None = None, batch_records: int = 100, name: str = "numbers",
+) -> OperatorContext:
+    clock = clock or ManualClock()
+    task = TaskInfo("job", name, ExecutionAttemptId(JobId("0123456789abcdef"), JobVertexId("v"), subtask, attempt), parallelism, 128)
+    return OperatorContext(
+        operator_id=OperatorId("op"), name=name, uid=None, task=task, clock=clock, timers=timers or ManualTimers(clock),
+        run_in_task=lambda action: action(), send_operator_event=send, batch_records=batch_records,
+    )
+
+
+@dataclass
+class Subtask:
+    """One attempt of one subtask."""
+
+    operator: SourceReaderOperator
+    output: Collected
+    attempt: int
+    timers: ManualTimers
+    status: InputStatus = InputStatus.MORE_AVAILABLE
+    wakes: int = 0
+
+    def wake(self) -> None:
+        self.wakes += 1
+        if self.status is not InputStatus.END_OF_INPUT:
+            self.status = InputStatus.MORE_AVAILABLE
+
+
+@dataclass
+class World:
+    """Coordinator, subtasks, and messages on their way; every step is drawn from ``random``."""
+
+    source: Source[Any]
+    parallelism: int = 1
+    seed: int = 0
+    doubled: float = 0.0  # share of messages delivered twice
+    batch_records: int = 100
+    clock: ManualClock = field(default_factory=ManualClock)
+    restored: tuple[bytes, list[bytes | None]] | None = None  # what the coordinator and each subtask start from
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.errors: list[BaseException] = []
+        self.scheduled: list[tuple[float, Callable[[], None]]] = []
+        self.mail: list[Callable[[], None]] = []
+        self.coordinator = SourceCoordinator(
+            OperatorId("op"), travelled(self.source.without_data()), self.parallelism, self._to_subtask, self._in_background, self.errors.append,
+            lambda delay, action: self.scheduled.append((delay, action)), name="numbers",
+            restored=self.restored[0] if self.restored is not None else None,
+        )
+        self.coordinator.start()
+        states = self.restored[1] if self.restored is not None else [None] * self.parallelism
+        self.subtasks = [self.deploy(index, 0, state) for index, state in enumerate(states)]
+
+    def _in_background(self, function: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                value = function()
+            except Exception as error:
+                future.fail(error)
+            else:
+                future.complete(value)
+
+        self.mail.append(run)
+        return future
+
+    def _post(self, action: Callable[[], None]) -> None:
+        self.mail.append(action)
+        if self.random.random() < self.doubled:
+            self.mail.append(action)
+
+    def _to_subtask(self, index: int, event: Any) -> None:
+        target = self.subtasks[index]
+        self._post(lambda: target.operator.handle_operator_event(event) if self.subtasks[index] is target else None)
+
+    def deploy(self, index: int, attempt: int, restored: bytes | None = None) -> Subtask:
+        timers = ManualTimers(self.clock)
+        operator: SourceReaderOperator = travelled(SourceReaderOperator(self.source))
+        subtask = Subtask(operator, Collected(), attempt, timers)
+
+        def send(event: Any) -> None:
+            self._post(lambda: self.coordinator.handle_event(index, event, attempt))
+
+        context = operator_context(index, self.parallelism, attempt, send, self.clock, timers, self.batch_records)
+        operator.setup(context, subtask.output)
+        operator.initialize_state(restored)
+        operator.wake_up = subtask.wake
+        operator.open()
+        return subtask
+
+    def restart(self, index: int, *, restored: bytes | None = None) -> None:
+        """The attempt fails and the next one is deployed."""
+        old = self.subtasks[index]
+        old.operator.close()
+        if restored is not None:
+            self.coordinator._readers[index].assigned.clear()  # they are part of the checkpoint that is restored
+        self.coordinator.subtask_reset(index, old.attempt)
+        self.subtasks[index] = self.deploy(index, old.attempt + 1, restored)
+
+    def step(self) -> bool:
+        """One thing happens; False when nothing can any more."""
+        actions: list[Callable[[], None]] = [lambda subtask=subtask: self._poll(subtask)  # type: ignore[misc]
+                                             for subtask in self.subtasks if subtask.status is InputStatus.MORE_AVAILABLE]
+        if self.mail:
+            position = self.random.randrange(len(self.mail))
+            actions.append(lambda: self.mail.pop(position)())
+        if not actions:
+            return False
+        self.random.choice(actions)()
+        return True
+
+    def _poll(self, subtask: Subtask) -> None:
+        subtask.status = subtask.operator.emit_next()
+
+    def run(self, steps: int = 1_000_000) -> None:
+        """Until nothing more happens; time moves on to the next timer when all is quiet."""
+        for _ in range(steps):
+            if self.step():
+                continue
+            due = [moment for moment in (subtask.timers.next_due() for subtask in self.subtasks) if moment is not None]
+            if not due or self.finished:
+                return
+            self.clock.advance(max(0.0, min(due) - self.clock.monotonic()))
+            for subtask in self.subtasks:
+                subtask.timers.fire()
+
+    @property
+    def finished(self) -> bool:
+        return all(subtask.status is InputStatus.END_OF_INPUT for subtask in self.subtasks)
+
+    def checkpoint(self) -> World:
+        """A new world that starts from what this one has done, once nothing is on its way."""
+        while self.mail:
+            self.mail.pop(0)()
+        state = self.coordinator.snapshot_state(1)
+        restored = (state, [self.snapshot(index) for index in range(self.parallelism)])
+        return World(self.source, self.parallelism, self.seed + 1, batch_records=self.batch_records, restored=restored)
+
+    def snapshot(self, index: int) -> bytes | None:
+        return self.subtasks[index].operator.snapshot_state(CheckpointBarrier(1, 0))
+
+    @property
+    def values(self) -> list[Any]:
+        return [value for subtask in self.subtasks for value in subtask.output.values]
+
+    def close(self) -> None:
+        for subtask in self.subtasks:
+            subtask.operator.close()
+        self.coordinator.close()
+
+
+def read_all(source: Source[Any], parallelism: int = 1, seed: int = 0, doubled: float = 0.0, batch_records: int = 100) -> list[Any]:
+    """Every record of a bounded source."""
+    world = World(source, parallelism, seed, doubled, batch_records)
+    try:
+        world.run()
+        assert not world.errors, world.errors
+        assert world.finished
+        return world.values
+    finally:
+        world.close()

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import logging
+import pickle
+import socket
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkpy.connectors.collect import CollectServer, CollectSink
+from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, MAGIC, NONCE_BYTES, proof
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.elements import ColumnBatch, RowBatch
+from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
+from tests.connectors.harness import ManualTimers, operator_context
+
+
+def write(sink: CollectSink, batches: list[list[Any]], finish: bool = True, subtask: int = 0) -> None:
+    """A sink subtask, on the thread of its slot."""
+    sink.open(operator_context(subtask, 2))
+    try:
+        for batch in batches:
+            sink.write_batch(RowBatch(batch))
+        if finish:
+            sink.finish()
+    finally:
+        sink.close()
+
+
+def on_thread(*args: Any) -> threading.Thread:
+    thread = threading.Thread(target=write, args=args)
+    thread.start()
+    return thread
+
+
+def fresh(server: CollectServer) -> CollectSink:
+    sink: CollectSink = pickle.loads(pickle.dumps(server.sink()))
+    return sink
+
+
+def test_records_come_in_order_and_iterating_ends_with_the_job() -> None:
+    with CollectServer() as server:
+        thread = on_thread(fresh(server), [[1, 2], ["three"], [(4, None)]])
+        records = iter(server)
+        assert [next(records) for _ in range(4)] == [1, 2, "three", (4, None)]
+        thread.join()
+        server.job_ended()
+        assert list(records) == []
+        assert server.statistics().ended == 1
+
+
+def test_each_subtasks_records_keep_their_order() -> None:
+    with CollectServer(queue_bytes=1000) as server:
+        threads = [on_thread(fresh(server), [[(subtask, number)] for number in range(500)], True, subtask) for subtask in range(2)]
+
+        def end_the_job() -> None:
+            for thread in threads:
+                thread.join()
+            server.job_ended()
+
+        ended = threading.Thread(target=end_the_job)
+        ended.start()
+        records = list(server)
+        ended.join()
+    assert len(records) == 1000
+    for subtask in range(2):
+        assert [number for whose, number in records if whose == subtask] == list(range(500))
+
+
+def test_columns_arrive_as_columns_or_as_rows() -> None:
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]})
+    for expected in ("rows", "batches"):
+        with CollectServer() as server:
+            sink = fresh(server)
+            sink.open(operator_context())  # the server answers on a thread of its own
+            sink.write_batch(ColumnBatch(batch))
+            sink.finish()
+            sink.close()
+            server.job_ended()
+            if expected == "rows":
+                assert [tuple(row) for row in server] == [(1, "x"), (2, None)]
+            else:
+                assert list(server.batches()) == [batch]
+
+
+def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:
+    class Local:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+    with CollectServer() as server:
+        write_thread = on_thread(fresh(server), [[Local(7)]])
+        write_thread.join()
+        server.job_ended()
+        [record] = server
+        assert isinstance(record, Local)
+        assert record.number == 7
+
+
+def test_the_jobs_error_is_raised_behind_the_records() -> None:
+    with CollectServer() as server:
+        write(fresh(server), [[1]], finish=False)
+        server.job_ended(ValueError("job failed"))
+        seen: list[Any] = []
+        with pytest.raises(ValueError, match="job failed"):
+            seen.extend(server)
+        assert seen == [1]
+
+
+def test_a_sink_with_another_token_is_refused_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    with CollectServer() as server, caplog.at_level(logging.WARNING):
+        with pytest.raises(RecipientUnreachableError, match="was the token refused"):
+            write(CollectSink(server.host, server.port, b"guess"), [["poison"]])
+        on_thread(fresh(server), [["good"]]).join()
+        server.job_ended()
+        assert list(server) == ["good"]
+        assert server.statistics().refused == 1
+    assert "wrong token" in caplog.text
+
+
+def test_nothing_is_unpickled_before_the_token_was_proved() -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return pytest.fail, ("unpickled",)
+
+    with CollectServer() as server:
+        for garbage in (b"", b"x" * 10, b"GET / HTTP/1.1\r\n" * 50, HEADER.pack(KIND_BATCH, 100) + pickle.dumps(Bomb()) + b"x" * 100):
+            with socket.create_connection((server.host, server.port)) as sock:
+                sock.sendall(garbage)
+                sock.shutdown(socket.SHUT_WR)
+                sock.settimeout(10)
+                while sock.recv(4096):
+                    pass
+        server.job_ended()
+        assert list(server) == []
+
+
+def test_an_oversized_frame_is_refused() -> None:
+    with CollectServer() as server:
+        with socket.create_connection((server.host, server.port)) as sock:
+            sock.settimeout(10)
+            hello = sock.recv(1000)
+            nonce = hello[len(MAGIC):]
+            own = b"n" * NONCE_BYTES
+            sock.sendall(own + proof(server.token, b"sink", nonce, own) + HEADER.pack(KIND_BATCH, 1 << 40))
+            while sock.recv(1000):
+                pass
+        assert server.statistics().refused == 1
+
+
+def test_a_sink_does_not_send_to_a_server_that_does_not_know_the_token() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def pretend() -> None:
+        connection, _ = listener.accept()
+        connection.sendall(MAGIC + b"s" * NONCE_BYTES)
+        connection.recv(1000)
+        connection.sendall(b"p" * 32)
+        connection.close()
+
+    thread = threading.Thread(target=pretend)
+    thread.start()
+    with pytest.raises(NetworkProtocolError, match="does not know the token"):
+        write(CollectSink("127.0.0.1", listener.getsockname()[1], b"token"), [])
+    thread.join()
+    listener.close()
+
+
+def test_a_client_that_does_not_iterate_holds_the_sink_back_and_nothing_grows() -> None:
+    clock = ManualClock()
+    timers = ManualTimers(clock)
+    with CollectServer(queue_bytes=100_000) as server:
+        sink = fresh(server)
+        told: list[bool] = []
+        sink.set_listener(lambda: told.append(sink.available))
+        sink.open(operator_context(clock=clock, timers=timers))
+        written = 0
+        while sink.available:
+            sink.write_batch(RowBatch(["x" * 50_000] * 2))
+            written += 2
+        assert server.statistics().queued_bytes < 1_000_000
+        records = iter(server)
+        received = 0
+        while not told:
+            next(records)
+            received += 1
+            clock.advance(0.02)
+            timers.fire()
+        assert told == [True]
+
+        def finish() -> None:
+            sink.finish()
+            sink.close()
+            server.job_ended()
+
+        finisher = threading.Thread(target=finish)
+        finisher.start()
+        received += len(list(records))
+        finisher.join()
+        assert received == written
+
+
+def test_a_client_that_is_gone_fails_the_sink_clearly() -> None:
+    server = CollectServer()
+    sink = fresh(server)
+    opened = threading.Thread(target=lambda: sink.open(operator_context()))
+    opened.start()
+    opened.join()
+    server.close()
+
+    def write_on() -> None:
+        for _ in range(1000):
+            sink.write_batch(RowBatch(["x" * 10_000]))
+
+    with pytest.raises(RecipientUnreachableError, match=r"the client collecting results at .* is gone"):
+        write_on()
+    sink.close()
+    assert list(server) == []
+
+
+def test_closing_twice_and_ending_after_close_do_no_harm() -> None:
+    server = CollectServer()
+    server.close()
+    server.close()
+    server.job_ended()
+    assert list(server) == []
+    with pytest.raises(RecipientUnreachableError, match="cannot be reached"):
+        write(server.sink(), [[1]])

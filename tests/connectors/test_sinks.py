@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flinkpy.common.serialization import Encoder
+from flinkpy.connectors.file_formats import CsvFormat, TextFormat
+from flinkpy.connectors.file_sink import FileSink
+from flinkpy.connectors.file_system import FileSink as FileSystemSink
+from flinkpy.connectors.file_system import FileSource, OutputFileConfig, StreamFormat
+from flinkpy.connectors.object_sink import ObjectSink
+from flinkpy.connectors.print_sink import PrintSink
+from flinkpy.connectors.text_files import TextFileSource
+from flinkpy.core.code import dumps, loads
+from flinkpy.core.elements import ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.operators.io import SinkOperator
+from flinkpy.operators.sink_port import Sink
+from tests.connectors.harness import Collected, operator_context, read_all
+
+
+def write(sink: Sink, *batches: RowBatch | ColumnBatch, subtask: int = 0, parallelism: int = 1, fail: bool = False) -> None:
+    """One subtask of the sink, from open to close."""
+    operator = SinkOperator(loads(dumps(sink)))
+    operator.setup(operator_context(subtask, parallelism), Collected())
+    operator.open()
+    for batch in batches:
+        operator.process_batch(batch)
+    if not fail:
+        operator.finish()
+    operator.close()
+
+
+def columns(**data: Any) -> ColumnBatch:
+    return ColumnBatch(pa.RecordBatch.from_pydict(data))
+
+
+# -- print -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parallelism", "prefix"), [(None, 1, ""), (None, 2, "2> "), ("out", 1, "out> "), ("out", 2, "out:2> ")],
+)
+def test_printed_lines_carry_identifier_and_subtask(identifier: str | None, parallelism: int, prefix: str, capsys: Any) -> None:
+    write(PrintSink(identifier), RowBatch([1, ("a", None)]), subtask=parallelism - 1, parallelism=parallelism)
+    assert capsys.readouterr().out == f"{prefix}1\n{prefix}('a', None)\n"
+
+
+def test_printing_may_go_to_standard_error(capsys: Any) -> None:
+    write(PrintSink(to_stderr=True), RowBatch(["x"]))
+    assert capsys.readouterr().err == "x\n"
+
+
+def test_a_formatter_says_how_a_value_is_printed(capsys: Any) -> None:
+    write(PrintSink(formatter=lambda value: f"<{value}>"), RowBatch([1]))
+    assert capsys.readouterr().out == "<1>\n"
+
+
+# -- files -------------------------------------------------------------------------------------------------------------------------------
+
+
+LINES = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]))
+
+
+def parts(path: Path) -> list[Path]:
+    return sorted(file for file in path.iterdir() if not file.name.startswith("."))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(LINES, min_size=1, max_size=5), min_size=1, max_size=5))
+def test_text_written_is_text_read(tmp_path: Path, batches: list[list[str]]) -> None:
+    write(FileSink(tmp_path), *map(RowBatch, batches))
+    [part] = parts(tmp_path)
+    assert read_all(TextFileSource(part)) == [line for batch in batches for line in batch]
+
+
+def test_every_subtask_writes_a_part_of_its_own_and_empty_ones_none(tmp_path: Path) -> None:
+    for subtask, values in enumerate([["a"], [], ["b", "c"]]):
+        write(FileSink(tmp_path / "new" / "out"), *([RowBatch(values)] if values else []), subtask=subtask, parallelism=3)
+    found = parts(tmp_path / "new" / "out")
+    assert [file.name for file in found] == ["part-01234567-0.txt", "part-01234567-2.txt"]
+    assert [file.read_text() for file in found] == ["a\n", "b\nc\n"]
+
+
+def test_a_failed_subtask_leaves_nothing_a_reader_would_see(tmp_path: Path) -> None:
+    write(FileSink(tmp_path), RowBatch(["a"]), fail=True)
+    assert parts(tmp_path) == []
+    with pytest.raises(ProgramError, match="no files in"):
+        TextFileSource(tmp_path)
+
+
+@dataclass
+class City:
+    name: str
+    people: int
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (RowBatch([("a,b", 1), ('"', None)]), [["a,b", "1"], ['"', ""]]),
+        (RowBatch([City("Ulm", 1)]), [["name", "people"], ["Ulm", "1"]]),
+        (RowBatch([{"k": 1, "v": 2}]), [["k", "v"], ["1", "2"]]),
+        (RowBatch([Point(1, 2)]), [["x", "y"], ["1", "2"]]),
+        (RowBatch(["plain", 3]), [["plain"], ["3"]]),
+        (columns(a=[1, None], b=["x", "y"]), [["a", "b"], ["1", "x"], ["", "y"]]),
+    ],
+)
+def test_csv_takes_records_of_every_kind(tmp_path: Path, batch: RowBatch | ColumnBatch, expected: list[list[str]]) -> None:
+    write(FileSink(tmp_path, "csv"), batch)
+    assert list(csv.reader(parts(tmp_path)[0].read_text().splitlines())) == expected
+
+
+def test_csv_columns_may_be_named(tmp_path: Path) -> None:
+    write(FileSink(tmp_path, CsvFormat(columns=["word", "count"], delimiter="\t")), RowBatch([("a", 1)]), RowBatch([("b", 2)]))
+    assert parts(tmp_path)[0].read_text() == "word\tcount\na\t1\nb\t2\n"
+
+
+def test_text_may_be_encoded_by_a_function(tmp_path: Path) -> None:
+    write(FileSink(tmp_path, TextFormat(lambda value: value[0].upper(), charset="latin-1"), suffix=""), RowBatch([("ä", 1)]))
+    assert parts(tmp_path)[0].read_bytes() == "Ä\n".encode("latin-1")
+    assert parts(tmp_path)[0].suffix == ""
+
+
+def test_json_lines_hold_an_object_per_record(tmp_path: Path) -> None:
+    write(FileSink(tmp_path, "json"), RowBatch([City("Köln", 2), {"n": None}, [1]]), columns(a=[1], b=["x"]))
+    read = [json.loads(line) for line in parts(tmp_path)[0].read_text().splitlines()]
+    assert read == [{"name": "Köln", "people": 2}, {"n": None}, [1], {"a": 1, "b": "x"}]
+
+
+def test_parquet_keeps_columns_as_they_are(tmp_path: Path) -> None:
+    write(FileSink(tmp_path, "parquet"), columns(a=[1, 2], b=["x", None]), columns(a=[3], b=["z"]))
+    assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"a": [1, 2, 3], "b": ["x", None, "z"]}
+
+
+def test_parquet_takes_rows_with_the_schema_they_show(tmp_path: Path) -> None:
+    write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), RowBatch([(2, None)]))
+    assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"f0": [1, 2], "f1": ["x", None]}
+
+
+def test_rows_that_do_not_fit_the_schema_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="records do not fit the Parquet schema"):
+        write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), RowBatch([("one", "x")]))
+
+
+def test_senseless_file_sinks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="unknown file format 'exel'; there are text, csv, json, parquet"):
+        FileSink(tmp_path, "exel")
+    (tmp_path / "file").touch()
+    with pytest.raises(ProgramError, match="takes a directory"):
+        FileSink(tmp_path / "file")
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------------------------
+
+CALLS: list[Any] = []
+
+
+class Recorder:
+    def open(self) -> None:
+        CALLS.append("open")
+
+    def write(self, value: Any) -> None:
+        CALLS.append(value)
+
+    def flush(self) -> None:
+        CALLS.append("flush")
+
+    def close(self) -> None:
+        CALLS.append("close")
+
+
+def test_an_object_is_opened_written_flushed_and_closed() -> None:
+    CALLS.clear()
+    write(ObjectSink(Recorder()), RowBatch([1, 2]), columns(a=[3]))
+    assert [call if isinstance(call, (str, int)) else tuple(call) for call in CALLS] == ["open", 1, 2, (3,), "flush", "close"]
+
+
+def test_an_error_of_the_object_names_operator_and_record() -> None:
+    def refuse(value: int) -> None:
+        if value == 2:
+            raise ValueError("two is not welcome")
+
+    with pytest.raises(UserCodeError, match="two is not welcome") as caught:
+        write(ObjectSink(refuse), RowBatch([1, 2, 3]))
+    assert caught.value.record == "2"
+
+
+def test_what_cannot_be_written_to_is_no_sink() -> None:
+    with pytest.raises(ProgramError, match="a int is no sink"):
+        ObjectSink(5)
+
+
+# -- PyFlink's builders ------------------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_written_and_read_by_pyflinks_builders(tmp_path: Path) -> None:
+    config = OutputFileConfig.builder().with_part_prefix("lines").with_part_suffix(".log").build()
+    write(FileSystemSink.for_row_format(tmp_path, Encoder.simple_string_encoder()).with_output_file_config(config).build(), RowBatch(["a", "b"]))
+    [part] = parts(tmp_path)
+    assert part.name == "lines-01234567-0.log"
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format("utf-8"), tmp_path).process_static_file_set().build()
+    assert read_all(source) == ["a", "b"]
+
+
+def test_the_bulk_builder_writes_parquet(tmp_path: Path) -> None:
+    write(FileSystemSink.for_bulk_format(tmp_path).build(), columns(a=[1]))
+    assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"a": [1]}
+
+
+def test_a_text_is_no_stream_format() -> None:
+    with pytest.raises(ProgramError, match="takes a StreamFormat"):
+        FileSource.for_record_stream_format("text", "x")  # type: ignore[arg-type]

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.connectors.arrow import ArrowSource
+from flinkpy.connectors.datagen import DataGeneratorSource
+from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.ranges import CollectionSource, NumberSequenceSource, cut
+from flinkpy.connectors.source import Boundedness, InputStatus
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.errors import ProgramError, UserCodeError
+from tests.connectors.harness import World, read_all
+
+# -- collections and sequences ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)  # pickling the user's way takes a while
+@given(st.lists(st.integers(), max_size=50), st.integers(1, 9))
+def test_a_collection_keeps_its_order_at_parallelism_1(values: list[int], batch: int) -> None:
+    assert read_all(CollectionSource(values), batch_records=batch) == values
+
+
+@settings(max_examples=25, deadline=None)  # pickling the user's way takes a while
+@given(st.lists(st.integers(), max_size=50), st.integers(1, 6), st.integers(0, 1000))
+def test_a_collection_is_read_once_by_many(values: list[int], parallelism: int, seed: int) -> None:
+    assert sorted(read_all(CollectionSource(values), parallelism, seed, batch_records=7)) == sorted(values)
+
+
+def test_a_collection_may_be_any_iterable_and_hold_anything() -> None:
+    assert read_all(CollectionSource({"a": lambda: 1}.items()))[0][1]() == 1
+
+
+def test_a_collection_that_cannot_travel_is_refused_when_built() -> None:
+    with pytest.raises(ProgramError, match="the collection cannot be sent"):
+        CollectionSource([threading.Lock()])
+
+
+def test_the_job_masters_copy_of_a_collection_carries_no_data() -> None:
+    source = CollectionSource(["x" * 1000] * 10)
+    assert "_data" not in vars(source.without_data())
+
+
+def test_a_number_sequence_holds_both_ends() -> None:
+    assert read_all(NumberSequenceSource(3, 7)) == [3, 4, 5, 6, 7]
+    assert sorted(read_all(NumberSequenceSource(-5, 1000), parallelism=4)) == list(range(-5, 1001))
+
+
+def test_a_number_sequence_that_goes_down_is_refused() -> None:
+    with pytest.raises(ProgramError, match="start 5 is greater than end 4"):
+        NumberSequenceSource(5, 4)
+
+
+@given(st.integers(-100, 100), st.integers(0, 100), st.integers(1, 20))
+def test_cutting_a_range_loses_nothing(start: int, length: int, pieces: int) -> None:
+    splits = cut(start, start + length, pieces)
+    assert [index for split in splits for index in range(split.start, split.end)] == list(range(start, start + length))
+    assert len(splits) <= pieces
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_arrow_table_of_many_chunks_is_read_in_order_as_columns() -> None:
+    table = pa.concat_tables([pa.table({"n": list(range(start, start + 10)), "s": ["x"] * 10}) for start in range(0, 100, 10)])
+    world = World(ArrowSource(table, batch_rows=32))
+    world.run()
+    batches = world.subtasks[0].output.batches
+    assert all(isinstance(batch, ColumnBatch) for batch in batches)
+    assert [len(batch) for batch in batches] == [32, 32, 32, 4]
+    assert [row[0] for row in world.values] == list(range(100))
+    world.close()
+
+
+def test_an_empty_table_gives_nothing() -> None:
+    assert read_all(ArrowSource(pa.table({"n": pa.array([], pa.int64())}))) == []
+
+
+def test_a_pandas_frame_is_read_without_its_index() -> None:
+    source = ArrowSource.from_pandas(pd.DataFrame({"a": [1, 2], "b": ["x", None]}, index=[7, 8]))
+    assert source.schema.names == ["a", "b"]
+    assert [tuple(row) for row in read_all(source)] == [(1, "x"), (2, None)]
+
+
+def test_a_list_is_no_table() -> None:
+    with pytest.raises(ProgramError, match="this is a list"):
+        ArrowSource([1, 2])
+
+
+# -- generators -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_generator_makes_as_many_records_as_asked_for() -> None:
+    assert read_all(DataGeneratorSource(lambda index: index * 2, count=250), batch_records=100) == list(range(0, 500, 2))
+
+
+@given(st.integers(0, 300), st.integers(1, 5), st.integers(0, 100))
+def test_many_readers_share_the_indices(count: int, parallelism: int, seed: int) -> None:
+    source = DataGeneratorSource(abs, count=count)
+    assert sorted(read_all(source, parallelism, seed, batch_records=13)) == list(range(count))
+
+
+def test_a_columnar_generator_gets_arrays_of_indices() -> None:
+    source = DataGeneratorSource(lambda index: {"n": index, "square": index * index}, count=10, columns=True)
+    assert source.is_columnar
+    assert [tuple(row) for row in read_all(source, batch_records=4)] == [(n, n * n) for n in range(10)]
+
+
+def test_at_a_rate_each_record_leaves_when_it_is_due() -> None:
+    source = DataGeneratorSource(lambda index: index, count=1000, rate=1000.0)
+    world = World(source)
+    moments: list[float] = []
+    output = world.subtasks[0].output
+    while not world.finished:
+        before = len(output.batches)
+        if not world.step():
+            due = world.subtasks[0].timers.next_due()
+            assert due is not None
+            world.clock.advance(max(0.0, due - world.clock.monotonic()))
+            world.subtasks[0].timers.fire()
+        moments.extend(world.clock.monotonic() for batch in output.batches[before:] for _ in range(len(batch)))
+    assert output.values == list(range(1000))
+    assert all(len(batch) == 1 for batch in output.batches)
+    assert np.allclose(moments, np.arange(1000) / 1000.0, atol=1e-6)
+    world.close()
+
+
+def test_a_generator_that_was_held_up_catches_up() -> None:
+    world = World(DataGeneratorSource(lambda index: index, rate=100.0), batch_records=1000)
+    output = world.subtasks[0].output
+    while world.step():
+        pass
+    assert output.values == [0]
+    world.clock.advance(1.0)  # nobody asked for a whole second
+    world.subtasks[0].timers.fire()
+    while world.step():
+        pass
+    assert output.values == list(range(101))
+    world.close()
+
+
+def test_the_rate_is_that_of_all_readers_together() -> None:
+    world = World(DataGeneratorSource(lambda index: index, rate=100.0), parallelism=4)
+    for _ in range(1000):
+        if not world.step():
+            world.clock.advance(0.005)
+            if world.clock.monotonic() > 1.0:
+                break
+            for subtask in world.subtasks:
+                subtask.timers.fire()
+    assert abs(len(world.values) - 100) <= 1
+    assert sorted(world.values) == list(range(len(world.values)))
+    world.close()
+
+
+def test_a_restored_generator_keeps_its_pace_from_where_it_was() -> None:
+    world = World(DataGeneratorSource(lambda index: index, count=50, rate=10.0))
+    for _ in range(60):
+        if not world.step():
+            world.clock.advance(0.1)
+            world.subtasks[0].timers.fire()
+    before, state = world.values, world.snapshot(0)
+    world.restart(0, restored=state)
+    world.run()
+    assert before + world.values == list(range(50))
+    world.close()
+
+
+@pytest.mark.parametrize(("count", "rate", "message"), [(-1, None, "count -1 is negative"), (1, 0, "rate 0 is not positive")])
+def test_a_senseless_generator_is_refused(count: int, rate: float | None, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        DataGeneratorSource(lambda index: index, count, rate)
+
+
+def test_without_a_count_a_generator_is_unbounded() -> None:
+    assert DataGeneratorSource(abs).boundedness is Boundedness.CONTINUOUS_UNBOUNDED
+    assert DataGeneratorSource(abs, count=1).boundedness is Boundedness.BOUNDED
+
+
+# -- sources in ten lines of Python -----------------------------------------------------------------------------------------------------
+
+
+class Words(PythonSource):
+    """Resumes by its own kind of position: how much of the text was read."""
+
+    positioned = True
+
+    def read(self, split: Any, position: int | None) -> Iterator[tuple[str, int]]:
+        text = "to be or not to be"
+        at = position or 0
+        for word in text[at:].split():
+            at = text.index(word, at) + len(word)
+            yield word, at
+
+
+def test_a_source_may_count_its_position_in_its_own_way() -> None:
+    world = World(Words(), batch_records=2)
+    while not world.values:
+        world.step()
+    before, state = world.values, world.snapshot(0)
+    world.restart(0, restored=state)
+    world.run()
+    assert before + world.values == ["to", "be", "or", "not", "to", "be"]
+    world.close()
+
+
+ALLOWED = threading.Semaphore(0)
+
+
+class Blocking(PythonSource):
+    """Gives one record each time the test allows it."""
+
+    bounded = False
+    blocking = True
+
+    def read(self, split: Any, position: int) -> Iterator[int]:
+        for index in range(position, 3):
+            assert ALLOWED.acquire(timeout=10)
+            yield index
+
+
+class Failing(PythonSource):
+    blocking = True
+
+    def read(self, split: Any, position: int) -> Iterator[int]:
+        yield 0
+        raise ValueError("device broken")
+
+
+def _poll_until(world: World, count: int, woken: threading.Event) -> None:
+    """Polls whenever the reading thread says so."""
+    operator, output = world.subtasks[0].operator, world.subtasks[0].output
+    operator.wake_up = woken.set
+    while len(output.values) < count:
+        while world.mail:
+            world.mail.pop(0)()
+        if operator.emit_next() is InputStatus.NOTHING_AVAILABLE and len(output.values) < count and not world.mail:
+            assert woken.wait(10)
+            woken.clear()
+
+
+def test_a_blocking_source_is_read_on_a_thread_of_its_own() -> None:
+    world = World(Blocking())
+    ALLOWED.release(2)
+    _poll_until(world, 2, threading.Event())
+    assert world.values == [0, 1]
+    assert world.subtasks[0].operator.emit_next() is InputStatus.NOTHING_AVAILABLE
+    ALLOWED.release(1)  # let the thread end
+    world.close()
+
+
+def test_an_error_on_the_reading_thread_reaches_the_task() -> None:
+    world = World(Failing())
+    with pytest.raises(UserCodeError, match="device broken"):
+        _poll_until(world, 2, threading.Event())
+    world.close()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(), max_size=40))
+def test_a_blocking_source_gives_the_same_records(values: list[int]) -> None:
+    class Threaded(PythonSource):
+        blocking = True
+
+        def read(self, split: Any, position: int) -> Iterator[int]:
+            return iter(values[position:])
+
+    world = World(Threaded())
+    _poll_until(world, len(values), threading.Event())
+    assert world.values == values
+    world.close()

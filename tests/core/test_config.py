@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from flinkpy.core import options
+from flinkpy.core.config import SCHEMA, parse_duration, parse_memory, read, validate
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options import NetworkConfig, RuntimeMode
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("100ms", 0.1), ("2 h", 7200), ("1500", 1.5), ("1.5 min", 90)])
+def test_durations_are_spelled_as_in_flink(text: str, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("text", "size"), [("32 kb", 32768), ("1g", 1 << 30), ("17", 17)])
+def test_memory_is_spelled_as_in_flink(text: str, size: int) -> None:
+    assert parse_memory(text) == size
+
+
+def test_an_unknown_option_is_refused_naming_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match=r"'paralelism\.default'; did you mean 'parallelism\.default'"):
+        validate({"paralelism.default": 2})
+
+
+def test_a_wrong_value_names_the_option_and_what_to_write() -> None:
+    with pytest.raises(ConfigurationError, match=r"option heartbeat\.interval: 'soon' is not a duration; write for example"):
+        validate({"heartbeat.interval": "soon"})
+
+
+def test_keys_of_the_program_pass() -> None:
+    validate({"user.threshold": 3})
+
+
+def test_an_alias_is_read_as_its_option() -> None:
+    assert read({"execution.buffer-timeout": "5 ms"}, options.BUFFER_TIMEOUT) == timedelta(milliseconds=5)
+
+
+def test_enumerations_are_read_in_any_case() -> None:
+    assert read({"execution.runtime-mode": "batch"}, options.RUNTIME_MODE) is RuntimeMode.BATCH
+    with pytest.raises(ConfigurationError, match="STREAMING, BATCH, AUTOMATIC"):
+        read({"execution.runtime-mode": "fast"}, options.RUNTIME_MODE)
+
+
+def test_every_default_is_of_its_options_type_and_documented() -> None:
+    for each in SCHEMA:
+        assert each.default is None or isinstance(each.default, each.kind)
+        assert each.doc.endswith(".")
+
+
+def test_a_layer_reads_its_options_once_into_a_frozen_record() -> None:
+    config = NetworkConfig.of({"taskmanager.memory.network.size": "1 mb", "taskmanager.memory.segment-size": "4 kb"})
+    assert (config.total_segments, config.segment_size) == (256, 4096)

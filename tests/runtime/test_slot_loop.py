@@ -1,0 +1,200 @@
+"""The slot loop: tasks in turn, timers, sockets, other threads; and nothing of one disturbs another."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from flinkpy.core.clock import ManualClock
+from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.timers import TaskTimers
+
+
+class Counting:
+    """A task with so many steps to do."""
+
+    def __init__(self, name: str, steps: int, log: list[str], fails: type[BaseException] | None = None) -> None:
+        self.name, self.left, self.log, self.fails = name, steps, log, fails
+        self.scheduled = False
+        self.crash: BaseException | None = None
+
+    def step(self) -> bool:
+        if self.fails is not None:
+            raise self.fails("broken")
+        self.log.append(self.name)
+        self.left -= 1
+        return self.left > 0
+
+    def crashed(self, error: BaseException) -> None:
+        self.crash = error
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def loop(clock: ManualClock) -> Iterator[SlotLoop]:
+    made = SlotLoop("test loop", clock)
+    yield made
+    made.stop()
+
+
+def rounds(loop: SlotLoop, count: int = 5) -> None:
+    for _ in range(count):
+        loop.run_once(may_wait=False)
+
+
+def test_ready_tasks_get_a_step_each_in_turn(loop: SlotLoop) -> None:
+    log: list[str] = []
+    loop.schedule(Counting("a", 3, log))
+    loop.schedule(Counting("b", 2, log))
+    rounds(loop)
+    assert log == ["a", "b", "a", "b", "a"]
+    assert loop.statistics().ready == 0
+
+
+def test_scheduling_twice_gives_one_step(loop: SlotLoop) -> None:
+    log: list[str] = []
+    task = Counting("a", 1, log)
+    loop.schedule(task)
+    loop.schedule(task)
+    rounds(loop)
+    assert log == ["a"]
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_a_crashing_step_reaches_its_task_only(loop: SlotLoop, error: type[BaseException]) -> None:
+    log: list[str] = []
+    broken = Counting("broken", 1, log, fails=error)
+    loop.schedule(broken)
+    loop.schedule(Counting("a", 2, log))
+    rounds(loop)
+    assert log == ["a", "a"]
+    assert isinstance(broken.crash, error)
+
+
+def test_a_raising_callback_is_logged_and_the_loop_goes_on(loop: SlotLoop, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[int] = []
+
+    def broken() -> None:
+        raise ValueError("in a callback")
+
+    loop.call_soon(broken)
+    loop.call_soon(lambda: seen.append(1))
+    rounds(loop)
+    assert seen == [1]
+    assert "in a callback" in caplog.text
+
+
+def test_timers_fire_in_order_once_they_are_due_and_not_when_cancelled(loop: SlotLoop, clock: ManualClock) -> None:
+    seen: list[str] = []
+    loop.call_later(2, lambda: seen.append("late"))
+    loop.call_later(1, lambda: seen.append("early"))
+    loop.call_later(1.5, lambda: seen.append("never")).cancel()
+    rounds(loop)
+    assert seen == []
+    assert loop.statistics().timers == 2
+    clock.advance(3)
+    rounds(loop)
+    assert seen == ["early", "late"]
+    assert loop.statistics().timers == 0
+
+
+def test_sockets_call_back_while_they_are_ready(loop: SlotLoop) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        seen: list[bytes] = []
+        loop.add_reader(ours, lambda: seen.append(ours.recv(10)))
+        rounds(loop)
+        assert seen == []
+        theirs.send(b"hello")
+        rounds(loop)
+        assert seen == [b"hello"]
+        written: list[int] = []
+
+        def write() -> None:
+            written.append(1)
+            loop.remove_writer(ours)
+
+        loop.add_writer(ours, write)
+        rounds(loop)
+        assert written == [1]
+        loop.remove_reader(ours)
+        theirs.send(b"more")
+        rounds(loop)
+        assert seen == [b"hello"]
+        assert loop.statistics().sockets == 0
+
+
+def test_sockets_are_looked_at_while_tasks_are_busy(clock: ManualClock, loop: SlotLoop) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        seen: list[bytes] = []
+        loop.add_reader(ours, lambda: seen.append(ours.recv(10)))
+        loop.schedule(Counting("busy", 1_000_000, []))
+        theirs.send(b"x")
+        for _ in range(10):
+            clock.advance(0.001)
+            loop.run_once()
+        assert seen == [b"x"]
+        loop.remove_reader(ours)
+
+
+def test_a_waiting_loop_is_woken_from_another_thread() -> None:
+    loop = SlotLoop("threaded")
+    loop.start()
+    for _ in range(200):
+        arrived = threading.Event()
+        loop.call_soon_threadsafe(arrived.set)
+        assert arrived.wait(5)
+    assert loop.statistics().waits > 0
+    assert loop.stop(5)
+
+
+def test_many_threads_lose_no_call() -> None:
+    loop = SlotLoop("threaded")
+    loop.start()
+    seen: list[int] = []
+
+    def send() -> None:
+        for _ in range(500):
+            loop.call_soon_threadsafe(lambda: seen.append(1))
+
+    senders = [threading.Thread(target=send) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    done = threading.Event()
+    loop.call_soon_threadsafe(done.set)
+    assert done.wait(5)
+    assert len(seen) == 2000
+    assert loop.stop(5)
+
+
+def test_task_timers_run_as_mail_and_end_when_quiesced(loop: SlotLoop, clock: ManualClock) -> None:
+    mail: list[Callable[[], None]] = []
+    timers = TaskTimers(loop, mail.append)
+    seen: list[str] = []
+    timers.call_later(1, lambda: seen.append("one"))
+    cancelled_in_the_mail = timers.call_later(1, lambda: seen.append("two"))
+    timers.call_later(9, lambda: seen.append("nine"))
+    clock.advance(2)
+    rounds(loop)
+    assert (len(mail), seen) == (2, [])
+    cancelled_in_the_mail.cancel()
+    for action in mail:
+        action()
+    assert seen == ["one"]
+    assert timers.now_ms() == 2000
+    assert timers.pending == 1
+    timers.quiesce()
+    timers.call_later(1, lambda: seen.append("after"))
+    clock.advance(20)
+    rounds(loop)
+    assert (timers.pending, len(mail), loop.statistics().timers) == (0, 2, 0)

@@ -1,0 +1,221 @@
+"""The mailbox loop of a task over gates and writers that the test moves by hand: back-pressure, idleness, alignment, the end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from flinkpy.core.errors import EngineError
+from flinkpy.operators.base import TaskInfo
+from flinkpy.operators.stateless import MapOperator
+from flinkpy.runtime.busy_time import Waiting
+from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+from tests.operators.harness import ATTEMPT, RecordingWriter, linear
+
+INFO = TaskInfo("job", "task", ATTEMPT, 1, 128)
+
+
+class ManualGate:
+    """An InputGate filled by the test."""
+
+    def __init__(self, channels: int) -> None:
+        self.channels = channels
+        self.queues: list[deque[Element]] = [deque() for _ in range(channels)]
+        self.blocked: set[int] = set()
+        self.ended = 0
+        self.listener: Callable[[], None] | None = None
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self.listener = on_available
+
+    def put(self, channel: int, *elements: Element) -> None:
+        self.queues[channel].extend(elements)
+        if self.listener is not None:
+            self.listener()
+
+    def poll(self) -> tuple[int, Element] | None:
+        for channel, queue in enumerate(self.queues):
+            if queue and channel not in self.blocked:
+                element = queue.popleft()
+                self.ended += isinstance(element, EndOfPartition)
+                return channel, element
+        return None
+
+    def block(self, channel: int) -> None:
+        self.blocked.add(channel)
+
+    def unblock(self, channel: int) -> None:
+        self.blocked.discard(channel)
+
+    @property
+    def finished(self) -> bool:
+        return self.ended == self.channels
+
+
+class TaskHarness:
+    """A restored one-input task with one gate of two channels and one writer."""
+
+    def __init__(self, gates: int = 1) -> None:
+        self.clock = ManualClock()
+        self.loop = SlotLoop("test", self.clock)
+        self.gates = [ManualGate(2) for _ in range(gates)]
+        self.writer = RecordingWriter()
+        self.wakes = 0
+        config = StreamTaskConfig(INFO, linear(MapOperator(lambda value: value)), tuple(0 for _ in self.gates))
+        self.task: StreamTask = create_stream_task(config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None)
+        self.task.restore()
+
+    def _wake(self) -> None:
+        self.wakes += 1
+
+    def settle(self) -> None:
+        while self.task.run_step():
+            pass
+
+    @property
+    def out(self) -> list[Any]:
+        return [element.values if isinstance(element, RowBatch) else element for element in self.writer.elements]
+
+
+@pytest.fixture
+def harness() -> Iterator[TaskHarness]:
+    made = TaskHarness()
+    yield made
+    made.task.abort()
+    made.loop.stop()
+
+
+def test_an_empty_gate_flushes_and_suspends_until_something_comes(harness: TaskHarness) -> None:
+    harness.settle()
+    assert harness.writer.flushes == 1
+    assert harness.task.time.reason is Waiting.INPUT
+    assert not harness.task.processor.has_work
+    harness.gates[0].put(0, RowBatch([1]))
+    assert harness.wakes == 1
+    harness.settle()
+    assert harness.out == [[1]]
+    assert harness.writer.flushes == 2
+
+
+def test_a_full_writer_stops_the_task_after_the_batch_at_hand(harness: TaskHarness) -> None:
+    harness.writer.available = False
+    harness.gates[0].put(0, RowBatch([1]), RowBatch([2]))
+    harness.settle()
+    assert harness.out == []
+    assert harness.task.time.reason is Waiting.OUTPUT
+    harness.gates[0].put(1, RowBatch([3]))
+    assert not harness.task.run_step()
+    harness.clock.advance(2)
+    harness.writer.available = True
+    assert harness.writer.listener is not None
+    harness.writer.listener()
+    harness.settle()
+    assert harness.out == [[1], [2], [3]]
+    assert harness.task.time.waited(Waiting.OUTPUT) == 2
+
+
+def test_time_is_split_into_busy_held_back_and_idle(harness: TaskHarness) -> None:
+    harness.settle()
+    harness.clock.advance(3)
+    harness.gates[0].put(0, RowBatch([1]))
+    harness.writer.available = False
+    harness.settle()
+    harness.clock.advance(1)
+    time = harness.task.time
+    assert (time.waited(Waiting.INPUT), time.waited(Waiting.OUTPUT), time.busy) == (3, 1, 0)
+
+
+def test_watermarks_of_channels_are_combined_and_markers_pass(harness: TaskHarness) -> None:
+    marker = LatencyMarker(1, "source", 0)
+    harness.gates[0].put(0, Watermark(10), marker)
+    harness.gates[0].put(1, Watermark(5), WatermarkStatus(idle=True))
+    harness.settle()
+    assert harness.out == [marker, Watermark(5), Watermark(10)]
+
+
+def test_a_barrier_goes_out_behind_everything_that_came_before_it_in_any_channel(harness: TaskHarness) -> None:
+    gate, barrier = harness.gates[0], CheckpointBarrier(1, 0)
+    gate.put(0, RowBatch(["a0"]), barrier, RowBatch(["a1"]))
+    harness.settle()
+    assert (harness.out, gate.blocked) == ([["a0"]], {0})
+    gate.put(1, RowBatch(["b0"]), barrier, RowBatch(["b1"]))
+    harness.settle()
+    assert harness.out == [["a0"], ["b0"], barrier, ["a1"], ["b1"]]
+    assert gate.blocked == set()
+
+
+def test_barriers_align_over_all_gates_of_a_union() -> None:
+    harness = TaskHarness(gates=2)
+    barrier = CheckpointBarrier(1, 0)
+    for gate, name in zip(harness.gates, "ab"):
+        for channel in range(2):
+            gate.put(channel, barrier, RowBatch([f"{name}{channel}"]))
+            assert barrier not in harness.out
+            harness.settle()
+    assert harness.out[0] == barrier
+    assert sorted(harness.out[1:]) == [["a0"], ["a1"], ["b0"], ["b1"]]
+    harness.task.abort()
+    harness.loop.stop()
+
+
+def test_the_end_waits_for_all_channels_then_for_the_writers_then_for_the_last_elements(harness: TaskHarness) -> None:
+    gate = harness.gates[0]
+    gate.put(0, RowBatch([1]), EndOfData(), EndOfPartition())
+    harness.settle()
+    assert harness.out == [[1]]
+    harness.writer.consumed = False
+    gate.put(1, EndOfData(drain=False))
+    harness.settle()
+    assert harness.out == [[1], EndOfData(drain=False), EndOfPartition()]
+    gate.put(1, EndOfPartition())
+    harness.settle()
+    done = [harness.task.done]
+    harness.writer.consumed = True
+    harness.task.resume()
+    harness.loop.run_once(may_wait=False)
+    harness.settle()
+    assert [*done, harness.task.done] == [False, True]
+    assert harness.loop.statistics().timers == 0
+
+
+def test_records_behind_the_end_of_the_data_are_a_bug_and_said_to_be_one(harness: TaskHarness) -> None:
+    harness.gates[0].put(0, EndOfData())
+    harness.gates[0].put(1, EndOfData(), RowBatch([1]))
+    with pytest.raises(EngineError, match="behind EndOfData"):
+        harness.settle()
+
+
+def test_a_step_is_bounded(harness: TaskHarness) -> None:
+    harness.gates[0].put(0, *(RowBatch([n]) for n in range(100)))
+    assert harness.task.run_step()
+    assert 0 < len(harness.out) < 100
+    harness.gates[0].put(1, *(RowBatch([0] * 4096) for _ in range(3)))
+    harness.settle()
+    assert len(harness.out) == 103
+
+
+def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarness) -> None:
+    order: list[Any] = []
+    harness.gates[0].put(0, RowBatch([1]))
+    harness.task.run_in_task(lambda: order.append(list(harness.out)))
+    harness.settle()
+    assert order == [[]]
+    harness.task.abort()
+    harness.task.run_in_task(lambda: order.append("late"))
+    assert harness.task.abort() == []
+    assert len(order) == 1

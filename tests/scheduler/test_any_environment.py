@@ -1,0 +1,110 @@
+"""Whatever happens to a job, it ends, and gives everything back. Invariants are checked after every event."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flinkpy.core.errors import PartitionNotFoundError, TaskExecutorLostError
+from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.graph.job_graph import DistributionPattern, JobGraph, ResultPartitionType
+from flinkpy.scheduler.protocol import CancelJob, DeploymentRejected, Event, FailJob, SlotAssigned, StartScheduling, TaskStateChanged
+from flinkpy.scheduler.scheduler import SchedulerConfig
+from tests.scheduler.environment import Boom, World
+from tests.scheduler.jobs import job
+
+KINDS = list(SchedulingStrategyKind)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> JobGraph:
+    """Up to four vertices in a row or in branches, of any widths, edges and sharing groups."""
+    names = "ABCD"[:draw(st.integers(1, 4))]
+    parallelism = {name: draw(st.integers(1, 3)) for name in names}
+    edges = []
+    for position, consumer in enumerate(names):
+        producers = draw(st.sets(st.sampled_from(names[:position]), max_size=2)) if position else set()
+        edges += [(producer, consumer, draw(st.sampled_from(DistributionPattern)), draw(st.sampled_from(ResultPartitionType)))
+                  for producer in sorted(producers)]
+    return job(parallelism, *edges, groups={name: draw(st.sampled_from(["default", "other"])) for name in names})
+
+
+configs = st.builds(SchedulerConfig, strategy=st.sampled_from(KINDS), restart=st.sampled_from(["none", "fixed-delay", "exponential-delay"]),
+                    attempts=st.integers(0, 3), exp_attempts=st.integers(0, 3))
+
+
+def _old_news(world: World, data: st.DataObject) -> Event:
+    """A report of an attempt that has ended, once more."""
+    attempt_id = data.draw(st.sampled_from(sorted(world.ended)))
+    return TaskStateChanged(attempt_id, world.ended[attempt_id], Boom("again"))
+
+
+def _happen(world: World, data: st.DataObject) -> None:
+    """One thing that can happen now, good or bad; good ones are more likely."""
+    requests, tasks, slots, timers = list(world.requests), list(world.tasks), list(world.slots), list(world.timers)
+    possible = ["grant", "grant", "grant", "refuse"] * bool(requests) + (["progress"] * 6 + ["fail", "missing", "reject"]) * bool(tasks)
+    possible += ["lose"] * bool(slots) + ["fire"] * 3 * bool(timers) + ["old news"] * bool(world.ended) + ["slot twice", "cancel", "fail job"]
+    what = data.draw(st.sampled_from(possible))
+    if what in ("grant", "refuse"):
+        (world.grant if what == "grant" else world.refuse)(data.draw(st.sampled_from(requests)))
+    elif what == "progress":
+        world.progress(data.draw(st.sampled_from(tasks)))
+    elif what in ("fail", "missing"):
+        world.fail(data.draw(st.sampled_from(tasks)), PartitionNotFoundError("gone") if what == "missing" else None)
+    elif what == "reject":
+        attempt_id = data.draw(st.sampled_from(tasks))
+        world.ended[attempt_id] = ExecutionState.FAILED
+        del world.tasks[attempt_id]
+        world.send(DeploymentRejected(attempt_id, Boom("rejected")))
+    elif what == "lose":
+        place, error = world.slots[data.draw(st.sampled_from(slots))], TaskExecutorLostError("died")
+        for allocation_id in [each for each in slots if world.slots[each] == place]:
+            if allocation_id in world.slots:  # else the scheduler gave it back as soon as it heard of the first
+                world.lose(allocation_id, error)
+    elif what == "fire":
+        world.fire(data.draw(st.sampled_from(timers)))
+    elif what == "old news":
+        world.send(_old_news(world, data))
+    elif what == "slot twice":
+        if slots:
+            allocation_id = data.draw(st.sampled_from(slots))
+            slot = world.scheduler.slots.by_allocation[allocation_id]
+            world.send(SlotAssigned(slot.request_id, allocation_id, world.slots[allocation_id]))
+    elif what in ("cancel", "fail job") and data.draw(st.integers(0, 3)) == 0:
+        world.send(CancelJob() if what == "cancel" else FailJob(Boom("from outside")))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
+@given(jobs(), configs, st.integers(0, 40), st.data())
+def test_a_job_always_ends_and_gives_all_its_slots_back(job_graph: JobGraph, config: SchedulerConfig, steps: int, data: st.DataObject) -> None:
+    world = World.of(job_graph, config)
+    world.send(StartScheduling())
+    for _ in range(steps):
+        _happen(world, data)
+    world.run_fairly()
+
+    assert world.states[-1] in (JobState.FINISHED, JobState.CANCELED, JobState.FAILED)
+    assert (world.slots, world.requests, world.tasks) == ({}, {}, {})
+    assert (world.error is not None) == (world.states[-1] is JobState.FAILED)
+    if world.states[-1] is JobState.FINISHED:
+        assert len({attempt.vertex for attempt in world.ended}) == world.scheduler.graph.size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(jobs(), st.data())
+@settings(max_examples=50, deadline=None)
+def test_without_faults_every_subtask_runs_exactly_once(kind: SchedulingStrategyKind, job_graph: JobGraph, data: st.DataObject) -> None:
+    world = World.of(job_graph, SchedulerConfig(strategy=kind))
+    world.send(StartScheduling())
+    while world.requests or world.tasks:
+        chosen = data.draw(st.integers(0, len(world.requests) + len(world.tasks) - 1))
+        if chosen < len(world.requests):
+            world.grant(list(world.requests)[chosen])
+        else:
+            world.progress(list(world.tasks)[chosen - len(world.requests)])
+
+    assert world.states == [JobState.CREATED, JobState.RUNNING, JobState.FINISHED]
+    assert sorted(world.ended) == sorted(vertex.execution.attempt_id for vertex in world.scheduler.graph.vertices)
+    assert {attempt.attempt for attempt in world.ended} == {0}

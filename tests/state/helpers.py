@@ -1,0 +1,82 @@
+"""A heap backend over a clock that stands still, and short ways to make states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.common.time import Duration
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.clock import ManualClock
+from flinkpy.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.ttl_config import StateTtlConfig
+
+MAX_PARALLELISM = 128
+
+
+class Mean:
+    """An AggregateFunction: the mean, its accumulator a list that is changed in place."""
+
+    def create_accumulator(self) -> list[int]:
+        return [0, 0]
+
+    def add(self, value: int, accumulator: list[int]) -> list[int]:
+        accumulator[0] += value
+        accumulator[1] += 1
+        return accumulator
+
+    def get_result(self, accumulator: list[int]) -> float:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
+        return [acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]]
+
+
+def backend(clock: ManualClock | None = None, groups: range = range(MAX_PARALLELISM)) -> HeapKeyedStateBackend:
+    return HeapKeyedStateBackend(MAX_PARALLELISM, groups, clock or ManualClock())
+
+
+def descriptors() -> dict[str, StateDescriptor]:
+    """One of each kind."""
+    return {
+        "value": ValueStateDescriptor("value", Types.INT()),
+        "list": ListStateDescriptor("list", Types.INT()),
+        "map": MapStateDescriptor("map", Types.STRING(), Types.INT()),
+        "reducing": ReducingStateDescriptor("reducing", lambda a, b: a + b, Types.INT()),
+        "aggregating": AggregatingStateDescriptor("aggregating", Mean(), Types.DOUBLE()),
+    }
+
+
+def states(of: HeapKeyedStateBackend, ttl: StateTtlConfig | None = None) -> dict[str, Any]:
+    """One state of each kind."""
+    made = {}
+    for name, descriptor in descriptors().items():
+        if ttl is not None:
+            descriptor.enable_time_to_live(ttl)
+        made[name] = of.state(descriptor)
+    return made
+
+
+def seconds(count: float) -> StateTtlConfig.Builder:
+    """A builder for that time to live."""
+    return StateTtlConfig.new_builder(Duration(seconds=count))
+
+
+def contents(of: HeapKeyedStateBackend, made: dict[str, Any]) -> dict[Any, dict[str, Any]]:
+    """What all states hold, read through the states."""
+    found: dict[Any, dict[str, Any]] = {}
+    readers: dict[str, Callable[[Any], Any]] = {"value": lambda s: s.value(), "list": lambda s: s.get(), "map": lambda s: dict(s.items()),
+               "reducing": lambda s: s.get(), "aggregating": lambda s: s.get()}
+    for name, state in made.items():
+        for key in of.keys(name):
+            of.current.key = key
+            found.setdefault(key, {})[name] = readers[name](state)
+    return found

@@ -1,0 +1,46 @@
+"""What the house holds itself to, as tests: budgets, one reader of the clock, the documentation made from the tables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from flinkpy.core.lifecycles import EXECUTION, JOB, TASK
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULE_LINES, FUNCTION_LINES = 450, 70
+
+
+def modules() -> Iterator[Path]:
+    for top in ("flinkpy", "actors", "scheduler", "network"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            if not any((ROOT / "flinkpy" / part).is_symlink() for part in path.relative_to(ROOT).parts[1:2] if top == "flinkpy"):
+                yield path
+
+
+def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+    return (node.end_lineno or 0) - body[0].lineno + 1
+
+
+def test_no_module_and_no_function_outgrows_its_room() -> None:
+    too_long = []
+    for path in modules():
+        text = path.read_text()
+        if text.count("\n") > MODULE_LINES:
+            too_long.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines")
+        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        too_long += [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {body_lines(node)} lines" for node in functions
+                     if body_lines(node) > FUNCTION_LINES]
+    assert too_long == []
+
+
+def test_every_module_opens_with_its_idea() -> None:
+    assert [str(path.relative_to(ROOT)) for path in modules() if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_the_state_diagrams_in_the_documentation_are_those_of_the_tables() -> None:
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    for table in (JOB, EXECUTION, TASK):
+        assert table.mermaid() in page, f"docs/ARCHITECTURE.md: paste Lifecycle.mermaid() of {table.name}"

@@ -1,0 +1,70 @@
+"""The package as users get it: every folder listed, every link guarded, one copy of every class."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip("tomli")
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LINKED = ("actors", "network", "scheduler")
+
+
+def folders_with_code() -> set[str]:
+    tops = {"flinkpy": ROOT / "flinkpy", **{f"flinkpy.{name}": ROOT / name for name in LINKED}}
+    found = set()
+    for package, top in tops.items():
+        for init in top.rglob("__init__.py"):
+            inner = init.parent.relative_to(top)
+            if not any((top / part).is_symlink() for part in inner.parts[:1]):
+                found.add(".".join([package, *inner.parts]))
+    return found
+
+
+def test_every_package_is_listed_for_the_wheel() -> None:
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders_with_code()
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_the_top_level_folders_are_not_importable_by_their_bare_names(name: str) -> None:
+    run = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True)
+    assert f"import this package as flinkpy.{name}" in run.stderr
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_the_links_are_relative_so_that_they_survive_a_clone(name: str) -> None:
+    assert (ROOT / "flinkpy" / name).readlink() == Path("..") / name
+
+
+def test_a_users_network_py_beside_the_job_does_not_get_in_the_way(tmp_path: Path) -> None:
+    for name in LINKED:
+        (tmp_path / f"{name}.py").write_text("raise ImportError('the user file was imported')")
+    code = "import flinkpy.network.port, flinkpy.scheduler.protocol, flinkpy.actors.gateways"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy() -> None:
+    code = "import sys, flinkpy.datastream; print([m for m in ('ray', 'pyarrow', 'pandas', 'numpy', 'pyspark') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_package_and_the_type_marker(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "flinkpy/py.typed" in names
+    for package in folders_with_code():
+        assert package.replace(".", "/") + "/__init__.py" in names
+    assert not [name for name in names if name.startswith(LINKED)]
