@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format types lint contracts tests simulation bench clean
+.PHONY: help demo test tests explore lint types contracts bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -27,6 +27,9 @@ test: $(READY)   ## everything that must hold: style, types, import contracts, t
 
 tests: $(READY)  ## the tests alone
 	$(BIN)/pytest
+
+explore: $(READY) ## the property tests on new random examples, five times as many
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest
 
 lint: $(READY)   ## style
 	$(BIN)/ruff check

@@ -15,6 +15,7 @@ from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
 from flinkpy.operators.chain import OperatorChain
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
+ROUNDING = 1e-9  # seconds: a delay added to now and the same time reached in steps differ in the last digit
 TASK = TaskInfo("job", "task", ATTEMPT, 1, 128)
 
 
@@ -36,7 +37,7 @@ class ManualTimers:
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
         for timer in sorted(self.pending, key=lambda timer: timer.when):
-            if timer.when <= self.clock.monotonic() and timer in self.pending:
+            if timer.when <= self.clock.monotonic() + ROUNDING and timer in self.pending:
                 self.pending.remove(timer)
                 timer.action()
 
