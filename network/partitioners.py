@@ -14,6 +14,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import channel_of_key_group, default_max_parallelism, key_group
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
+from flinkpy.network.key_loops import KeyLoops
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,6 +136,7 @@ class KeyGroupSelector(ChannelSelector):
         self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
         self._appends = _Memo(lambda key: self._boxes[self.channel_of(key)].append, memoised)
         self._channels = _Memo(self.channel_of, memoised)
+        self._loops: KeyLoops | None = None  # made for the first rows
 
     def channel_of(self, key: Any) -> int:
         """The channel of one key."""
@@ -154,16 +156,17 @@ class KeyGroupSelector(ChannelSelector):
     def _fill(self, values: list[Any]) -> None:
         memo = self._appends
         memo.bound()
-        for append, value in zip(map(memo.__getitem__, map(_row_selector(self._key), values)), values):
-            append(value)
+        self._key_loops().plain(values, memo)
 
     def _fill_timestamped(self, values: list[Any], timestamps: list[int]) -> None:
         memo = self._channels
         memo.bound()
-        appends, stamp_appends = [box.append for box in self._boxes], [box.append for box in self._stamp_boxes]
-        for channel, value, stamp in zip(map(memo.__getitem__, map(_row_selector(self._key), values)), values, timestamps):
-            appends[channel](value)
-            stamp_appends[channel](stamp)
+        self._key_loops().stamped(values, timestamps, memo, [box.append for box in self._boxes], [box.append for box in self._stamp_boxes])
+
+    def _key_loops(self) -> KeyLoops:
+        if self._loops is None:
+            self._loops = KeyLoops(_row_selector(self._key))
+        return self._loops
 
     def _emptied(self, stamped: bool) -> list[tuple[int, Batch]]:
         """What the boxes hold; they stay the same lists, as the memo knows them."""

@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
-from flinkpy.cli.run import gather, guarded
+from flinkpy.cli.run import gather, guarded, pyflink_names
 from flinkpy.cli.script import run_script
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.launch_context import ProgramAborted, set_launch_context
+from flinkpy.core.options import PYFLINK_IMPORTS
 
 
-def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], conf: Path | None, verbose: bool) -> int:
+def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,
+              conf: Path | None, verbose: bool) -> int:
     """Draws the plan; the exit code."""
 
     def draw(stream_graph: Any, configuration: Mapping[str, Any]) -> None:
@@ -23,9 +25,13 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
         click.echo(draw_plan(stream_graph))
 
     def run(path: Path) -> None:
-        set_launch_context(gather(conf, definitions, parallelism, None), draw)
+        settings = gather(conf, definitions, parallelism, None)
+        if pyflink:
+            settings[PYFLINK_IMPORTS.key] = True
+        set_launch_context(settings, draw)
         try:
-            run_script(path, arguments)
+            with pyflink_names(settings):
+                run_script(path, arguments)
         except ProgramAborted:
             return
         raise ProgramError(f"{script} never called execute(), so there is no plan to draw")

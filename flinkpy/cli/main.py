@@ -16,6 +16,7 @@ _TARGETS = click.Choice(["embedded", "ray"])
 _target = click.option("-t", "--target", type=_TARGETS, help="Where it runs: embedded (this process) or ray.")
 _definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="Set an option; repeatable. `flinkpy options` lists them.")
 _conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
+_pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
 _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
 
@@ -43,31 +44,34 @@ def flinkpy() -> None:
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
 @_definitions
 @click.option("-d", "--detached", is_flag=True, help="Return when the job was submitted, and print its id (on ray).")
+@_pyflink
 @_conf
 @_verbose
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, conf: Path | None, verbose: bool,
+def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, pyflink: bool, conf: Path | None, verbose: bool,
         script: str, arguments: tuple[str, ...]) -> None:
     """Run the job in SCRIPT; what follows SCRIPT are its own arguments."""
     from flinkpy.cli.run import run_job
 
     sys.exit(run_job(script, arguments, target=target, parallelism=parallelism, definitions=definitions, detached=detached,
-                     conf=conf, verbose=verbose))
+                     pyflink=pyflink, conf=conf, verbose=verbose))
 
 
 @flinkpy.command(context_settings=_SCRIPT)
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
 @_definitions
+@_pyflink
 @_conf
 @_verbose
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def info(parallelism: int | None, definitions: tuple[str, ...], conf: Path | None, verbose: bool, script: str, arguments: tuple[str, ...]) -> None:
+def info(parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, conf: Path | None, verbose: bool, script: str,
+         arguments: tuple[str, ...]) -> None:
     """Draw the plan of the job in SCRIPT without running it."""
     from flinkpy.cli.info import show_plan
 
-    sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, conf=conf, verbose=verbose))
+    sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
 @flinkpy.command("list")

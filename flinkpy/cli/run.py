@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,17 @@ from flinkpy.cli.failures import describe
 from flinkpy.cli.script import find_script, run_script
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
+from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.launch_context import set_launch_context
-from flinkpy.core.options import ATTACHED, PARALLELISM, TARGET, Target
+from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def run_job(
     script: str, arguments: Sequence[str], *, target: str | None, parallelism: int | None, definitions: Sequence[str], detached: bool,
-    conf: Path | None, verbose: bool,
+    pyflink: bool = False, conf: Path | None, verbose: bool,
 ) -> int:
     """Runs it; the exit code."""
 
@@ -33,14 +34,31 @@ def run_job(
             if choose_target(settings) is Target.EMBEDDED:
                 raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
             settings[ATTACHED.key] = False
+        if pyflink:
+            settings[PYFLINK_IMPORTS.key] = True
         set_launch_context(settings)
-        with _terminable():
+        with _terminable(), pyflink_names(settings):
             run_script(path, arguments)
         if detached:
             for job in submitted_jobs():
                 click.echo(f"submitted {job.name!r}, job id {job.job_id}")
 
     return guarded(script, run, verbose)
+
+
+@contextmanager
+def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
+    """While the program runs, ``import pyflink`` means flinkpy, where the options say so."""
+    from flinkpy.common.pyflink_imports import install, is_installed, uninstall
+
+    if not read(settings, PYFLINK_IMPORTS) or is_installed():
+        yield
+        return
+    install()
+    try:
+        yield
+    finally:
+        uninstall()
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def _user_modules() -> list[ModuleType]:
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if not path or name == "__main__" or name.partition(".")[0] == "flinkpy" or path.startswith(installed):  # resolving is slow
+        if not path or name == "__main__" or module.__name__.partition(".")[0] == "flinkpy" or path.startswith(installed):  # resolving is slow
             continue
         resolved = str(Path(path).resolve())
         if resolved.startswith(str(home) + "/") and not resolved.startswith(installed):

@@ -12,7 +12,6 @@ from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.operators.base import OperatorContext
 
 RECORD_REPR_CHARS = 200
-GENERATED = "flinkpy.generated"  # the module name of fused code, so that its frames count as the engine's
 
 _NO_RECORD = object()
 

@@ -1,17 +1,20 @@
 """Fusion: adjacent stages of a chain as one generated function over a whole batch.
 
-The source is made for this chain alone, one statement a line, the user's functions bound as default arguments (fast locals)::
+The source is made for this chain alone, one statement a line, the user's functions bound as default arguments (fast locals), and those that are
+mere expressions written out (here the second, ``lambda x: x > 3``)::
 
     def fused(values, f0=f0, f1=f1, f2=f2):
         out0 = []
         for x0 in values:
             x1 = f0(x0)
-            if not f1(x1):
+            if not (x1 > 3):
                 continue
             out0.append(f2(x1))
-        return out0, (len(out0),)
+        return out0, None, (len(out0),)
 
-Three decisions, each measured:
+Four decisions, each measured:
+
+- A function that only computes from its argument is not called but written out (``flinkpy.core.inlining``): a call costs more than what it does.
 
 - A map that stands alone is a comprehension, the fastest form there is; how far its iterator had come tells the failing record. All else is
   a plain loop with ``out.append(...)``: within a few percent of it (the interpreter specialises both), ``extend`` makes flat_map a quarter
@@ -31,8 +34,9 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.generated import compile_function, failure_in, forget_source
+from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.generated import compile_function, failure_in, forget_source
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 
@@ -71,15 +75,15 @@ def segments(kinds: Sequence[StageKind]) -> list[range]:
     return [range(start, end) for start, end in zip(starts, [*starts[1:], len(kinds)])]
 
 
-def fused_source(kinds: Sequence[StageKind], timestamped: bool) -> FusedSource:
+def fused_source(stages: Sequence[Stage], timestamped: bool) -> FusedSource:
     """One variant of the function ``fused``: values (and timestamps) in; values (and timestamps) and the length behind each loop out."""
-    source = FusedSource()
+    source, kinds = FusedSource(), [stage.kind for stage in stages]
     names = ", ".join(f"f{index}=f{index}" for index in range(len(kinds)))
     source.add(0, f"def fused(values{', stamps' if timestamped else ''}, {names}):")
     loops = segments(kinds)
-    for number, stages in enumerate(loops):
-        changes = any(kinds[index] is not StageKind.MAP for index in stages)
-        _add_loop(source, kinds, stages, f"out{number}", timestamped and changes)
+    for number, loop in enumerate(loops):
+        changes = any(kinds[index] is not StageKind.MAP for index in loop)
+        _add_loop(source, stages, loop, f"out{number}", timestamped and changes)
         source.add(1, f"values = out{number}")
         if timestamped and changes:
             source.add(1, "stamps = kept")
@@ -88,36 +92,41 @@ def fused_source(kinds: Sequence[StageKind], timestamped: bool) -> FusedSource:
     return source
 
 
-def _add_loop(source: FusedSource, kinds: Sequence[StageKind], stages: range, out: str, stamped: bool) -> None:
-    if len(stages) == 1 and kinds[stages[0]] is StageKind.MAP:
+def _add_loop(source: FusedSource, stages: Sequence[Stage], loop: range, out: str, stamped: bool) -> None:
+    kinds = [stage.kind for stage in stages]
+    if len(loop) == 1 and kinds[loop[0]] is StageKind.MAP:
         source.add(1, f"{CURSOR} = iter(values)")
-        source.add(1, f"{out} = [f{stages[0]}(x) for x in {CURSOR}]", stages[0], CURSOR)
+        source.add(1, f"{out} = [{_result(stages, loop[0], 'x')} for x in {CURSOR}]", loop[0], CURSOR)
         return
     source.add(1, f"{out} = []")
     if stamped:
         source.add(1, "kept = []")
-    value, indent = f"x{stages[0]}", 2
+    value, indent = f"x{loop[0]}", 2
     source.add(1, f"for {value}, stamp in zip(values, stamps):" if stamped else f"for {value} in values:")
-    for index in stages:
-        last, following = index == stages[-1], f"x{index + 1}"
+    for index in loop:
+        last, following, result = index == loop[-1], f"x{index + 1}", _result(stages, index, value)
         if kinds[index] is StageKind.MAP:
-            source.add(indent, f"{out}.append(f{index}({value}))" if last else f"{following} = f{index}({value})", index, value)
+            source.add(indent, f"{out}.append({result})" if last else f"{following} = {result}", index, value)
         elif kinds[index] is StageKind.FILTER:
-            source.add(indent, f"if not f{index}({value}):", index, value)
+            source.add(indent, f"if not {result}:", index, value)
             source.add(indent + 1, "continue")
             following = value
             if last:
                 source.add(indent, f"{out}.append({value})")
         else:
-            indent = _add_flat_map(source, index, value, following, out, last, indent)
+            indent = _add_flat_map(source, index, value, result, following, out, last, indent)
         value = following
     if stamped:
-        _add_stamps(source, kinds[stages[-1]] is StageKind.FLAT_MAP, out, indent)
+        _add_stamps(source, kinds[loop[-1]] is StageKind.FLAT_MAP, out, indent)
 
 
-def _add_flat_map(source: FusedSource, index: int, value: str, following: str, out: str, last: bool, indent: int) -> int:
+def _result(stages: Sequence[Stage], index: int, value: str) -> str:
+    return call_or_inline(stages[index].function, f"f{index}", value)
+
+
+def _add_flat_map(source: FusedSource, index: int, value: str, result: str, following: str, out: str, last: bool, indent: int) -> int:
     """Adds the call and what goes over its results; gives the indentation of what follows."""
-    source.add(indent, f"many = f{index}({value})", index, value)
+    source.add(indent, f"many = {result}", index, value)
     source.add(indent, "if many is None:")
     source.add(indent + 1, "continue")
     if last:
@@ -147,8 +156,8 @@ class FusedRun:
         kinds = [stage.kind for stage in stages]
         self._segments = segments(kinds)
         self.totals = [0] * (len(self._segments) + 1)
-        self._plain, self._plain_source = _compiled(stages, kinds, timestamped=False)
-        self._stamped, self._stamped_source = _compiled(stages, kinds, timestamped=True)
+        self._plain, self._plain_source = _compiled(stages, timestamped=False)
+        self._stamped, self._stamped_source = _compiled(stages, timestamped=True)
         self._emit = self.operators[-1].output.emit
 
     def process_batch(self, batch: Batch) -> None:
@@ -191,6 +200,7 @@ class FusedRun:
             return user_code_error(error, self.operators[0].context)
         stage, variable = origin
         record = _last_taken(failure.variables) if variable == CURSOR else failure.variables.get(variable)
+        error = raised_by(self.operators[stage].stage().function, [record], error)
         return user_code_error(error, self.operators[stage].context, record)
 
     def __repr__(self) -> str:
@@ -203,6 +213,6 @@ def _last_taken(variables: dict[str, Any]) -> Any:
     return values[len(values) - operator.length_hint(variables[CURSOR]) - 1]
 
 
-def _compiled(stages: Sequence[Stage], kinds: Sequence[StageKind], timestamped: bool) -> tuple[Callable[..., Any], FusedSource]:
-    source = fused_source(kinds, timestamped)
+def _compiled(stages: Sequence[Stage], timestamped: bool) -> tuple[Callable[..., Any], FusedSource]:
+    source = fused_source(stages, timestamped)
     return compile_function("fused", source.text, {f"f{index}": stage.function for index, stage in enumerate(stages)}), source

@@ -12,13 +12,14 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.generated import Failure, compile_function, failure_in, forget_source
+from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.core.mutability import could_be_mutated, is_safe, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.fields import field_of, is_indexed, with_field
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.generated import compile_function, failure_in, forget_source
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.stateless import rows
 
@@ -29,7 +30,7 @@ AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
 _LOOP = """\
 def keyed_loop(values, states, results, select, entered, update):
     for record in values:
-        key = select(record)
+        key = {selected}
         if key in states:
             current = states[key]
             value = {update}
@@ -38,13 +39,14 @@ def keyed_loop(values, states, results, select, entered, update):
         states[key] = value
         results.append({emitted})
 """
+_UPDATE_LINE = 1 + next(number for number, line in enumerate(_LOOP.splitlines()) if "{update}" in line)
 
 KeyedLoop = Callable[..., None]
 
 
-def keyed_loop(update: str, emitted: str = "value") -> KeyedLoop:
-    """The loop with that update expression over ``current`` and ``record``."""
-    return compile_function("keyed_loop", _LOOP.format(update=update, emitted=emitted), {"private_copy": private_copy})
+def keyed_loop(update: str, emitted: str = "value", selected: str = "select(record)") -> KeyedLoop:
+    """The loop with that update expression over ``current`` and ``record``, and that expression for the key of ``record``."""
+    return compile_function("keyed_loop", _LOOP.format(update=update, emitted=emitted, selected=selected), {"private_copy": private_copy})
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
@@ -94,7 +96,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         """The loop with that update expression, compiled once."""
         found = self._loops.get(update + emitted)
         if found is None:
-            found = self._loops[update + emitted] = keyed_loop(update, emitted)
+            found = self._loops[update + emitted] = keyed_loop(update, emitted, call_or_inline(self._select, "select", "record"))
         return found
 
     def run_loop(
@@ -107,7 +109,17 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             raise
         except Exception as error:
             failure = failure_in(loop, error.__traceback__)
-            raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
+            record = failure.variables.get("record") if failure else None
+            raise user_code_error(self._explained(error, failure, update), self.context, record) from error
+
+    def _explained(self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]) -> Exception:
+        """The error with the frame of the user's function, where that was written out in the loop."""
+        if failure is None:
+            return error
+        record, current = failure.variables.get("record"), failure.variables.get("current")
+        if failure.line == _UPDATE_LINE:
+            return raised_by(update, [current, record], error)
+        return raised_by(self._select, [record], error)
 
 
 def _as_it_is(record: Any) -> Any:
@@ -134,6 +146,7 @@ class KeyedReduceOperator(KeyedOperator):
         if len(self.backend.statistics.keys) > 1:
             self.set_key_first()
         self._reduce = method_of(self.function, "reduce")
+        self._update_text = call_or_inline(self._reduce, "update", "current", "record")
 
     def close(self) -> None:
         try:
@@ -147,12 +160,12 @@ class KeyedReduceOperator(KeyedOperator):
         if not self._careful:
             entered = _as_it_is if self.context.object_reuse else _only_safe
             try:
-                self.run_loop(self.loop("update(current, record)"), batch.values, results, entered, self._reduce)
+                self.run_loop(self.loop(self._update_text), batch.values, results, entered, self._reduce)
             except _OddShape:
                 self._careful = True
         if self._careful:
             rest = batch.values[len(results) :]
-            self.run_loop(self.loop("update(current, record)", "private_copy(value)"), rest, results, private_copy, self._reduce)
+            self.run_loop(self.loop(self._update_text, "private_copy(value)"), rest, results, private_copy, self._reduce)
         self.output.emit(RowBatch(results, batch.timestamps))
 
 

@@ -12,12 +12,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.code import loads
 from flinkpy.core.config import read
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
-from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION
+from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
@@ -102,6 +103,8 @@ class Task:
         )
 
     def _load_chain(self) -> ChainConfig:
+        if read(self.descriptor.configuration, PYFLINK_IMPORTS):
+            install_pyflink_imports()
         try:
             chain = loads(self.descriptor.chain)
         except Exception as error:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from flinkpy.core.errors import UserCodeError
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.errors import GENERATED
+from flinkpy.core.generated import GENERATED
 from flinkpy.operators.fusion import fused_source, segments
-from flinkpy.operators.stages import StageKind
+from flinkpy.operators.stages import Stage, StageKind
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
@@ -70,7 +70,7 @@ def test_a_loop_holds_at_most_one_stage_that_changes_the_count() -> None:
 def test_every_stage_has_a_line_of_its_own() -> None:
     for kinds in ([M, F, X, M], [X, X], [M], [F, M, M]):
         for timestamped in (False, True):
-            source = fused_source(kinds, timestamped)
+            source = fused_source([Stage(kind, str) for kind in kinds], timestamped)
             assert {stage for stage, _ in source.origins.values()} == set(range(len(kinds)))
             compile(source.text, "fused", "exec")
 

@@ -1,0 +1,113 @@
+"""``import pyflink`` means flinkpy: a finder that answers for ``pyflink.common``, ``pyflink.datastream`` and ``pyflink.metrics``.
+
+What it gives are flinkpy's own modules under a second name, not copies: ``isinstance`` holds across both spellings, and classes pickle under
+the name they were defined with. What PyFlink does through a JVM has no module here; importing it says what to use instead.
+
+It is asked for (``flinkpy run --pyflink``, or ``install()``), never put in place by importing flinkpy: both may be installed side by side.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from flinkpy.core.errors import ProgramError
+
+_OURS = ("common", "datastream", "metrics")
+_FILES = "read and write files through flinkpy.connectors, or write a source of your own (flinkpy.connectors.python_source)"
+_INSTEAD = {
+    "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
+             "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
+    "java_gateway": "there is no JVM; write the function in Python",
+    "util": "PyFlink's helpers for Java objects have nothing to stand for",
+    "fn_execution": "functions run in the engine itself, there is no second process that executes them",
+    "ml": "Flink ML runs on the JVM; call the model from a map or a process function",
+    "shell": "start Python and import flinkpy.datastream",
+    "testing": "flinkpy.testing has what tests need",
+    "datastream.connectors": _FILES,
+    "datastream.formats": _FILES,
+    "common.utils": "PyFlink's helpers for Java objects have nothing to stand for",
+}
+
+
+class NoSuchPyflinkModule(ProgramError, ImportError):
+    """The program imports a part of PyFlink that flinkpy does not have."""
+
+
+def install() -> None:
+    """From here on ``import pyflink...`` gives flinkpy's modules in this process; raises ProgramError where PyFlink was imported before.
+
+    >>> install()
+    >>> import pyflink.common, flinkpy.common
+    >>> pyflink.common is flinkpy.common
+    True
+    >>> uninstall()
+    """
+    if is_installed():
+        return
+    loaded = sys.modules.get("pyflink")
+    if loaded is not None:
+        raise ProgramError(f"PyFlink itself ({getattr(loaded, '__file__', 'pyflink')}) was imported before flinkpy could stand in for it; "
+                           "start the program with: flinkpy run --pyflink")
+    sys.meta_path.insert(0, _Finder())
+
+
+def uninstall() -> None:
+    """Takes ``install`` back; what a program imported stays what it is."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    for name in [name for name in sys.modules if name == "pyflink" or name.startswith("pyflink.")]:
+        del sys.modules[name]
+
+
+def is_installed() -> bool:
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+
+
+class _Finder(MetaPathFinder):
+    """Asked for every module that is not loaded; answers for ``pyflink`` and what is below it."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if top != "pyflink":
+            return None
+        ours = f"flinkpy.{rest}" if rest else "flinkpy"
+        if rest and (rest.partition(".")[0] not in _OURS or not _exists(ours)):
+            raise NoSuchPyflinkModule(_message(fullname, rest), name=fullname)
+        return ModuleSpec(fullname, _Alias(ours), is_package=True)
+
+
+class _Alias(Loader):
+    """Puts a flinkpy module into ``sys.modules`` under its second name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system looks again in sys.modules after this, so the module may be another one. For "pyflink" itself it stays this empty
+        # package: the attributes of flinkpy (flinkpy.table, say) must not be found below it.
+        if module.__name__ != "pyflink":
+            sys.modules[module.__name__] = importlib.import_module(self._name)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _message(fullname: str, rest: str) -> str:
+    parts = rest.split(".")
+    for length in range(len(parts), 0, -1):
+        instead = _INSTEAD.get(".".join(parts[:length]))
+        if instead is not None:
+            return f"flinkpy has no {fullname}: {instead}"
+    return f"flinkpy has no {fullname}; docs/pyflink-compatibility.md lists what there is"

@@ -1,0 +1,166 @@
+"""The body of a user's function as an expression, to stand in a generated loop in place of a call.
+
+A call of a lambda costs more than what most lambdas do. Where a function is nothing but operators, fields and constants over its parameters, its
+bytecode is read back into an expression. Whether it was read right is not taken on trust: the expression is compiled again, and only if that gives
+the very instructions of the function is it used. So a new Python version can make this find less, but nothing wrong.
+
+Never inlined: what calls, what reads a name from outside (it could change), what branches, and everything while a debugger or profiler watches.
+When an inlined expression raises, the function itself is called with the same arguments, so the error has the user's frame (``raised_by``).
+"""
+
+from __future__ import annotations
+
+import dis
+import math
+import sys
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+_PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
+_IGNORED = frozenset({"RESUME", "NOP", "CACHE", "EXTENDED_ARG", "TO_BOOL"})
+_RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
+_UNARY = {"UNARY_NEGATIVE": "-", "UNARY_INVERT": "~", "UNARY_NOT": "not "}
+_OLD_BINARY = {  # Python 3.10 has an instruction for each
+    "BINARY_ADD": "+", "BINARY_SUBTRACT": "-", "BINARY_MULTIPLY": "*", "BINARY_TRUE_DIVIDE": "/", "BINARY_FLOOR_DIVIDE": "//", "BINARY_MODULO": "%",
+    "BINARY_POWER": "**", "BINARY_AND": "&", "BINARY_OR": "|", "BINARY_XOR": "^", "BINARY_LSHIFT": "<<", "BINARY_RSHIFT": ">>",
+}
+_VARARGS, _VARKEYWORDS, _GENERATORS = 0x04, 0x08, 0x20 | 0x80 | 0x100 | 0x200
+_LONGEST = 400  # instructions
+
+
+class _Unreadable(Exception):
+    """An instruction that has no place here."""
+
+
+def inlined(function: Any, *arguments: str) -> str | None:
+    """The expression the function gives for variables of these names; None where it has to be called.
+
+    >>> inlined(lambda pair, other: (pair[0], pair[1] + other[1]), "a", "b")
+    '(a[0], (a[1] + b[1]),)'
+    >>> inlined(lambda line: line.split(), "x") is None
+    True
+    """
+    if type(function) is not FunctionType or sys.gettrace() is not None or sys.getprofile() is not None:
+        return None
+    code = function.__code__
+    names = code.co_varnames
+    if (code.co_flags & (_VARARGS | _VARKEYWORDS | _GENERATORS) or code.co_kwonlyargcount or code.co_freevars or code.co_cellvars
+            or not (code.co_argcount == len(arguments) == code.co_nlocals) or len(code.co_code) > 2 * _LONGEST):
+        return None
+    instructions = _instructions(function)
+    try:
+        own = _expression(instructions, dict(zip(names, names)))
+        if _instructions(_compiled(names, own)) != instructions:
+            return None
+        return _expression(instructions, dict(zip(names, arguments)))
+    except (_Unreadable, SyntaxError, IndexError):
+        return None
+
+
+def call_or_inline(function: Any, called: str, *arguments: str) -> str:
+    """The expression, or the call: ``called(arguments)``.
+
+    >>> call_or_inline(len, "f0", "x0")
+    'f0(x0)'
+    """
+    return inlined(function, *arguments) or f"{called}({', '.join(arguments)})"
+
+
+def raised_by(function: Callable[..., Any], arguments: Sequence[Any], error: Exception) -> Exception:
+    """The error as an inlined function itself raises it, with its frame; the error at hand for one that was called, and should it not raise again."""
+    if inlined(function, *(f"a{position}" for position in range(len(arguments)))) is None:
+        return error
+    try:
+        function(*arguments)
+    except Exception as again:
+        return again if type(again) is type(error) else error
+    return error
+
+
+def _compiled(names: Sequence[str], expression: str) -> FunctionType:
+    function = eval(f"lambda {', '.join(names)}: {expression}")
+    assert isinstance(function, FunctionType)
+    return function
+
+
+def _instructions(function: FunctionType) -> list[tuple[str, Any, Any]]:
+    """What is executed; constants with their types, as 1, 1.0 and True are equal."""
+    return [(each.opname, type(each.argval), repr(each.argval)) if each.opname.startswith("LOAD_CONST") or each.opname == "RETURN_CONST"
+            else (each.opname, each.argval, each.argrepr) for each in dis.get_instructions(function) if each.opname not in _IGNORED]
+
+
+def _expression(instructions: list[tuple[str, Any, Any]], variables: dict[str, str]) -> str:
+    """Follows the instructions with expressions on the stack in place of values."""
+    stack: list[str] = []
+    for name, value, shown in instructions:
+        if name in _RETURNS:
+            if name == "RETURN_CONST":
+                stack.append(_constant(value, shown))
+            if len(stack) != 1:
+                raise _Unreadable
+            return stack[0]
+        stack.append(_step(name, value, shown, stack, variables))
+        if name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"):
+            stack[-1:] = [variables[each] for each in value]
+    raise _Unreadable
+
+
+def _step(name: str, value: Any, shown: str, stack: list[str], variables: dict[str, str]) -> str:
+    if name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"):
+        return ""
+    if name.startswith("LOAD_FAST"):
+        return variables[value]
+    if name.startswith("LOAD_CONST"):
+        return _constant(value, shown)
+    if name == "LOAD_SMALL_INT":
+        return repr(value)
+    if name == "LOAD_ATTR" and "+" not in shown:  # with a plus it is the beginning of a method's call
+        return f"{_operand(stack.pop())}.{value}"
+    if name in _UNARY:
+        return f"({_UNARY[name]}{stack.pop()})"
+    if name == "BUILD_TUPLE":
+        return f"({''.join(f'{item}, ' for item in _popped(stack, value)).rstrip(' ')})"
+    if name == "BUILD_LIST":
+        return f"[{', '.join(_popped(stack, value))}]"
+    right, left = stack.pop(), stack.pop()
+    if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and shown == "[]"):
+        return f"{_operand(left)}[{right}]"
+    return f"({left} {_operator(name, value, shown)} {right})"
+
+
+def _operator(name: str, value: Any, shown: str) -> str:
+    if name == "BINARY_OP" and not shown.endswith("="):
+        return shown
+    if name == "COMPARE_OP":
+        return str(value)
+    if name in ("IS_OP", "CONTAINS_OP"):
+        return {("IS_OP", 0): "is", ("IS_OP", 1): "is not", ("CONTAINS_OP", 0): "in", ("CONTAINS_OP", 1): "not in"}[name, value]
+    found = _OLD_BINARY.get(name)
+    if found is None:
+        raise _Unreadable
+    return found
+
+
+def _operand(expression: str) -> str:
+    """What a dot or bracket can follow: a number would swallow the dot."""
+    return f"({expression})" if expression[0].isdigit() or expression[0] == "-" else expression
+
+
+def _popped(stack: list[str], count: int) -> list[str]:
+    if count > len(stack):
+        raise _Unreadable
+    items = stack[len(stack) - count :]
+    del stack[len(stack) - count :]
+    return items
+
+
+def _constant(kind: Any, text: str) -> str:
+    """A constant's text; only what its repr gives back exactly."""
+    if kind is float and not math.isfinite(float(text)):
+        raise _Unreadable
+    if kind in _PLAIN:
+        return f"({text})" if text.startswith("-") else text
+    if kind is tuple and "<" not in text and "inf" not in text and "nan" not in text:
+        return text
+    raise _Unreadable

@@ -1,0 +1,23 @@
+"""Where keyed state lives: the options of the state backends, under Flink's keys."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from flinkpy.core.config import option
+
+
+class StateBackendKind(Enum):
+    HASHMAP = "hashmap"
+    ROCKSDB = "rocksdb"
+
+
+STATE_BACKEND = option(
+    "state.backend.type", StateBackendKind, StateBackendKind.HASHMAP, "hashmap (in memory) or rocksdb (on local disk).", aliases=("state.backend",))
+ROCKSDB_DIRECTORY = option(
+    "state.backend.rocksdb.localdir", str, None, "Where RocksDB keeps its working files; a folder under io.tmp.dirs when absent.")
+ROCKSDB_BLOCK_CACHE = option(
+    "state.backend.rocksdb.block.cache-size", int, 64 << 20, "Bytes of read data kept in memory, per operator and subtask.", memory=True)
+ROCKSDB_WRITE_BUFFER = option(
+    "state.backend.rocksdb.writebuffer.size", int, 64 << 20, "Bytes of written data kept in memory before it goes to a file.", memory=True)
+TMP_DIRECTORIES = option("io.tmp.dirs", str, None, "Where temporary files go; the system's own place when absent.")

@@ -1,0 +1,309 @@
+"""Window joins and co-groups over windows that lie on a grid: records are only put away as they come, and joined as their window is complete.
+
+Per slice and side there are two lists, of keys and of records, so that a batch is taken in by two ``extend``; a complete window is joined as a hash
+join, by which nothing was paid before for keys without partners. No timers: windows are complete for all keys at once. The general form, for other
+windows, triggers and evictors, is the window operator over both streams in one; a property test holds the two against each other. In windows of
+several slices the records of a key stand slice by slice, and within a slice as they came.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed import key_function
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.stateless import rows
+from flinkpy.windowing.assigners import no_timestamp
+from flinkpy.windowing.grid import WindowGrid
+from flinkpy.windowing.slices import slicing_of
+from flinkpy.windowing.windows import TimeWindow
+
+CONTENTS = "_window join contents"  # the name of the state
+Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
+
+
+class Slice:
+    """The records of one slice, of both sides: as they came, and by key where somebody asked."""
+
+    __slots__ = ("_by_key", "parts")
+
+    def __init__(self) -> None:
+        self.parts: tuple[Part, Part] = (([], []), ([], []))
+        self._by_key: list[dict[Any, list[Any]] | None] = [None, None]
+
+    def add(self, side: int, keys: list[Any], values: list[Any]) -> None:
+        known = self.parts[side]
+        known[0].extend(keys)
+        known[1].extend(values)
+        index = self._by_key[side]
+        if index is not None:
+            add_by_key(index, keys, values)
+
+    def of_key(self, side: int, key: Any) -> list[Any]:
+        """The records of one key. Indexes all, the first time."""
+        index = self._by_key[side]
+        if index is None:
+            index = self._by_key[side] = add_by_key({}, *self.parts[side])
+        return index.get(key, [])
+
+
+def add_by_key(index: dict[Any, list[Any]], keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Puts each value behind those of its key."""
+    find = index.get
+    for key, value in zip(keys, values):
+        found = find(key)
+        if found is None:
+            index[key] = [value]
+        else:
+            found.append(value)
+    return index
+
+
+def by_key(parts: Iterable[Part]) -> dict[Any, list[Any]]:
+    """All parts as one dict."""
+    index: dict[Any, list[Any]] = {}
+    for keys, values in parts:
+        add_by_key(index, keys, values)
+    return index
+
+
+class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
+    """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds."""
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
+        for key in (key1, key2):
+            key_function(key)
+        self.function, self.keys, self.assigner, self.allowed_lateness = function, (key1, key2), assigner, allowed_lateness
+        self.late_records_dropped = 0
+
+    @abstractmethod
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
+        """Emits what becomes of a window's records, with this timestamp."""
+
+    # -- life ---------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        for key in self.keys:
+            open_function(key.selector, self.context)
+        open_function(self.function, self.context, self.backend)
+        self._selects = tuple(key_function(key) for key in self.keys)
+        slicing = slicing_of(self.assigner)
+        assert slicing is not None, "made for windows on a grid only"
+        self._grid = WindowGrid(slicing, self.allowed_lateness)
+        self._slices: dict[int, Slice] = {}
+        self._settled: dict[int, dict[Any, bool]] = {}
+        self._restore()
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+            for key in self.keys:
+                close_function(key.selector)
+
+    def _slice(self, start: int) -> Slice:
+        found = self._slices.get(start)
+        if found is None:
+            found = self._slices[start] = Slice()
+            self._grid.open_slice(start)
+        return found
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------------
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        """As state of the keys, so that it moves with their groups: the watermark, and per slice the records of both sides."""
+        saved = self.backend.engine_values(CONTENTS)
+        by_slice: dict[Any, dict[int, Part]] = {}
+        for start, slice_ in self._slices.items():
+            for side, (keys, values) in enumerate(slice_.parts):
+                for key, value in zip(keys, values):
+                    by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)
+        saved.update((key, (self._grid.watermark, contents)) for key, contents in by_slice.items())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()
+
+    def _restore(self) -> None:
+        """Windows that were complete before are not fired again for the keys that were there: ``_settled`` has these keys by window, and whether
+        the window had gone altogether. Kept per key, as after a change of parallelism each key may come from another watermark."""
+        saved = self.backend.engine_values(CONTENTS)
+        for key, (watermark, contents) in saved.items():
+            for start, sides in contents.items():
+                slice_ = self._slice(start)
+                for side, values in enumerate(sides):
+                    slice_.add(side, [key] * len(values), values)
+                for window in self._grid.slicing.windows_of(start):
+                    if window.max_timestamp() <= watermark:
+                        self._settled.setdefault(window.start, {})[key] = self._grid.cleanup_time(window.end) <= watermark
+        saved.clear()
+
+    # -- records ------------------------------------------------------------------------------------------------------------
+
+    def process_batch1(self, batch: Batch) -> None:
+        self._take(rows(batch), 0)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self._take(rows(batch), 1)
+
+    def _take(self, batch: RowBatch, side: int) -> None:
+        values, stamps = batch.values, batch.timestamps
+        if stamps is None or (earliest := min(stamps)) == MIN_TIMESTAMP:
+            raise no_timestamp(self.assigner)
+        keys: list[Any] = []
+        try:
+            keys.extend(map(self._selects[side], values))
+        except Exception as error:  # the list knows how far it got
+            raise user_code_error(error, self.context, values[len(keys)]) from error
+        slicing = self._grid.slicing
+        start = slicing.slice_of(earliest)
+        if self._settled or self._grid.is_complete(earliest):
+            self._take_late(side, keys, values, stamps)
+        elif max(stamps) < start + slicing.width:
+            if slicing.last_window_end(start) is not None:
+                self._slice(start).add(side, keys, values)
+        else:
+            self._take_apart(side, keys, values, stamps)
+
+    def _take_apart(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
+        """A batch over several slices."""
+        offset, width = self._grid.slicing.offset, self._grid.slicing.width
+        parts: dict[int, Part] = {}
+        for key, value, stamp in zip(keys, values, stamps):
+            start = stamp - (stamp - offset) % width
+            part = parts.get(start)
+            if part is None:
+                part = parts[start] = ([], [])
+            part[0].append(key)
+            part[1].append(value)
+        for start, part in parts.items():
+            if self._grid.slicing.last_window_end(start) is not None:
+                self._slice(start).add(side, *part)
+
+    def _take_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
+        """A batch with records of complete windows: these windows are fired again, for the record's key, or the record is dropped."""
+        grid = self._grid
+        for key, value, stamp in zip(keys, values, stamps):
+            windows = grid.open_windows(stamp)
+            if not windows:
+                self.late_records_dropped += grid.is_complete(stamp)
+                continue
+            self._slice(grid.slicing.slice_of(stamp)).add(side, [key], [value])
+            for window in windows:
+                settled = self._settled.get(window.start)
+                if settled is not None and settled.get(key) is False:
+                    del settled[key]
+                if window.max_timestamp() <= grid.watermark:
+                    self._fire(window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
+
+    # -- windows ------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        for window in self._grid.advance(watermark.timestamp):
+            settled = self._settled.pop(window.start, None)
+            self._fire(window, lambda side, slice_, settled=settled: unsettled(slice_.parts[side], settled))
+        for start in self._grid.expired():
+            self._slices.pop(start, None)
+        super().process_watermark(watermark)
+
+    def _fire(self, window: TimeWindow, part: Any) -> None:
+        """``part(side, slice)``: what of a slice takes part, or None."""
+        slices = [self._slices[start] for start in self._grid.slicing.slices_in(window) if start in self._slices]
+        first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
+        if first or second:
+            self.combine(first, second, window.max_timestamp())
+
+    def emit(self, values: list[Any], timestamp: int) -> None:
+        if values:
+            self.output.emit(RowBatch(values, [timestamp] * len(values)))
+
+
+def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:
+    """Without the keys whose window was fired before a restore; None where nothing is left."""
+    if settled:
+        pairs = [(key, value) for key, value in zip(*part) if key not in settled]
+        part = [key for key, _ in pairs], [value for _, value in pairs]
+    return part if part[0] else None
+
+
+class WindowJoinOperator(GridJoinOperator):
+    """Each pair of a key and window: a JoinFunction makes one record of it, with ``flat`` any number."""
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0, *, flat: bool = False) -> None:
+        super().__init__(function, key1, key2, assigner, allowed_lateness)
+        method_of(function, "join")
+        self.flat = flat
+
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
+        if not first or not second:
+            return
+        join, flat, limit, current = method_of(self.function, "join"), self.flat, self.context.batch_records, self.backend.current
+        find = by_key(narrowed(second, first)).get
+        results: list[Any] = []
+        append, value, partner = results.append, None, None
+        try:
+            for keys, values in first:
+                for key, value in zip(keys, values):
+                    partners = find(key)
+                    if partners is None:
+                        continue
+                    current.key = key
+                    for partner in partners:
+                        given = join(value, partner)
+                        if not flat:
+                            append(given)
+                        elif given is not None:
+                            results.extend(given)
+                    if len(results) >= limit:
+                        self.emit(results, timestamp)
+                        results = []
+                        append = results.append
+        except Exception as error:
+            raise user_code_error(error, self.context, (value, partner)) from error
+        self.emit(results, timestamp)
+
+
+def narrowed(parts: list[Part], partners: list[Part]) -> Iterator[Part]:
+    """The records that can have partners at all, where there are far fewer of these: looking a key up is cheaper than putting it into a dict."""
+    if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
+        yield from parts
+        return
+    wanted = {key for keys, _ in partners for key in keys}
+    for keys, values in parts:
+        pairs = [(key, value) for key, value in zip(keys, values) if key in wanted]
+        yield [key for key, _ in pairs], [value for _, value in pairs]
+
+
+class WindowCoGroupOperator(GridJoinOperator):
+    """All records of a key and window at once, of either side or both."""
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
+        super().__init__(function, key1, key2, assigner, allowed_lateness)
+        method_of(function, "co_group")
+
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
+        co_group, limit, current = method_of(self.function, "co_group"), self.context.batch_records, self.backend.current
+        firsts, seconds = by_key(first), by_key(second)
+        results: list[Any] = []
+        group: Any = None
+        try:
+            for key in {**firsts, **seconds}:
+                current.key = key
+                group = firsts.get(key, []), seconds.get(key, [])
+                given = co_group(list(group[0]), list(group[1]))  # its own lists: it may sort or empty them
+                if given is not None:
+                    results.extend(given)
+                if len(results) >= limit:
+                    self.emit(results, timestamp)
+                    results = []
+        except Exception as error:
+            raise user_code_error(error, self.context, group) from error
+        self.emit(results, timestamp)
