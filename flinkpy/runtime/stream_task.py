@@ -31,6 +31,7 @@ from flinkpy.runtime.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.timers import TaskTimers
 
+INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
 POLLS_PER_LOOK = 64
 NOTABLE_EXPANSION = 1.5
 RECORDS_IN_CACHE = 1024
@@ -130,15 +131,18 @@ class StreamTask:
         self._action()
 
     def _process(self) -> None:
-        if not self._alive.available:
-            self._suspend(Waiting.OUTPUT)
-            return
-        status = self.process_input()
-        if status is InputStatus.NOTHING_AVAILABLE:
-            self._alive.flush()
-            self._suspend(Waiting.INPUT)
-        elif status is InputStatus.END_OF_INPUT:
-            self._end_input()
+        for _ in range(INPUTS_PER_STEP):
+            if not self._alive.available:
+                self._suspend(Waiting.OUTPUT)
+                return
+            status = self.process_input()
+            if status is InputStatus.NOTHING_AVAILABLE:
+                self._alive.flush()
+                self._suspend(Waiting.INPUT)
+                return
+            if status is InputStatus.END_OF_INPUT:
+                self._end_input()
+                return
 
     def process_input(self) -> InputStatus:
         """The default action of this kind of task: processes a bounded amount of input."""

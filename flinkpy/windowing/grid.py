@@ -1,4 +1,4 @@
-"""When the windows of a grid are complete, and when what they were made of can go: for operators that keep records by slice, without timers per key."""
+"""When windows of a grid are complete, and when their slices can go: for operators that keep records by slice, without timers per key."""
 
 from __future__ import annotations
 
