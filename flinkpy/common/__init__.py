@@ -13,6 +13,7 @@ from flinkpy.common.job_status import JobStatus
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkpy.common.serialization import (
+    BulkWriterFactory,
     ByteArraySchema,
     DeserializationSchema,
     Encoder,
@@ -27,7 +28,7 @@ from flinkpy.common.types import Row, RowKind
 from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 
 __all__ = [
-    "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema", "Duration", "Encoder",
+    "BulkWriterFactory", "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema", "Duration", "Encoder",
     "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult", "JobID", "JobStatus",
     "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind", "SerializationSchema",
     "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "WatermarkGenerator",

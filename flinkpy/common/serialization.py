@@ -101,6 +101,14 @@ class Encoder(ABC):
         return _LineEncoder(charset_name)
 
 
+class BulkWriterFactory(ABC):
+    """How a whole part file is written; ``flinkpy.connectors.file_formats`` has Parquet, CSV, JSON lines and text."""
+
+    @abstractmethod
+    def open(self, path: str) -> Any:
+        """Begins a file at ``path``: an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
+
+
 class _LineEncoder(Encoder):
     def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
         self._charset, self._format = charset, formatter(type_info)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.serialization import BulkWriterFactory
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -27,12 +29,17 @@ class PartWriter(ABC):
     def flush(self) -> None:
         """Hands what was gathered to the operating system."""
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes written so far, but for what is still gathered."""
+
     @abstractmethod
     def close(self) -> None:
         """Ends the file properly."""
 
 
-class FileFormat(ABC):
+class FileFormat(BulkWriterFactory):
     """Makes part writers; picklable."""
 
     suffix: str
@@ -51,6 +58,10 @@ class _TextPart(PartWriter):
 
     def write(self, batch: Batch) -> None:
         self._file.write(self._text_of(batch))
+
+    @property
+    def size(self) -> int:
+        return self._file.buffer.tell()
 
     def flush(self) -> None:
         self._file.flush()
@@ -89,6 +100,10 @@ class _BytesPart(PartWriter):
 
     def write(self, batch: Batch) -> None:
         self._file.write(b"".join(map(self._encode, rows_of(batch))))
+
+    @property
+    def size(self) -> int:
+        return self._file.tell()
 
     def flush(self) -> None:
         self._file.flush()
@@ -168,6 +183,10 @@ class _ParquetPart(PartWriter):
         self._rows += data.num_rows
         if self._rows >= self.GROUP_ROWS:
             self._write_group()
+
+    @property
+    def size(self) -> int:
+        return os.path.getsize(self._path) if self._writer is not None else 0
 
     def _columns_of(self, values: list[Any]) -> Any:
         import pyarrow as pa

@@ -1,29 +1,41 @@
-"""Part files, one series per subtask. A part is written under a hidden name and gets its own when the stream has ended well, so that a reader
-of the directory never sees half a file."""
+"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its own when the stream has ended well, so that
+a reader of the directory never sees half a file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from flinkpy.connectors.buckets import BucketAssigner
+from flinkpy.connectors.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, PartWriter, TextFormat
-from flinkpy.core.elements import Batch
+from flinkpy.connectors.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
+from flinkpy.connectors.rows import rows_of
+from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.base import OperatorContext, TimerHandle
 from flinkpy.operators.sink_port import Sink, SinkWriter
 
 _FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat}
+CHECK_INTERVAL_MS = 60_000
 
 
 class FileSink(Sink):
-    """Writes into the directory ``path``: ``part-<job>-<subtask>.txt``, so that runs never overwrite each other. ``format`` is ``"text"``,
-    ``"csv"``, ``"json"`` (lines), ``"parquet"``, or a FileFormat with options of its own. Subtasks that got no record write no file; a failed
-    job leaves hidden files only, which readers pass over.
+    """Writes into the directory ``path``: ``part-<job>-<subtask>.txt``, so that runs never overwrite each other; further parts, where
+    ``rolling`` says so, end in ``-1``, ``-2`` and so on. ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, or a FileFormat
+    with options of its own; ``buckets`` says which folder a record goes to. Subtasks that got no record write no file; a failed job leaves hidden
+    files only, which readers pass over.
 
     >>> stream.sink_to(FileSink("out", format=CsvFormat(columns=["word", "count"])))  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path, format: str | FileFormat = "text", prefix: str = "part", suffix: str | None = None) -> None:
+    def __init__(
+        self, path: str | Path, format: str | FileFormat = "text", prefix: str = "part", suffix: str | None = None, *,
+        buckets: BucketAssigner | None = None, rolling: RollingPolicy = NEVER_BEFORE_THE_END, check_interval_ms: int = CHECK_INTERVAL_MS,
+        compact: tuple[FileCompactStrategy, FileCompactor] | None = None,
+    ) -> None:
         if isinstance(format, str) and format not in _FORMATS:
             raise ProgramError(f"unknown file format {format!r}; there are {', '.join(_FORMATS)}")
         if os.path.isfile(path):
@@ -32,41 +44,130 @@ class FileSink(Sink):
         self._format = _FORMATS[format]() if isinstance(format, str) else format
         self._prefix = prefix
         self._suffix = self._format.suffix if suffix is None else suffix
+        self._buckets = BucketAssigner.base_path_bucket_assigner() if buckets is None else buckets
+        self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         task = context.task
         os.makedirs(self._path, exist_ok=True)
-        name = f"{self._prefix}-{task.attempt_id.job_id:.8}-{task.subtask_index}{self._suffix}"
-        hidden = f".{name}.inprogress.{task.attempt_id.attempt}"
-        return _FileWriter(self._format, os.path.join(self._path, hidden), os.path.join(self._path, name))
+        stem = f"{self._prefix}-{task.attempt_id.job_id:.8}-{task.subtask_index}"
+        hidden = f".inprogress.{task.attempt_id.attempt}"
+
+        def names(bucket: str, number: int) -> _Names:
+            folder = os.path.join(self._path, bucket)
+            os.makedirs(folder, exist_ok=True)
+            name = f"{stem}-{number}{self._suffix}" if number else f"{stem}{self._suffix}"
+            return _Names(os.path.join(folder, f".{name}{hidden}"), os.path.join(folder, name))
+
+        return _FileWriter(self._format, self._buckets, self._rolling, self._compact, names, context, self._check_interval_ms)
 
     def __repr__(self) -> str:
         return f"FileSink({self._path}, {type(self._format).__name__})"
 
 
-class _FileWriter(SinkWriter):
-    """One part file, begun with the first record."""
+@dataclass(frozen=True)
+class _Names:
+    hidden: str
+    final: str
 
-    def __init__(self, form: FileFormat, hidden: str, final: str) -> None:
-        self._format, self._hidden, self._final = form, hidden, final
-        self._part: PartWriter | None = None
+
+@dataclass
+class _Bucket:
+    """The parts of one folder: the one being written, and those that wait to become visible."""
+
+    number: int = 0
+    part: PartWriter | None = None
+    names: _Names = field(default_factory=lambda: _Names("", ""))
+    opened_ms: int = 0
+    written_ms: int = 0
+    pending: list[_Names] = field(default_factory=list)
+
+    def end_part(self) -> None:
+        part, self.part = self.part, None
+        if part is not None:
+            part.close()
+            self.pending.append(self.names)
+
+
+class _FileWriter(SinkWriter):
+    """The parts of one subtask, each begun with its first record."""
+
+    def __init__(self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy, compact: tuple[FileCompactStrategy, FileCompactor] | None,
+                 names: Callable[[str, int], _Names], context: OperatorContext, check_interval_ms: int) -> None:
+        self._format, self._assigner, self._rolling, self._compact, self._names = form, assigner, rolling, compact, names
+        self._timers, self._interval_s = context.timers, check_interval_ms / 1000
+        self._buckets: dict[str, _Bucket] = {}
+        self._timer: TimerHandle | None = None
 
     def write_batch(self, batch: Batch) -> None:
-        if self._part is None:
-            self._part = self._format.open(self._hidden)
-        self._part.write(batch)
+        now = self._timers.now_ms()
+        bucket = self._assigner.bucket_for(now)
+        if bucket is not None:
+            self._write(bucket, batch, now)
+            return
+        shares: dict[str, list[object]] = {}
+        for value in rows_of(batch):
+            shares.setdefault(self._assigner.bucket_of(value), []).append(value)
+        for bucket, values in shares.items():
+            self._write(bucket, RowBatch(values), now)
+
+    def _write(self, name: str, batch: Batch, now: int) -> None:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = _Bucket()
+        if bucket.part is None:
+            bucket.names = self._names(name, bucket.number)
+            bucket.part, bucket.opened_ms = self._format.open(bucket.names.hidden), now
+            bucket.number += 1
+        bucket.part.write(batch)
+        bucket.written_ms = now
+        self._roll(bucket, now)
+        if self._timer is None and self._rolling is not NEVER_BEFORE_THE_END:
+            self._timer = self._timers.call_later(self._interval_s, self._check)
+
+    def _roll(self, bucket: _Bucket, now: int) -> None:
+        if bucket.part is not None and self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
+            bucket.end_part()
+
+    def _check(self) -> None:
+        """Parts may be too old while no record comes."""
+        self._timer = self._timers.call_later(self._interval_s, self._check)
+        for bucket in self._buckets.values():
+            self._roll(bucket, self._timers.now_ms())
 
     def flush(self) -> None:
-        if self._part is not None:
-            self._part.flush()
+        for bucket in self._buckets.values():
+            if bucket.part is not None:
+                bucket.part.flush()
 
     def finish(self) -> None:
-        part, self._part = self._part, None
-        if part is not None:
-            part.close()
-            os.replace(self._hidden, self._final)
+        for bucket in self._buckets.values():
+            bucket.end_part()
+            pending, bucket.pending = bucket.pending, []
+            if self._compact is None:
+                for names in pending:
+                    os.replace(names.hidden, names.final)
+            else:
+                _compact(pending, *self._compact)
 
     def close(self) -> None:
-        part, self._part = self._part, None
-        if part is not None:
-            part.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for bucket in self._buckets.values():
+            part, bucket.part = bucket.part, None
+            if part is not None:
+                part.close()
+
+
+def _compact(pending: list[_Names], strategy: FileCompactStrategy, compactor: FileCompactor) -> None:
+    groups = strategy.groups([os.path.getsize(names.hidden) for names in pending]) if compactor.joins else [[at] for at in range(len(pending))]
+    for group in groups:
+        parts = [pending[at] for at in group]
+        folder, name = os.path.split(parts[0].final)
+        joined = os.path.join(folder, f".compacted-{name}.inprogress")
+        compactor.compact([part.hidden for part in parts], joined)
+        os.replace(joined, os.path.join(folder, f"compacted-{name}"))
+        for part in parts:
+            if os.path.exists(part.hidden):
+                os.remove(part.hidden)

@@ -24,6 +24,11 @@ class _Typed(Function):
         self._function, self._output_type = function, output_type
         self._made: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None  # in the task, at the first record
 
+    @property
+    def wrapped_function(self) -> Any:
+        """For ``initialize_function``: the user's function may keep operator state."""
+        return self._function
+
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self._function, Function):
             self._function.open(runtime_context)

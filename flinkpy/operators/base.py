@@ -20,6 +20,8 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.state.containers import split
+from flinkpy.state.operator_backend import OperatorStateBackend
 
 
 class Output(ABC):
@@ -85,6 +87,7 @@ class OperatorContext:
     accumulators: dict[str, Any] = field(default_factory=dict)
     object_reuse: bool = False
     batch_records: int = 4096
+    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key
 
 
 class StreamOperator(ABC):
@@ -99,7 +102,9 @@ class StreamOperator(ABC):
         self.context, self.output = context, output
 
     def initialize_state(self, restored: bytes | None) -> None:
-        """Second call: takes state back, or starts empty with None."""
+        """Second call: takes state back, or starts empty with None. Here: operator state."""
+        if restored is not None:
+            self.context.operator_state.restore(split(restored).operator)
 
     def open(self) -> None:
         """Third call, the last operator of the chain first: after it, input may come."""
@@ -131,8 +136,8 @@ class StreamOperator(ABC):
         """Before the barrier is passed on: emit what must not be part of the state."""
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        """The state at the barrier, or None for an operator without state."""
-        return None
+        """The state at the barrier, or None for an operator without state. Here: operator state, with what functions add to it now."""
+        return self.context.operator_state.snapshot(barrier.checkpoint_id, barrier.timestamp_ms)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import (
@@ -322,6 +323,10 @@ class SourceContext(Protocol):
 
     def mark_as_temporarily_idle(self) -> None: ...
 
+    def get_checkpoint_lock(self) -> Any:
+        """Held over ``collect`` and the change of state that belongs to it (``with ctx.get_checkpoint_lock():``), both are before a barrier or
+        both behind it. For a source that is a CheckpointedFunction."""
+
 
 class SourceFunction(Function):
     """A source that may block: ``run`` has a thread of its own and returns when there is no more, or after ``cancel``."""
@@ -356,9 +361,12 @@ def method_of(function: Any, name: str) -> Callable[..., Any]:
 
 
 def open_function(function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
-    """Calls ``open`` of a function object; callables without one have nothing to open. On keyed streams it may ask for state."""
+    """Calls ``open`` of a function object; callables without one have nothing to open. On keyed streams it may ask for state.
+    Before that, a CheckpointedFunction gets its state back."""
+    runtime_context = RuntimeContext(context, backend)
+    initialize_function(function, context, runtime_context)
     if isinstance(function, Function):
-        function.open(RuntimeContext(context, backend))
+        function.open(runtime_context)
 
 
 def close_function(function: Any) -> None:

@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.elements import Batch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
+from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.functions import Function, SinkFunction, close_function, open_function
+from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
+
+LOCK_POLL_S = 0.005
 
 
 class _Stamped:
@@ -91,9 +94,12 @@ class BoundedHandOver:
 class _LegacySourceContext:
     """What the user's ``run`` sees."""
 
-    def __init__(self, queue: BoundedHandOver) -> None:
-        self._queue = queue
+    def __init__(self, queue: BoundedHandOver, lock: threading.RLock) -> None:
+        self._queue, self._lock = queue, lock
         self.collect = queue.put
+
+    def get_checkpoint_lock(self) -> threading.RLock:
+        return self._lock
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
         self._queue.put(_Stamped(value, timestamp))
@@ -110,6 +116,9 @@ class LegacySourceOperator(SourceOperator):
 
     The thread hands over through a queue of two batches; when that is full it waits, which is back-pressure. It is never waited for:
     on cancellation ``cancel()`` is called, the next ``collect`` unwinds ``run``, and the thread calls the function's ``close()`` itself.
+
+    A CheckpointedFunction's state must fit the records before the barrier. So its ``run`` holds the checkpoint lock over ``collect`` and the change
+    of its state; at a barrier the task takes the lock, and what is in the queue goes out first.
     """
 
     def __init__(self, source_function: Any) -> None:
@@ -124,12 +133,13 @@ class LegacySourceOperator(SourceOperator):
         self._idle = False
         open_function(self.function, self.context)
         self._queue = BoundedHandOver(2 * self.context.batch_records, lambda: self.wake_up())
+        self._lock, self._locked = threading.RLock(), False
         self._thread = threading.Thread(target=self._run, name=f"source {self.context.task.subtask_name}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self.function.run(_LegacySourceContext(self._queue))
+            self.function.run(_LegacySourceContext(self._queue, self._lock))
         except _Cancelled:
             pass
         except Exception as error:
@@ -158,6 +168,28 @@ class LegacySourceOperator(SourceOperator):
             raise user_code_error(self._error, self.context) from self._error
         return InputStatus.END_OF_INPUT
 
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        if isinstance(self.function, CheckpointedFunction) and not self._locked:
+            while not self._lock.acquire(timeout=LOCK_POLL_S):  # whoever holds it may be waiting for room in the queue
+                self._emit_queued()
+            self._locked = True
+            self._emit_queued()
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            self._unlock()
+
+    def _emit_queued(self) -> None:
+        while items := self._queue.take(self.context.batch_records):
+            self._emit(items)
+
+    def _unlock(self) -> None:
+        if self._locked:
+            self._locked = False
+            self._lock.release()
+
     def _emit(self, items: list[Any]) -> None:
         start = 0
         for index, item in enumerate(items):
@@ -185,6 +217,8 @@ class LegacySourceOperator(SourceOperator):
             self._emit_records(items[half:])
 
     def close(self) -> None:
+        if self._thread is not None:
+            self._unlock()
         if self._thread is None:
             close_function(self.function)
         elif not self._ended:
@@ -210,6 +244,7 @@ class SinkOperator(OneInputOperator):
     def open(self) -> None:
         self._opened = True
         if self._has_own_batches:
+            initialize_function(self.sink, self.context, RuntimeContext(self.context))
             self.sink.open(self.context)
             if self._listener is not None and hasattr(self.sink, "set_listener"):
                 self.sink.set_listener(self._listener)

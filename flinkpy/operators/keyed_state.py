@@ -6,6 +6,7 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
 from flinkpy.operators.base import OperatorContext, StreamOperator
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.containers import join, split
 from flinkpy.state.heap import HeapKeyedStateBackend
 
 
@@ -22,12 +23,15 @@ class KeyedStateOperator(StreamOperator):
     backend: KeyedStateBackend
 
     def initialize_state(self, restored: bytes | None) -> None:
+        super().initialize_state(restored)
         self.backend = create_backend(self.context)
-        if restored is not None:
-            self.backend.restore(restored)
+        keyed = split(restored).keyed
+        if keyed is not None:
+            self.backend.restore(keyed)
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        return self.backend.snapshot()
+        operator = super().snapshot_state(barrier)  # first: functions called for it may write keyed state
+        return join(self.backend.snapshot(), operator)
 
     def close(self) -> None:
         if hasattr(self, "backend"):

@@ -314,7 +314,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         self._first, self._second = first, second
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        return super().snapshot_state(barrier) if self.keys is not None else None
+        return super().snapshot_state(barrier) if self.keys is not None else StreamOperator.snapshot_state(self, barrier)
 
     def close(self) -> None:
         try:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -140,7 +143,19 @@ class MapState(WritableMap[K, V]):
 
 
 class OperatorStateStore(ABC):
-    """Where state that belongs to no key comes from."""
+    """Where state that belongs to no key comes from. One name is one state: asked for again, it is the same."""
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: object) -> BroadcastState[object, object]: ...
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of this subtask's own. Restored with another parallelism, its elements are shared out anew among all subtasks.
+
+        >>> saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))  # doctest: +SKIP
+        """
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """The same, but restored every subtask gets all elements of all subtasks, and takes what is its."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A mapping the program keeps the same in all subtasks; so any one's will do for any other."""

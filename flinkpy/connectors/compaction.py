@@ -1,0 +1,118 @@
+"""Making few large files of many small ones, before they become visible."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flinkpy.core.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class FileCompactStrategy:
+    """How much is put into one file.
+
+    >>> FileCompactStrategy.builder().set_size_threshold(1 << 20).build().size_threshold
+    1048576
+    """
+
+    size_threshold: int = -1  # bytes; -1: no bound
+    checkpoints: int = -1  # compaction after so many checkpoints; what is left at the end is compacted then
+    threads: int = 1
+
+    class Builder:
+        """Builds the strategy."""
+
+        def __init__(self) -> None:
+            self._size_threshold, self._checkpoints, self._threads = -1, -1, 1
+
+        def enable_compaction_on_checkpoint(self, num_checkpoints_before_compaction: int) -> FileCompactStrategy.Builder:
+            self._checkpoints = _positive(num_checkpoints_before_compaction, "num_checkpoints_before_compaction")
+            return self
+
+        def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
+            """Files are gathered until they have so many bytes together."""
+            self._size_threshold = _positive(size_threshold, "size_threshold")
+            return self
+
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """Kept; each subtask compacts its own files, one after the other."""
+            self._threads = _positive(num_compact_threads, "num_compact_threads")
+            return self
+
+        def build(self) -> FileCompactStrategy:
+            """ProgramError when it is said neither when nor at which size."""
+            if self._size_threshold < 0 and self._checkpoints < 0:
+                raise ProgramError("a FileCompactStrategy needs set_size_threshold(...) or enable_compaction_on_checkpoint(...)")
+            return FileCompactStrategy(self._size_threshold, self._checkpoints, self._threads)
+
+    @staticmethod
+    def builder() -> FileCompactStrategy.Builder:
+        return FileCompactStrategy.Builder()
+
+    def groups(self, sizes: Sequence[int]) -> list[list[int]]:
+        """The positions of the files that go together, in their order.
+
+        >>> FileCompactStrategy(size_threshold=10).groups([4, 6, 3, 20, 1])
+        [[0, 1], [2, 3], [4]]
+        """
+        found: list[list[int]] = []
+        group: list[int] = []
+        total = 0
+        for at, size in enumerate(sizes):
+            group.append(at)
+            total += size
+            if 0 < self.size_threshold <= total:
+                found.append(group)
+                group, total = [], 0
+        return [*found, group] if group else found
+
+
+class FileCompactor(ABC):
+    """Makes one file of several."""
+
+    @abstractmethod
+    def compact(self, sources: Sequence[str], target: str) -> None:
+        """Writes ``target`` from the files in their order."""
+
+    joins = True  # whether it takes more than one file
+
+    @staticmethod
+    def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
+        """One behind the other, with the delimiter between them."""
+        return _Concat(file_delimiter or b"")
+
+    @staticmethod
+    def identical_file_compactor() -> FileCompactor:
+        """Each file as it is."""
+        return _Identical()
+
+
+@dataclass(frozen=True)
+class _Concat(FileCompactor):
+    delimiter: bytes
+
+    def compact(self, sources: Sequence[str], target: str) -> None:
+        with open(target, "wb") as out:
+            for at, path in enumerate(sources):
+                if at:
+                    out.write(self.delimiter)
+                with open(path, "rb") as part:
+                    shutil.copyfileobj(part, out, 1 << 20)
+
+
+@dataclass(frozen=True)
+class _Identical(FileCompactor):
+    joins = False
+
+    def compact(self, sources: Sequence[str], target: str) -> None:
+        os.replace(sources[0], target)
+
+
+def _positive(number: int, what: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ProgramError(f"{what} is a whole number from 1 on, this is {number!r}")
+    return number

@@ -1,0 +1,183 @@
+"""When an asynchronous call is made again, and how long after: strategies, and the predicates that say which outcomes are no good.
+
+All are pure and hold nothing between records, so one object serves all. Attempts are counted from 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from flinkpy.core.errors import ProgramError
+
+ResultPredicate: TypeAlias = Callable[[list[Any]], bool]
+ExceptionPredicate: TypeAlias = Callable[[Exception], bool]
+
+
+class AsyncRetryPredicate(ABC):
+    """Which outcomes ask for another attempt; None: none of that sort does."""
+
+    @abstractmethod
+    def result_predicate(self) -> ResultPredicate | None:
+        """Whether these results are to be had again."""
+
+    @abstractmethod
+    def exception_predicate(self) -> ExceptionPredicate | None:
+        """Whether the call is to be made again after this exception."""
+
+
+class AsyncRetryStrategy(ABC):
+    """Whether, after how long, and on which outcomes a call is made again. Derive from it, or use one of those made here.
+
+    The timeout of the operator covers all attempts and the pauses between them.
+
+    >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, exception_predicate=lambda error: isinstance(error, ConnectionError))
+    >>> strategy.can_retry(3), strategy.can_retry(4), strategy.get_backoff_time_millis(1)
+    (True, False, 100)
+    """
+
+    @abstractmethod
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether there may be another attempt after so many."""
+
+    @abstractmethod
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """How long to wait before the next one."""
+
+    @abstractmethod
+    def get_retry_predicate(self) -> AsyncRetryPredicate:
+        """Which outcomes count."""
+
+    @staticmethod
+    def no_restart() -> AsyncRetryStrategy:
+        """One attempt only."""
+        return NO_RETRY_STRATEGY
+
+    @staticmethod
+    def fixed_delay(max_attempts: int, backoff_time_millis: int, result_predicate: ResultPredicate | None = None,
+                    exception_predicate: ExceptionPredicate | None = None) -> AsyncRetryStrategy:
+        """Up to ``max_attempts`` times again, each after the same pause."""
+        return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
+
+    @staticmethod
+    def exponential_backoff(max_attempts: int, initial_delay: int, max_retry_delay: int, multiplier: float,
+                            result_predicate: ResultPredicate | None = None,
+                            exception_predicate: ExceptionPredicate | None = None) -> AsyncRetryStrategy:
+        """Up to ``max_attempts`` times again, each after ``multiplier`` times the pause before, ``max_retry_delay`` ms at most."""
+        return ExponentialBackoffDelayRetryStrategy(
+            max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate)
+
+
+class RetryPredicate(AsyncRetryPredicate):
+    """Two functions, either of which may be left out."""
+
+    def __init__(self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
+        for predicate in (result_predicate, exception_predicate):
+            if predicate is not None and not callable(predicate):
+                raise ProgramError(f"a retry predicate is a function that says True or False, this is {predicate!r:.80}")
+        self._result_predicate, self._exception_predicate = result_predicate, exception_predicate
+
+    def result_predicate(self) -> ResultPredicate | None:
+        return self._result_predicate
+
+    def exception_predicate(self) -> ExceptionPredicate | None:
+        return self._exception_predicate
+
+
+class NoRetryStrategy(AsyncRetryStrategy):
+    """One attempt only."""
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return False
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return -1
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate:
+        return RetryPredicate(None, None)
+
+    def __reduce__(self) -> str:
+        return "NO_RETRY_STRATEGY"  # one object, also after its journey to the task
+
+
+NO_RETRY_STRATEGY = NoRetryStrategy()
+
+
+class _LimitedRetryStrategy(AsyncRetryStrategy):
+    """What the two that count attempts share."""
+
+    def __init__(self, max_attempts: int, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
+        self._max_attempts = _positive(max_attempts, "max_attempts")
+        self._predicate = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate:
+        return self._predicate
+
+
+class FixedDelayRetryStrategy(_LimitedRetryStrategy):
+    """Up to ``max_attempts`` times again, each after ``backoff_time_millis``."""
+
+    def __init__(self, max_attempts: int, backoff_time_millis: int, result_predicate: ResultPredicate | None = None,
+                 exception_predicate: ExceptionPredicate | None = None) -> None:
+        super().__init__(max_attempts, result_predicate, exception_predicate)
+        self._backoff_time_millis = _positive(backoff_time_millis, "backoff_time_millis")
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return self._backoff_time_millis
+
+
+class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
+    """Up to ``max_attempts`` times again, after pauses that grow from ``initial_delay`` to ``max_retry_delay`` (milliseconds).
+
+    >>> strategy = ExponentialBackoffDelayRetryStrategy(5, 100, 1000, 3.0)
+    >>> [strategy.get_backoff_time_millis(attempt) for attempt in (1, 2, 3, 4)]
+    [100, 300, 900, 1000]
+    """
+
+    def __init__(self, max_attempts: int, initial_delay: int, max_retry_delay: int, multiplier: float,
+                 result_predicate: ResultPredicate | None = None, exception_predicate: ExceptionPredicate | None = None) -> None:
+        super().__init__(max_attempts, result_predicate, exception_predicate)
+        self._initial_delay = _positive(initial_delay, "initial_delay")
+        self._max_retry_delay = _positive(max_retry_delay, "max_retry_delay")
+        self._multiplier = _positive(multiplier, "multiplier")
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        delay = float(self._initial_delay)
+        for _ in range(current_attempts - 1):
+            if delay >= self._max_retry_delay or self._multiplier == 1:
+                break
+            delay *= self._multiplier
+        return int(min(delay, self._max_retry_delay)) if current_attempts > 1 else int(self._initial_delay)
+
+
+def _positive(number: Any, name: str) -> Any:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
+        raise ProgramError(f"{name} must be a number greater than zero, this is {number!r:.80}")
+    return number
+
+
+class Retries:
+    """A strategy, asked once per outcome."""
+
+    def __init__(self, strategy: AsyncRetryStrategy) -> None:
+        self._strategy = strategy
+        predicate = strategy.get_retry_predicate()
+        self._bad_result, self._bad_exception = predicate.result_predicate(), predicate.exception_predicate()
+
+    @property
+    def never(self) -> bool:
+        """Whether no outcome can lead to another attempt."""
+        return self._bad_result is None and self._bad_exception is None
+
+    def delay_ms(self, attempts: int, results: list[Any], error: BaseException | None) -> int | None:
+        """How long to wait before the next attempt; None: this outcome stands."""
+        predicate: Callable[[Any], bool] | None = self._bad_result if error is None else self._bad_exception
+        if predicate is None or (error is not None and not isinstance(error, Exception)):
+            return None
+        if not self._strategy.can_retry(attempts) or not predicate(results if error is None else error):
+            return None
+        return max(0, int(self._strategy.get_backoff_time_millis(attempts)))

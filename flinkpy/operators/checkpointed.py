@@ -1,0 +1,94 @@
+"""CheckpointedFunction: how a user function keeps state that belongs to no key, in any operator.
+
+``initialize_state`` is called before ``open``, ``snapshot_state`` at the beginning of each checkpoint; both in the task's thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.errors import user_code_error
+from flinkpy.state.api import OperatorStateStore
+
+if TYPE_CHECKING:
+    from flinkpy.operators.functions import KeyedStateStore
+
+
+class FunctionInitializationContext:
+    """Where a function gets its state from."""
+
+    def __init__(self, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
+        self._context, self._keyed_state_store = context, keyed_state_store
+
+    def is_restored(self) -> bool:
+        """Whether the operator starts from a snapshot; states then hold what was saved."""
+        return self._context.operator_state.restored
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """List, union list and broadcast state of this subtask."""
+        return self._context.operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """State per key, as from the runtime context; on a stream without keys it refuses what is asked of it."""
+        return self._keyed_state_store
+
+
+class FunctionSnapshotContext:
+    """Which checkpoint is being taken."""
+
+    def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        self._checkpoint_id, self._timestamp_ms = checkpoint_id, timestamp_ms
+
+    def get_checkpoint_id(self) -> int:
+        return self._checkpoint_id
+
+    def get_checkpoint_timestamp(self) -> int:
+        """When the JobMaster began it, in milliseconds."""
+        return self._timestamp_ms
+
+
+class CheckpointedFunction(ABC):
+    """Derive from this beside the function's own class (Flink's CheckpointedFunction).
+
+    >>> from flinkpy.common import Types
+    >>> from flinkpy.datastream.functions import CheckpointedFunction, SinkFunction
+    >>> from flinkpy.datastream.state import ListStateDescriptor
+    >>> class Buffer(SinkFunction, CheckpointedFunction):
+    ...     def initialize_state(self, context):
+    ...         self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))
+    ...         self.buffer = list(self.saved.get())
+    ...     def invoke(self, value, context=None):
+    ...         self.buffer.append(value)
+    ...     def snapshot_state(self, context):
+    ...         self.saved.update(self.buffer)
+    """
+
+    @abstractmethod
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Before ``open``: take the states, and what they hold after a restore."""
+
+    @abstractmethod
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """A checkpoint begins: bring the states up to date. A source's is called while no record of it is under way."""
+
+
+def initialize_function(function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
+    """Calls ``initialize_state``, and arranges the calls of ``snapshot_state``; other functions are left alone.
+
+    ``wrapped_function`` of the engine's own wrappers says whom they stand for.
+    """
+    if not isinstance(function, CheckpointedFunction):
+        function = getattr(function, "wrapped_function", None)
+        if not isinstance(function, CheckpointedFunction):
+            return
+
+    def snapshot(checkpoint_id: int, timestamp_ms: int) -> None:
+        try:
+            function.snapshot_state(FunctionSnapshotContext(checkpoint_id, timestamp_ms))
+        except Exception as error:
+            raise user_code_error(error, context) from error
+
+    function.initialize_state(FunctionInitializationContext(context, keyed_state_store))
+    context.operator_state.before_snapshot(snapshot)

@@ -1,0 +1,150 @@
+"""Operator state: what an operator keeps for itself, and not for a key. Lists whose elements may move to other subtasks, and broadcast state.
+
+All of it lies in this process's memory, as in Flink. What was saved under a name the program no longer asks for is kept and saved again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.state.api import BroadcastState, ListState, OperatorStateStore
+from flinkpy.state.broadcast import HeapBroadcastState
+from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from flinkpy.state.heap_states import refuse_none
+from flinkpy.state.isolation import adopt, protect, release, reveal
+from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
+
+SnapshotHook = Callable[[int, int], None]  # checkpoint id, its timestamp in milliseconds
+
+
+class OperatorListState(ListState[Any]):
+    """A list of one subtask. An empty one gives an empty list."""
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: list[Any]) -> None:
+        self._stored = stored
+
+    def get(self) -> list[Any]:
+        return [release(each) for each in self._stored]
+
+    def add(self, value: Any) -> None:
+        self._stored.append(protect(refuse_none(value)))
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        self._stored.extend([protect(refuse_none(value)) for value in values])
+
+    def update(self, values: Iterable[Any] | None) -> None:
+        self._stored[:] = [protect(refuse_none(value)) for value in values or ()]
+
+    def clear(self) -> None:
+        self._stored.clear()
+
+    def __repr__(self) -> str:
+        return f"<OperatorListState: {len(self._stored)} elements>"
+
+
+@dataclass
+class _Table:
+    """One state: ``elements`` of a list, or ``entries`` of a broadcast state."""
+
+    meta: OperatorStateMeta
+    elements: list[Any] = field(default_factory=list)
+    entries: dict[Any, Any] = field(default_factory=dict)
+    asked_for: bool = False
+
+
+@dataclass(frozen=True)
+class OperatorStateStatistics:
+    """How many elements or entries each state holds."""
+
+    sizes: Mapping[str, int]
+
+
+class OperatorStateBackend(OperatorStateStore):
+    """The operator state of one operator in one subtask; what ``get_operator_state_store()`` gives.
+
+    One name is one state, whatever its kind. ``before_snapshot`` actions run first when a snapshot is made: there functions bring their state up
+    to date.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+        self._hooks: list[SnapshotHook] = []
+        self.restored = False
+
+    # -- states ------------------------------------------------------------------------------------------------------------
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        table = self._table(state_descriptor, ListStateDescriptor, Sharing.SPLIT, "get_list_state()")
+        return OperatorListState(table.elements)
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        table = self._table(state_descriptor, ListStateDescriptor, Sharing.UNION, "get_union_list_state()")
+        return OperatorListState(table.elements)
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        table = self._table(state_descriptor, MapStateDescriptor, Sharing.BROADCAST, "get_broadcast_state()")
+        return HeapBroadcastState(table.entries)
+
+    def _table(self, descriptor: Any, wanted: type[StateDescriptor], sharing: Sharing, call: str) -> _Table:
+        if not isinstance(descriptor, wanted):
+            raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
+        name = descriptor.name
+        if descriptor.ttl is not None:
+            raise ProgramError(f"state {name!r}: a time to live is for keyed state, {sharing.value} does not expire")
+        meta = OperatorStateMeta(sharing, repr(descriptor.type_info))
+        table = self._tables.setdefault(name, _Table(meta))
+        if table.meta != meta:
+            origin = "is" if table.asked_for else "was saved as"
+            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
+        table.asked_for = True
+        return table
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------------
+
+    def before_snapshot(self, hook: SnapshotHook) -> None:
+        """Adds an action to run at the beginning of each snapshot."""
+        self._hooks.append(hook)
+
+    def snapshot(self, checkpoint_id: int, timestamp_ms: int) -> bytes | None:
+        """All operator state; None where nothing was asked for, restored or hooked in."""
+        for hook in self._hooks:
+            hook(checkpoint_id, timestamp_ms)
+        if not self._tables and not self._hooks:
+            return None
+        pieces: dict[str, list[bytes]] = {}
+        for name, table in self._tables.items():
+            if table.meta.sharing is Sharing.BROADCAST:
+                pieces[name] = dump_pieces(name, [{key: reveal(stored) for key, stored in table.entries.items()}])
+            else:
+                pieces[name] = dump_pieces(name, map(reveal, table.elements))
+        return OperatorSnapshot({name: table.meta for name, table in self._tables.items()}, pieces).to_bytes()
+
+    def restore(self, snapshot: bytes | None) -> None:
+        """Takes state back. Before the first state is asked for. With None there is only the fact that the operator starts from a snapshot."""
+        self.restored = True
+        if snapshot is None:
+            return
+        opened = OperatorSnapshot.from_bytes(snapshot)
+        for name, meta in opened.states.items():
+            table = self._tables[name] = _Table(meta)
+            loaded = map(load_piece, opened.pieces[name])
+            if meta.sharing is Sharing.BROADCAST:
+                for entries in loaded:
+                    table.entries.update((key, adopt(value)) for key, value in entries.items())
+            else:
+                table.elements.extend(map(adopt, loaded))
+
+    # -- about ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def statistics(self) -> OperatorStateStatistics:
+        return OperatorStateStatistics({name: len(table.elements) + len(table.entries) for name, table in self._tables.items()})
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {size}" for name, size in self.statistics.sizes.items())
+        return f"<OperatorStateBackend: {sizes or 'empty'}>"

@@ -1,0 +1,231 @@
+"""The state of all keys as a mapping from key to what is stored, in the shapes the heap has: a value, a list, a dict.
+
+A snapshot and a restore see nothing else, so both backends write and read the same. Every value that is given out is private: who changes it
+stores it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from typing import Any
+
+from flinkpy.state.descriptors import StateKind
+from flinkpy.state.rocksdb_layout import KeyLayout, ListLayout, MapLayout
+from flinkpy.state.rocksdb_slots import Slots
+from flinkpy.state.rocksdb_store import RocksDBStore
+
+_MISSING = object()
+
+
+class Entries(MutableMapping[Any, Any]):
+    """What the three share."""
+
+    slots: Slots
+
+    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
+        """(key, stored) of all keys, or those whose places begin so, as of now."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def clear(self) -> None:
+        slots = self.slots
+        for slot in slots.slots(slots.layout.prefix):
+            slots.delete(slot)
+
+    def items(self) -> ItemsView[Any, Any]:
+        return _Items(self)
+
+    def values(self) -> ValuesView[Any]:
+        return _Values(self)
+
+
+class _Items(ItemsView[Any, Any]):
+    _mapping: Entries
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self._mapping.pairs()
+
+
+class _Values(ValuesView[Any]):
+    _mapping: Entries
+
+    def __iter__(self) -> Iterator[Any]:
+        return (stored for _, stored in self._mapping.pairs())
+
+
+class ValueEntries(Entries):
+    """One value a key."""
+
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
+        self.slots = slots = Slots(store, KeyLayout(number, max_parallelism), expires)
+        self._get = slots.get
+        self.put = slots.put
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self._get(key, default)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._get(key, _MISSING)
+        if found is _MISSING:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return self._get(key, _MISSING) is not _MISSING
+
+    def __setitem__(self, key: Any, stored: Any) -> None:
+        self.put(key, stored)
+
+    def __delitem__(self, key: Any) -> None:
+        if self._get(key, _MISSING) is _MISSING:
+            raise KeyError(key)
+        self.slots.delete(key)
+
+    def discard(self, key: Any) -> None:
+        """Removes it, there or not, without looking."""
+        self.slots.delete(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.slots.slots(self.slots.layout.prefix)
+
+    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
+        return self.slots.scan(self.slots.layout.prefix if prefix is None else prefix)
+
+
+class ElementEntries(Entries):
+    """What lists and maps share: several slots a key, side by side."""
+
+    layout: MapLayout
+
+    def gathered(self, elements: Iterable[tuple[Any, Any]]) -> Any:
+        """A list or dict of (sub, value)."""
+        raise NotImplementedError
+
+    def elements(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        """(sub, value) of one key, as of now."""
+        return ((slot[1], value) for slot, value in self.slots.scan(self.layout.prefix_of(key)))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self.gathered(self.elements(key)) or default
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __delitem__(self, key: Any) -> None:
+        if not self.discard(key):
+            raise KeyError(key)
+
+    def discard(self, key: Any) -> int:
+        """Removes all of the key's slots, and says how many there were."""
+        delete, removed = self.slots.delete, 0
+        for slot in self.slots.slots(self.layout.prefix_of(key)):
+            delete(slot)
+            removed += 1
+        return removed
+
+    def __iter__(self) -> Iterator[Any]:
+        return _without_repeats(slot[0] for slot in self.slots.slots(self.layout.prefix))
+
+    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
+        return self._grouped(self.slots.scan(self.layout.prefix if prefix is None else prefix))
+
+    def _grouped(self, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        key, elements = _MISSING, []
+        for (of_key, sub), value in found:
+            if key is not _MISSING and of_key != key:
+                yield key, self.gathered(elements)
+                elements = []
+            key = of_key
+            elements.append((sub, value))
+        if elements:
+            yield key, self.gathered(elements)
+
+
+class MapEntries(ElementEntries):
+    """A dict a key, one slot an entry."""
+
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
+        self.layout = MapLayout(number, max_parallelism)
+        self.slots = Slots(store, self.layout, expires)
+
+    def gathered(self, elements: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+        return dict(elements)
+
+    def __setitem__(self, key: Any, stored: Mapping[Any, Any]) -> None:
+        self.discard(key)
+        for sub, value in stored.items():
+            self.slots.put((key, sub), value)
+
+
+class ListEntries(ElementEntries):
+    """A list a key, one slot an element."""
+
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
+        self.layout = ListLayout(number, max_parallelism)
+        self.slots = Slots(store, self.layout, expires)
+        self._next = 0
+
+    def gathered(self, elements: Iterable[tuple[Any, Any]]) -> list[Any]:
+        return [value for _, value in elements]
+
+    def __setitem__(self, key: Any, stored: Iterable[Any]) -> None:
+        self.discard(key)
+        self.extend(key, stored)
+
+    def extend(self, key: Any, stored: Iterable[Any]) -> None:
+        """Appends to the key's list without reading it."""
+        for value in stored:
+            self.slots.put((key, self._next), value)
+            self._next += 1
+
+
+class EntriesOfKey(MutableMapping[Any, Any]):
+    """The map of one key, entry by entry."""
+
+    def __init__(self, entries: MapEntries, key: Any) -> None:
+        self._entries, self._slots, self._key = entries, entries.slots, key
+
+    def get(self, sub: Any, default: Any = None) -> Any:
+        return self._slots.get((self._key, sub), default)
+
+    def __getitem__(self, sub: Any) -> Any:
+        found = self.get(sub, _MISSING)
+        if found is _MISSING:
+            raise KeyError(sub)
+        return found
+
+    def __setitem__(self, sub: Any, value: Any) -> None:
+        self._slots.put((self._key, sub), value)
+
+    def __delitem__(self, sub: Any) -> None:
+        self[sub]
+        self._slots.delete((self._key, sub))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (sub for sub, _ in self._entries.elements(self._key))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _without_repeats(keys: Iterable[Any]) -> Iterator[Any]:
+    last: Any = _MISSING
+    for key in keys:
+        if last is _MISSING or key != last:
+            yield key
+        last = key
+
+
+def entries_of(kind: StateKind, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> Entries:
+    """The entries of a new state of that kind."""
+    shape = {StateKind.LIST: ListEntries, StateKind.MAP: MapEntries}.get(kind, ValueEntries)
+    made: Entries = shape(store, number, max_parallelism, expires)
+    return made

@@ -1,0 +1,134 @@
+"""Keys as bytes, for a database that compares bytes: equal keys give equal bytes, different keys different ones.
+
+``1``, ``1.0`` and ``True`` are one key of a dict, so they are the same bytes here. What the bytes alone cannot give back as it was (anything but
+plain ints, text, bytes, None and tuples of these) is stored with the value: see ``is_plain``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import io
+import pickle
+import uuid
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from flinkpy.common.types import Row
+from flinkpy.core import code
+
+_LENGTH = 4  # bytes that say how long what follows is
+
+
+def encode_key(key: Any) -> bytes:
+    """The bytes of a key.
+
+    >>> encode_key("a"), encode_key(1) == encode_key(1.0), encode_key(1) == encode_key("1")
+    (b'sa', True, False)
+    """
+    kind = type(key)
+    if kind is str:
+        return b"s" + key.encode("utf-8", "surrogatepass")  # type: ignore[no-any-return]
+    if kind is int:
+        return _encode_int(key)
+    if isinstance(key, tuple):
+        return b"t" + b"".join([sized(encode_key(item)) for item in key])
+    if kind is bytes:
+        return b"b" + key  # type: ignore[no-any-return]
+    if key is None:
+        return b"n"
+    return _encode_other(key)
+
+
+def sized(data: bytes) -> bytes:
+    """The data behind its length."""
+    return len(data).to_bytes(_LENGTH, "big") + data
+
+
+def unsized(data: bytes, start: int = 0) -> tuple[bytes, int]:
+    """What ``sized`` wrote at ``start``, and where it ends."""
+    end = start + _LENGTH + int.from_bytes(data[start : start + _LENGTH], "big")
+    return data[start + _LENGTH : end], end
+
+
+def is_plain(key: Any) -> bool:
+    """Whether ``decode_key`` gives the very same key back."""
+    kind = type(key)
+    return kind is str or kind is int or kind is bytes or key is None or (kind is tuple and all(map(is_plain, key)))
+
+
+def decode_key(data: bytes) -> Any:
+    """The key of ``encode_key``, for plain ones."""
+    kind, rest = data[:1], data[1:]
+    if kind == b"s":
+        return rest.decode("utf-8", "surrogatepass")
+    if kind == b"i":
+        return int.from_bytes(rest, "big", signed=True)
+    if kind == b"b":
+        return rest
+    if kind == b"n":
+        return None
+    items, end = [], 0
+    while end < len(rest):
+        item, end = unsized(rest, end)
+        items.append(decode_key(item))
+    return tuple(items)
+
+
+def _encode_int(key: int) -> bytes:
+    return b"i" + key.to_bytes(max(1, (key.bit_length() + 8) // 8), "big", signed=True)
+
+
+def _encode_other(key: Any) -> bytes:
+    """Numbers by their value whatever their type; values of the other types keys may have by what they consist of."""
+    if isinstance(key, (int, float, decimal.Decimal, fractions.Fraction, complex)):
+        return _encode_number(key)
+    if isinstance(key, str):
+        return b"s" + str.__str__(key).encode("utf-8", "surrogatepass")
+    if isinstance(key, bytes):
+        return b"b" + bytes(key)
+    if isinstance(key, enum.Enum):
+        return b"e" + encode_key((type(key).__module__, type(key).__qualname__, key.name))
+    if isinstance(key, datetime.datetime) and key.tzinfo is not None:
+        return b"z" + key.astimezone(datetime.timezone.utc).isoformat().encode()
+    if isinstance(key, (datetime.datetime, datetime.date, datetime.time)):
+        return b"d" + type(key).__name__.encode() + key.isoformat().encode()
+    if isinstance(key, datetime.timedelta):
+        return b"D" + _encode_int(key // datetime.timedelta(microseconds=1))
+    if isinstance(key, uuid.UUID):
+        return b"u" + key.bytes
+    if isinstance(key, frozenset):
+        return b"f" + b"".join(sorted(sized(encode_key(item)) for item in key))
+    if isinstance(key, Row):
+        return b"r" + encode_key((key.get_row_kind().name, key._fields, tuple(key)))
+    if hasattr(key, "item") and type(key).__module__ == "numpy":
+        return encode_key(key.item())
+    if is_dataclass(key) and not isinstance(key, type):
+        parts = tuple(getattr(key, field.name) for field in fields(key) if field.compare)
+        return b"c" + encode_key((type(key).__module__, type(key).__qualname__, parts))
+    return b"p" + _pickled(key)
+
+
+def _encode_number(key: Any) -> bytes:
+    if isinstance(key, complex):
+        return b"C" + repr(complex(key)).encode() if key.imag else _encode_number(key.real)
+    if key != key or key in (float("inf"), float("-inf")):
+        return b"F" + repr(float(key)).encode()
+    exact = fractions.Fraction(key)
+    if exact.denominator == 1:
+        return _encode_int(exact.numerator)
+    return b"q" + sized(_encode_int(exact.numerator)) + _encode_int(exact.denominator)
+
+
+def _pickled(key: Any) -> bytes:
+    """Without the memo, which would tell equal parts from the same part."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, 5)
+    pickler.fast = True
+    try:
+        pickler.dump(key)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return code.dumps(key, "a key of state")
+    return file.getvalue()

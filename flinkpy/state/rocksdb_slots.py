@@ -1,0 +1,167 @@
+"""The slots of one state, with a small write-back cache in front of the database.
+
+A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one. So slots that were read or written lately are kept
+as they are, and what was written goes to the database many at a time: when the cache is full, and before anything is scanned. Values that can be
+changed in place are cached as bytes, so every read gives a private one; what is cached holds ``CACHED_SLOTS`` slots and ``CACHED_BYTES`` at most.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.core import code
+from flinkpy.core.mutability import is_safe
+from flinkpy.state.rocksdb_keys import sized, unsized
+from flinkpy.state.rocksdb_layout import KeyLayout
+from flinkpy.state.rocksdb_store import RocksDBStore
+from flinkpy.state.rocksdb_values import decode_value, encode_value
+from flinkpy.state.stamps import Stamped
+
+CACHED_SLOTS = 1 << 14
+CACHED_BYTES = 16 << 20
+_LIGHT_TEXT = 256
+_LIGHT = {int, float, bool, type(None)}
+_STAMP = struct.Struct("<q")
+_UNKNOWN, ABSENT = object(), object()
+
+
+class Packed:
+    """A cached value as bytes."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+def _is_light(value: Any) -> bool:
+    """Whether the value may be cached as it is: nobody can change it, and it is not large."""
+    kind = type(value)
+    if kind in _LIGHT:
+        return True
+    if kind is str or kind is bytes:
+        return len(value) <= _LIGHT_TEXT
+    return kind is tuple and is_safe(value)
+
+
+class Slots:
+    """Slot to value (or :class:`Stamped` where ``expires``)."""
+
+    def __init__(self, store: RocksDBStore, layout: KeyLayout, expires: bool) -> None:
+        self._store, self.layout = store, layout
+        self._encode, self._decode = (_encode_stamped, _decode_stamped) if expires else (encode_value, decode_value)
+        self._cache: dict[Any, Any] = {}
+        self._dirty: set[Any] = set()
+        self._bytes = 0
+
+    def get(self, slot: Any, default: Any = None) -> Any:
+        """The value, nobody else's; ``default`` where there is none."""
+        found = self._cache.get(slot, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._load(slot)
+        if type(found) is Packed:
+            return self._decode(found.data)
+        return default if found is ABSENT else found
+
+    def put(self, slot: Any, value: Any) -> None:
+        """Whatever happens to ``value`` later is not in the state."""
+        cache = self._cache
+        if _is_light(value):
+            cache[slot] = value
+        else:
+            packed = cache[slot] = Packed(self._encode(value))
+            self._bytes += len(packed.data)
+        self._dirty.add(slot)
+        if len(cache) > CACHED_SLOTS or self._bytes > CACHED_BYTES:
+            self._spill()
+
+    def delete(self, slot: Any) -> None:
+        self._cache[slot] = ABSENT
+        self._dirty.add(slot)
+        if len(self._cache) > CACHED_SLOTS:
+            self._spill()
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
+        """(slot, value) of all whose place begins so, as of now."""
+        self.flush()
+        return self._decoded(self._store.scan(prefix))
+
+    def slots(self, prefix: bytes) -> Iterator[Any]:
+        """The same without the values."""
+        self.flush()
+        return (self._read_slot(place, data) for place, data in self._store.scan(prefix))
+
+    def scan_from(self, start: bytes) -> Iterator[tuple[bytes, Any, Any]]:
+        """(place, slot, value) of all of this state from a place on, as of now."""
+        self.flush()
+        entries = self._store.scan(self.layout.prefix, start)
+        return ((place, self._read_slot(place, data), self._decode(_payload(data))) for place, data in entries)
+
+    def flush(self) -> None:
+        """Writes what was changed."""
+        if self._dirty:
+            cache, place = self._cache, self.layout.place
+            self._store.write([(place(slot), self._entry(slot, cache[slot])) for slot in self._dirty])
+            self._dirty.clear()
+            if not self.layout.read_one_by_one:
+                self._forget()
+
+    def _spill(self) -> None:
+        self.flush()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._bytes = 0
+
+    def _load(self, slot: Any) -> Any:
+        data = self._store.get(self.layout.place(slot))
+        found: Any = ABSENT
+        if data is not None:
+            payload = _payload(data)
+            found = self._decode(payload)
+            if not _is_light(found):
+                found = Packed(payload)
+                self._bytes += len(payload)
+        self._cache[slot] = found
+        if len(self._cache) > CACHED_SLOTS or self._bytes > CACHED_BYTES:
+            self._spill()
+        return found
+
+    def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        for place, data in entries:
+            yield self._read_slot(place, data), self._decode(_payload(data))
+
+    def _entry(self, slot: Any, stored: Any) -> bytes | None:
+        """What the database gets: a byte that says whether the slot itself stands before the value, and both."""
+        if stored is ABSENT:
+            return None
+        payload = stored.data if type(stored) is Packed else self._encode(stored)
+        if self.layout.is_plain(slot):
+            return b"\0" + payload
+        return b"\1" + sized(_pickled(slot)) + payload
+
+    def _read_slot(self, place: bytes, data: bytes) -> Any:
+        return pickle.loads(unsized(data, 1)[0]) if data[0] else self.layout.slot(place)
+
+
+def _payload(data: bytes) -> bytes:
+    return data[unsized(data, 1)[1] :] if data[0] else data[1:]
+
+
+def _pickled(slot: Any) -> bytes:
+    try:
+        return pickle.dumps(slot, 5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return code.dumps(slot, "a key of state")
+
+
+def _encode_stamped(stamped: Stamped) -> bytes:
+    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value)
+
+
+def _decode_stamped(data: bytes) -> Stamped:
+    return Stamped(decode_value(data[_STAMP.size :]), _STAMP.unpack_from(data)[0])

@@ -1,0 +1,66 @@
+"""Values as bytes. The bytes live as long as the process, so the format may be whatever is fastest to write and small.
+
+The common types have a form of their own, chosen by what a value is and not by what was declared: a number is eight bytes, text its characters.
+Everything else is pickled, by value where its class exists only in the program. The first byte says which.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core import code
+from flinkpy.state.isolation import reveal
+
+_INT, _FLOAT = struct.Struct("<Bq"), struct.Struct("<Bd")
+_PICKLE, _IS_INT, _IS_FLOAT, _TEXT, _BYTES, _NONE, _TRUE, _FALSE = range(8)
+_PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
+_INT64 = 1 << 63
+
+
+def _encode_int(value: int) -> bytes:
+    return _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else _encode_other(value)
+
+
+def _encode_other(value: Any) -> bytes:
+    try:
+        return b"\0" + pickle.dumps(value, 5)
+    except _PICKLE_TROUBLE:
+        return b"\0" + code.dumps(value, "a value of state")
+
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    int: _encode_int,
+    float: lambda value: _FLOAT.pack(_IS_FLOAT, value),
+    str: lambda value: b"\3" + value.encode("utf-8", "surrogatepass"),
+    bytes: lambda value: b"\4" + value,
+    type(None): lambda value: b"\5",
+    bool: lambda value: b"\6" if value else b"\7",
+}
+_DECODERS: dict[int, Callable[[bytes], Any]] = {
+    _PICKLE: lambda data: pickle.loads(memoryview(data)[1:]),
+    _IS_INT: lambda data: _INT.unpack(data)[1],
+    _IS_FLOAT: lambda data: _FLOAT.unpack(data)[1],
+    _TEXT: lambda data: data[1:].decode("utf-8", "surrogatepass"),
+    _BYTES: lambda data: data[1:],
+    _NONE: lambda data: None,
+    _TRUE: lambda data: True,
+    _FALSE: lambda data: False,
+}
+
+
+def encode_value(value: Any) -> bytes:
+    """The bytes of a value, taken out of its protection where it has one.
+
+    >>> decode_value(encode_value(3)), len(encode_value(3)), decode_value(encode_value([None, "a"]))
+    (3, 9, [None, 'a'])
+    """
+    value = reveal(value)
+    return _ENCODERS.get(type(value), _encode_other)(value)
+
+
+def decode_value(data: bytes) -> Any:
+    """The value again: a new object each time, where it can be changed."""
+    return _DECODERS[data[0]](data)

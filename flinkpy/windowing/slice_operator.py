@@ -1,0 +1,298 @@
+"""Built-in aggregates over tumbling and sliding windows: one accumulator per key and slice, shared by the windows that overlap.
+
+The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
+every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
+something (``slice_times``), and their accumulators are put together by generated loops (``slice_loops``). Putting together relies on what Flink asks
+of a reduce function anyway, that it is associative; windows that do not overlap are never put together, so records are reduced in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator, TimerHandle
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed import key_function
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.stateless import rows
+from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
+from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.windows import TimeWindow
+
+SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [(slice, accumulator), ...])
+
+
+class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
+    """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce. Results carry the last moment of their window.
+
+    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record, ``count``
+    the number of records. Without a key all records are one group.
+    """
+
+    def __init__(
+        self,
+        key: KeySpec | None,
+        slicing: Slicing,
+        event_time: bool,
+        kind: str,
+        position: int | str | None = None,
+        reduce_function: Any = None,
+        allowed_lateness: int = 0,
+        late_tag: OutputTag | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join(KINDS)}")
+        if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
+            raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
+        if key is not None:
+            key_function(key)
+        if kind == "reduce":
+            method_of(reduce_function, "reduce")
+        self.key, self.slicing, self.event_time = key, slicing, event_time
+        self.kind, self.position, self.reduce_function = kind, position, reduce_function
+        self.allowed_lateness = allowed_lateness if event_time else 0
+        self.late_tag = late_tag
+        self.late_records_dropped = 0
+
+    # -- lifecycle -------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        select = None
+        if self.key is not None:
+            open_function(self.key.selector, self.context)
+            select = key_function(self.key)
+        open_function(self.reduce_function, self.context)
+        self._select: Callable[[Any], Any] = select or _no_key
+        self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, self.context)
+        self._times = SliceTimes(self.slicing, self.allowed_lateness)
+        self._slices: dict[int, States] = {}
+        self._mutable: dict[int, tuple[int, bool]] = {}
+        self._timer: tuple[int, TimerHandle] | None = None
+        self._restore()
+        self._arm()
+
+    def close(self) -> None:
+        if hasattr(self, "_loops"):
+            self._disarm()
+            self._loops.forget()
+        try:
+            super().close()
+            close_function(self.reduce_function)
+        finally:
+            if self.key is not None:
+                close_function(self.key.selector)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        by_key: dict[Any, list[tuple[int, Any]]] = {}
+        for start, states in self._slices.items():
+            for key, accumulator in states.items():
+                if key in by_key:
+                    by_key[key].append((start, accumulator))
+                else:
+                    by_key[key] = [(start, accumulator)]
+        now, ahead = self._times.now, self._ahead
+        saved = self.backend.engine_values(SLICES)
+        saved.update((key, (ahead.get(key, now), slices)) for key, slices in by_key.items())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()
+
+    def _restore(self) -> None:
+        """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
+        saved = self.backend.engine_values(SLICES)
+        self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
+        self._ahead: dict[Any, int] = {}
+        accumulators: list[Any] = []
+        for key, (until, slices) in saved.items():
+            if until > now:
+                self._ahead[key] = until
+            for start, accumulator in slices:
+                states = self._slices.get(start)
+                if states is None:
+                    states = self._slices[start] = self._loops.new_states()
+                states[key] = accumulator
+                accumulators.append(accumulator)
+        saved.clear()
+        self._loops.restored(accumulators)
+        self._times.settle(self._slices)
+
+    # -- records ---------------------------------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        if not self.event_time:
+            self._add_now(batch.values)
+            return
+        stamps = batch.timestamps
+        low = MIN_TIMESTAMP if stamps is None else min(stamps)
+        if stamps is None or low == MIN_TIMESTAMP:
+            raise no_timestamps(self.context.name)
+        start = self.slicing.slice_of(low)
+        if max(stamps) < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
+            self._add(start, batch.values)
+        else:
+            self._add_scattered(batch.values, stamps)
+
+    def _add(self, start: int, values: list[Any]) -> None:
+        states = self._slices.get(start)
+        if states is None:
+            states = self._slices[start] = self._loops.new_states()
+            self._times.entered(start)
+        self._loops.add(values, states)
+
+    def _add_scattered(self, values: list[Any], stamps: list[int]) -> None:
+        """Records of several slices: sorted into them, and each taken as its slice stands."""
+        parts = _parts(values, stamps, self.slicing)
+        standings = {start: self._times.standing(start) for start in parts}
+        for start, part in parts.items():
+            if standings[start] is Standing.OPEN:
+                self._add(start, part)
+        if set(standings.values()) != {Standing.OPEN}:
+            slice_of = self.slicing.slice_of
+            placed = [(record, stamp, start) for record, stamp in zip(values, stamps) if standings[start := slice_of(stamp)] is not Standing.OPEN]
+            self._add_behind_time(placed, standings)
+
+    def _add_behind_time(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing]) -> None:
+        """One by one, as each may make windows be evaluated again."""
+        results, late = RowBatch([], []), RowBatch([], [])
+        for record, stamp, start in placed:
+            standing = standings[start]
+            if standing is Standing.REOPENED:
+                self._add(start, [record])
+                self._evaluate_again(self._select(record), start, results)
+            elif standing is Standing.OVER or self._times.is_late(stamp):
+                _append(late, record, stamp)
+        if late.values and self.late_tag is None:
+            self.late_records_dropped += len(late)
+        elif late.values and self.late_tag is not None:
+            self.output.emit_side(self.late_tag.tag_id, late)
+        if results.values:
+            self.output.emit(results)
+
+    # -- windows ---------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        if self.event_time and watermark.timestamp > self._times.now:
+            self._advance(watermark.timestamp)
+        super().process_watermark(watermark)
+
+    def _advance(self, until: int) -> None:
+        """Time goes on: evaluates what is due, and lets go of what is over."""
+        times = self._times
+        if times.is_quiet(until):
+            times.now = until
+            return
+        for window in times.due(self._slices, until):
+            self._evaluate(window)
+        times.now = until
+        for start in times.over(self._slices):
+            del self._slices[start]
+            self._mutable.pop(start, None)
+        times.settle(self._slices)
+        if self._ahead and until >= max(self._ahead.values()):
+            self._ahead = {}
+
+    def _evaluate(self, window: TimeWindow) -> None:
+        starts = slices_within(window, self.slicing, self._slices)
+        slices = [self._taken(start, window, is_first=start == starts[0]) for start in starts]
+        merged = self._loops.together(slices)
+        last_moment = window.end - 1
+        if self._ahead:
+            merged = {key: value for key, value in merged.items() if self._ahead.get(key, MIN_TIMESTAMP) < last_moment}
+        values, limit = list(merged.values()), self.context.batch_records
+        for at in range(0, len(values), limit):
+            part = values[at : at + limit]
+            self.output.emit(RowBatch(part, [last_moment] * len(part)))
+
+    def _evaluate_again(self, key: Any, start: int, results: RowBatch) -> None:
+        """The windows of a slice for one key, in the order the assigner would name them."""
+        for window in reversed(self._times.evaluated(start)):
+            found = [self._slices[at] for at in slices_within(window, self.slicing, self._slices)]
+            merged = self._loops.together([{None: private_copy(states[key])} for states in found if key in states])
+            _append(results, merged[None], window.end - 1)
+
+    def _taken(self, start: int, window: TimeWindow, is_first: bool) -> States:
+        """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
+        states = self._slices[start]
+        if not self._times.survives(start, window):
+            return states
+        if self._could_be_mutated(start, states):
+            return {key: private_copy(value) for key, value in states.items()}
+        return dict(states) if is_first else states
+
+    def _could_be_mutated(self, start: int, states: States) -> bool:
+        """Looked at again when keys have come: what is made of values that cannot change is of their kind."""
+        if self.kind == "count" or (self.context.object_reuse and self.kind != "reduce"):
+            return False
+        keys, mutable = self._mutable.get(start, (0, False))
+        if keys != len(states) and not mutable:
+            mutable = could_be_mutated(states.values())
+            self._mutable[start] = len(states), mutable
+        return mutable
+
+    # -- processing time -------------------------------------------------------------------------------------------------------
+
+    def _add_now(self, values: list[Any]) -> None:
+        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
+        start = self.slicing.slice_of(now)
+        if self._times.standing(start) is not Standing.OUTSIDE:
+            self._add(start, values)
+            self._arm()
+
+    def _arm(self) -> None:
+        """One timer of the task, for the next window: a millisecond after its last moment, when that is over."""
+        wake = self._times.wake
+        if self.event_time or wake is None or (self._timer is not None and self._timer[0] <= wake):
+            return
+        self._disarm()
+        delay = max(0, wake + 1 - self.context.timers.now_ms()) / 1000
+        self._timer = wake, self.context.timers.call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._advance(max(self.context.timers.now_ms() - 1, self._times.now))
+        self._arm()
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+
+
+def no_timestamps(operator: str) -> ProgramError:
+    """What to say where windows of event time meet records that have none."""
+    return ProgramError(f"operator {operator!r}: windows of event time need records with timestamps, and these have none: call "
+                        "assign_timestamps_and_watermarks(...) before, or use windows of processing time")
+
+
+def _no_key(record: Any) -> None:
+    return None
+
+
+def _append(batch: RowBatch, value: Any, stamp: int) -> None:
+    batch.values.append(value)
+    assert batch.timestamps is not None
+    batch.timestamps.append(stamp)
+
+
+def _parts(values: list[Any], stamps: list[int], slicing: Slicing) -> dict[int, list[Any]]:
+    """The records of each slice, in their order."""
+    width, offset = slicing.width, slicing.offset
+    parts: dict[int, list[Any]] = {}
+    end = begin = 0
+    append: Callable[[Any], None] = [].append
+    for record, stamp in zip(values, stamps):
+        if not begin <= stamp < end:
+            begin = stamp - (stamp - offset) % width
+            end = begin + width
+            append = parts.setdefault(begin, []).append
+        append(record)
+    return parts
