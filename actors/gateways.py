@@ -114,6 +114,7 @@ class SlotReport:
 
     sequence: int
     slots: tuple[SlotStatus, ...]
+    keeps_results: bool = False  # somebody may still read from it: it is needed though no slot is taken
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class JobHeartbeat:
     metrics: tuple[TaskMetrics, ...]
     running: tuple[ExecutionAttemptId, ...]
     slots: tuple[AllocationId, ...] = ()
+    results: tuple[ExecutionAttemptId, ...] = ()  # finished attempts whose blocking results are kept here
 
 
 @dataclass(frozen=True)
@@ -276,6 +278,10 @@ class TaskExecutorGateway(Protocol):
 
     def free_slots(self, allocation_ids: tuple[AllocationId, ...], reason: str) -> None:
         """The job does not need them: what still runs there is cancelled."""
+        ...
+
+    def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
+        """Nobody reads the blocking results of these finished attempts any more. When this is lost, the next heartbeat tells."""
         ...
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> Future[None]:

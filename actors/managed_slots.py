@@ -37,11 +37,11 @@ class ManagedSlot:
 class ManagedExecutor:
     """A registered TaskExecutor."""
 
-    __slots__ = ("doubted", "free", "pending", "resource_id", "sequence", "slots")
+    __slots__ = ("doubted", "free", "keeps_results", "pending", "resource_id", "sequence", "slots")
 
     def __init__(self, resource_id: ResourceId, report: SlotReport) -> None:
         self.resource_id = resource_id
-        self.sequence = report.sequence
+        self.sequence, self.keeps_results = report.sequence, report.keeps_results
         self.slots = {status.slot_index: ManagedSlot(self, status.slot_index, status.profile) for status in report.slots}
         self.free: dict[int, ManagedSlot] = {}
         self.pending = 0
@@ -49,7 +49,7 @@ class ManagedExecutor:
 
     @property
     def is_idle(self) -> bool:
-        return len(self.free) == len(self.slots)
+        return len(self.free) == len(self.slots) and not self.keeps_results
 
     def is_news(self, report: SlotReport) -> bool:
         """A report as old as the last one is looked at again only when slots are in doubt or asked for."""

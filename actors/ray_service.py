@@ -28,6 +28,7 @@ from flinkpy.actors.rpc_base import OnFatal, Reply, Watch
 from flinkpy.actors.sequencer import Sequencers
 from flinkpy.actors.service import Cancellable
 from flinkpy.actors.wire import make_answer, pack, unpack
+from flinkpy.connectors.ray_store import take
 from flinkpy.core import code
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
@@ -258,6 +259,10 @@ class RpcHost:
         if sequencer.has_gap and sequencer.expected == missing:
             for ready in sequencer.give_up_gap():
                 ready()
+
+    async def take_block(self, token: str) -> Any:
+        """A block of columns a sink here has ready: as the result of a call it belongs to the caller, and outlives this process."""
+        return take(token)
 
     async def await_termination(self) -> str:
         """Comes back when the process stops, and fails when it dies: the fastest notice there is."""

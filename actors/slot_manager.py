@@ -81,7 +81,8 @@ class SlotManager:
         executor = ManagedExecutor(resource_id, report)
         self._executors[resource_id] = executor
         self._slots += len(executor.slots)
-        self._idle[resource_id] = now
+        if not executor.keeps_results:
+            self._idle[resource_id] = now
         actions: list[Action] = []
         for slot, status in zip(executor.slots.values(), report.slots):
             self._hold(slot, status.job_id, status.allocation_id, actions, now)
@@ -92,12 +93,16 @@ class SlotManager:
         executor = self._executors.get(resource_id)
         if executor is None or not executor.is_news(report):
             return []
-        executor.sequence = report.sequence
+        executor.sequence, executor.keeps_results = report.sequence, report.keeps_results
         actions: list[Action] = []
         for status in report.slots:
             slot = executor.slots.get(status.slot_index)
             if slot is not None:
                 self._observe(slot, status.job_id, status.allocation_id, actions, now)
+        if not executor.is_idle:
+            self._idle.pop(resource_id, None)
+        else:
+            self._idle.setdefault(resource_id, now)
         return actions + self._provision(now) if actions or self._requests.unmet else actions
 
     def unregister(self, resource_id: ResourceId, now: float) -> list[Action]:

@@ -6,7 +6,7 @@ JobMaster fails its tasks and takes its slots back; losing the ResourceManager c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from flinkpy.actors.task_executor_job import JobConnection
 from flinkpy.core.errors import FencingError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
-from flinkpy.core.lifecycles import TaskSlotState
+from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
 from flinkpy.core.options import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
@@ -71,6 +71,8 @@ class TaskExecutor(RpcEndpoint):
         self._watch: Cancellable | None = None
         self._jobs: dict[JobId, JobConnection] = {}
         self._job_of: dict[ResourceId, JobId] = {}
+        self._blocking: set[ExecutionAttemptId] = set()  # running tasks that will leave blocking results behind
+        self.results: dict[JobId, dict[ExecutionAttemptId, None]] = {}  # kept for whoever reads them
         self._report_due = False
         self._reporter = _MainThreadReporter(self)
         self._manager_heartbeats = heartbeat_responder(self, self.rpc_config, lambda peer: self._lose_resource_manager("no heartbeat in time"))
@@ -131,7 +133,7 @@ class TaskExecutor(RpcEndpoint):
         self._register()
 
     def _slot_report(self) -> SlotReport:
-        return SlotReport(self.sequence, self.slots.report())
+        return SlotReport(self.sequence, self.slots.report(), bool(self.results))
 
     def _slots_freed(self) -> None:
         """Tells the ResourceManager, once for all that are freed at a time."""
@@ -218,6 +220,7 @@ class TaskExecutor(RpcEndpoint):
         if job is None or job.token != token:
             return
         self._drop_job(job)
+        self._drop_results(self.results.get(job_id, ()))
         error = TaskExecutorLostError(reason)
         for slot in self.slots.of_job(job_id):
             for attempt_id in self.slots.free(slot.allocation_id, reason):
@@ -263,6 +266,8 @@ class TaskExecutor(RpcEndpoint):
             slot = self.slots.add_task(attempt_id, descriptor.allocation_id)
         except SlotNotAvailableError as error:
             return f"{self.resource_id}: {error}"
+        if any(partition.partition_type.is_blocking for partition in descriptor.partitions):
+            self._blocking.add(attempt_id)
         self.runner.submit(slot.index, descriptor, self._reporter)
         return None
 
@@ -278,10 +283,39 @@ class TaskExecutor(RpcEndpoint):
         if state.state in TERMINAL:
             freed = self.slots.remove_task(attempt_id)
             self.sequence += 1
+            if attempt_id in self._blocking:
+                self._blocking.discard(attempt_id)
+                self._keep_results(attempt_id, job is not None and state.state is ExecutionState.FINISHED)
             if freed:
                 self._slots_freed()
         if job is not None:
             job.report(state)
+
+    # -- blocking results ----------------------------------------------------------------------------------------------------
+
+    def _keep_results(self, attempt_id: ExecutionAttemptId, wanted: bool) -> None:
+        if wanted:
+            self.results.setdefault(attempt_id.job_id, {})[attempt_id] = None
+        else:
+            self.runner.release_partitions((attempt_id,))
+
+    def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
+        self._drop_results(attempt_ids)
+        for job_id in {attempt_id.job_id for attempt_id in attempt_ids}:
+            self._release_if_done(job_id)
+
+    def _drop_results(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        dropped = [attempt_id for attempt_id in attempt_ids if attempt_id in self.results.get(attempt_id.job_id, ())]
+        if not dropped:
+            return
+        self.runner.release_partitions(dropped)
+        for attempt_id in dropped:
+            of_job = self.results[attempt_id.job_id]
+            del of_job[attempt_id]
+            if not of_job:
+                del self.results[attempt_id.job_id]
+        if not self.results:
+            self._slots_freed()  # the ResourceManager may stop this worker when it is idle
 
     # -- operator events -----------------------------------------------------------------------------------------------------
 

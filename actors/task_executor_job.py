@@ -84,7 +84,7 @@ class JobConnection:
 
     @property
     def is_needed(self) -> bool:
-        return bool(self._reports or self._executor.slots.of_job(self.job_id))
+        return bool(self._reports or self._executor.slots.of_job(self.job_id) or self.job_id in self._executor.results)
 
     def kick(self) -> None:
         """Something may be due: slots to offer, states to report."""
@@ -167,7 +167,9 @@ class JobConnection:
         running = dict.fromkeys([*self._executor.slots.tasks_of_job(self.job_id), *self._reports])
         slots = tuple(slot.allocation_id for slot in self._executor.slots.of_job(self.job_id))
         mine = tuple(metric for metric in metrics if metric.attempt_id.job_id == self.job_id)
-        self._gateway.heartbeat_from_task_executor(self._executor.resource_id, JobHeartbeat(self._executor.sequence, mine, tuple(running), slots))
+        results = tuple(attempt_id for attempt_id in self._executor.results.get(self.job_id, ()) if attempt_id not in self._reports)
+        beat = JobHeartbeat(self._executor.sequence, mine, tuple(running), slots, results)
+        self._gateway.heartbeat_from_task_executor(self._executor.resource_id, beat)
 
     def __repr__(self) -> str:
         state = "connected" if self._gateway is not None else "connecting"

@@ -70,6 +70,12 @@ def encode_header(kind: int, flags: int, parts: int, channel: int, sequence: int
     return _pack(MAGIC, kind, flags, parts, channel, sequence, segments, backlog, length)
 
 
+def decode_header(data: bytes) -> tuple[int, int, int, int, int, int, int]:
+    """Kind, flags, parts, channel, sequence, segments and backlog of a header of our own, which needs no checking."""
+    _, kind, flags, parts, channel, sequence, segments, backlog, _ = _unpack_from(data)
+    return kind, flags, parts, channel, sequence, segments, backlog
+
+
 def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 0, payload: bytes = b"") -> bytes:
     """A small frame outside the numbered sequence."""
     return _pack(MAGIC, kind, 0, 0, channel, 0, segments, backlog, len(payload)) + payload
@@ -140,7 +146,7 @@ class FrameDecoder:
             payload = scratch[begin:end]
             keeps = bool(header[2] & FLAG_OWN_BUFFER)
             self._expect_large = keeps and length >= LARGE_BYTES
-            yield self._frame(_copied(payload) if keeps else payload)
+            yield self._frame(own_copy(payload) if keeps else payload)
         self._compact()
 
     def _frame(self, payload: memoryview) -> Frame:
@@ -183,7 +189,8 @@ def _fresh(length: int) -> memoryview:
     return memoryview(pa.allocate_buffer(length)).cast("B")
 
 
-def _copied(payload: memoryview) -> memoryview:
+def own_copy(payload: memoryview) -> memoryview:
+    """The payload in a buffer of its own, aligned for Arrow."""
     copy = _fresh(len(payload))
     copy[:] = payload
     return copy

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.elements import Element, EndOfPartition
-from flinkpy.network.partition import ResultSubpartition
+from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.segments import LocalBufferPool
 
 
@@ -42,10 +42,10 @@ class LocalInputChannel(InputChannel):
 
     def __init__(self, gate: SingleInputGate, index: int) -> None:
         super().__init__(gate, index)
-        self._subpartition: ResultSubpartition | None = None
+        self._subpartition: ReadableSubpartition | None = None
         self.released = False
 
-    def attach(self, subpartition: ResultSubpartition) -> None:
+    def attach(self, subpartition: ReadableSubpartition) -> None:
         """The producer's partition is there."""
         self._subpartition = subpartition
         self.queue = subpartition.queue

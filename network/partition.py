@@ -28,6 +28,53 @@ class SubpartitionReader(Protocol):
         ...
 
 
+class ReadableSubpartition(Protocol):
+    """What a channel's end sees of what it reads: elements with the segments each costs, and whom to tell when there are more.
+
+    Who takes a batch out of the queue says so by ``took``; who has read the last element, or wants no more, by ``finish``.
+    """
+
+    reader: SubpartitionReader | None
+
+    @property
+    def queue(self) -> deque[tuple[Element, int]]: ...
+
+    @property
+    def backlog(self) -> int: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def partition(self) -> ReadablePartition: ...
+
+    def took(self, segments: int) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class ReadablePartition(Protocol):
+    """Whom to tell that its records cannot travel."""
+
+    @property
+    def on_error(self) -> Callable[[BaseException], None]: ...
+
+
+class WritablePartition(Protocol):
+    """What a writer hands elements to."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the producer may go."""
+        ...
+
+    def set_room_listener(self, on_room: Callable[[], None]) -> None:
+        """Called when an ``add`` that found no room is worth another try."""
+        ...
+
+    def add(self, channel: int, element: Element, segments: int) -> bool: ...
+
+
 class ResultSubpartition:
     """The elements for one consumer, each with the segments it holds. ``backlog`` is the sum of these."""
 
@@ -89,6 +136,10 @@ class ResultPartition:
             reader.data_available()
         return True
 
+    def set_room_listener(self, on_room: Callable[[], None]) -> None:
+        """Called when an ``add`` that found no room is worth another try."""
+        self.pool.on_room = on_room
+
     def _squeeze(self, segments: int) -> int:
         """A batch larger than all the pool may lend passes alone, charged with what there is."""
         return self.pool.take_up_to(segments) if self.pool.in_use == 0 else 0
@@ -110,6 +161,10 @@ class ResultPartition:
             if reader is not None:
                 reader.producer_failed(cause or PartitionNotFoundError(f"{self} was released by its producer before it was read to the end"))
         self.pool.close()
+
+    @property
+    def subpartition_count(self) -> int:
+        return len(self.subpartitions)
 
     @property
     def done(self) -> bool:

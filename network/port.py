@@ -42,7 +42,8 @@ class RecordWriter(Protocol):
 
     @property
     def consumed(self) -> bool:
-        """Whether the end was written, and every consumer has taken all there was or wants no more; then too the listener is called."""
+        """Whether the end was written, and every consumer has taken all there was or wants no more; then too the listener is called.
+        A blocking result stays without its task, so for it the end is enough."""
         ...
 
 
@@ -111,11 +112,16 @@ class ShuffleEnvironment(Protocol):
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
         """The producer has ended well: its channels are ended (if the task has not done so), its partitions stay until their consumers have
-        read them and then go by themselves, also past a ``release`` without a cause; its gates are given back."""
+        read them and then go by themselves, also past a ``release`` without a cause; blocking ones stay until ``release_partitions``; its gates
+        are given back."""
         ...
 
     def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
         """Gives back all partitions and gates of the attempt, told to the peers with ``cause``; may be called again."""
+        ...
+
+    def release_partitions(self, owner: ExecutionAttemptId) -> None:
+        """The blocking results of an attempt that has ended are not needed any more; unknown ones are ignored."""
         ...
 
     def statistics(self) -> ShuffleStatistics: ...

@@ -14,7 +14,7 @@ from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, J
 from flinkpy.network.credits import ReceiverCredits, SenderCredits
 from flinkpy.network.frames import HEADER_SIZE, Frame, FrameKind, control_frame, encode_header
 from flinkpy.network.gate import InputChannel, SingleInputGate
-from flinkpy.network.partition import ResultSubpartition
+from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.payloads import ElementDecoder, ElementEncoder, Encoded
 from flinkpy.network.sizing import cut
 
@@ -90,13 +90,13 @@ class OutboundChannel:
         self._wire, self._id = wire, channel_id
         self._credits = SenderCredits(exclusive)
         self._encoder = ElementEncoder()
-        self._subpartition: ResultSubpartition | None = None
+        self._subpartition: ReadableSubpartition | None = None
         self._sequence = 0
         self._pumping = False
         self.waiting = False  # among those the connection will call
         self.closed = False
 
-    def attach(self, subpartition: ResultSubpartition) -> None:
+    def attach(self, subpartition: ReadableSubpartition) -> None:
         """The requested subpartition is there."""
         self._subpartition = subpartition
         subpartition.reader = self
@@ -143,7 +143,7 @@ class OutboundChannel:
         finally:
             self._pumping = False
 
-    def _send_next(self, subpartition: ResultSubpartition) -> bool:
+    def _send_next(self, subpartition: ReadableSubpartition) -> bool:
         """Sends the first element, or as much of it as credit allows; False when there is no credit."""
         element, segments = subpartition.queue[0]
         charged = 0
@@ -166,7 +166,7 @@ class OutboundChannel:
         self._send(subpartition, element, segments, charged)
         return True
 
-    def _send(self, subpartition: ResultSubpartition, element: Element, segments: int, charged: int) -> None:
+    def _send(self, subpartition: ReadableSubpartition, element: Element, segments: int, charged: int) -> None:
         try:
             encoded = self._encoder.encode(element)
         except Exception as error:
@@ -191,7 +191,7 @@ class OutboundChannel:
         return [header, *encoded.buffers]
 
 
-def _give_back(subpartition: ResultSubpartition, segments: int) -> None:
+def _give_back(subpartition: ReadableSubpartition, segments: int) -> None:
     """The frame has left: its segments are free, unless the subpartition was dropped meanwhile and they are already."""
     if not subpartition.done:
         subpartition.took(segments)

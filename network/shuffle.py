@@ -11,11 +11,12 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.errors import EngineError, TaskExecutorLostError
+from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, ResultPartitionId
 from flinkpy.core.options import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
+from flinkpy.network.blocking import BatchShuffleMemory, BlockingPartition, BlockingWriter
 from flinkpy.network.credits import ReceiverCredits
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.handshake import Handshake
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 HANDSHAKE_TIMEOUT_S = 5.0
 MAX_STRANGERS = 64  # connections that have not proved to know the secret yet
 GUARANTEED_PARTITION_SEGMENTS = 4
+AnyPartition = ResultPartition | BlockingPartition
 EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of what nobody was promised
 
 
@@ -42,8 +44,9 @@ class ShuffleService:
         self._config, self._secret, self._resource_id = config, secret, resource_id
         self._pool = NetworkBufferPool(config.total_segments)
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
-        self._partitions: dict[ResultPartitionId, ResultPartition] = {}
-        self._writers: dict[ExecutionAttemptId, list[tuple[ResultPartition, PartitionWriter]]] = {}
+        self._batch_memory = BatchShuffleMemory(config.batch_shuffle_memory, config.spill_folders)
+        self._partitions: dict[ResultPartitionId, AnyPartition] = {}
+        self._writers: dict[ExecutionAttemptId, list[tuple[AnyPartition, PartitionWriter]]] = {}
         self._gates: dict[ExecutionAttemptId, list[SingleInputGate]] = {}
         self._requests: dict[ResultPartitionId, list[_WaitingRequest]] = {}
         self._connections: set[Connection] = set()
@@ -88,14 +91,21 @@ class ShuffleService:
                 subtask, channels = owner.subtask_index, descriptor.subpartitions
                 selector = partitioner if isinstance(partitioner, ChannelSelector) else make_selector(partitioner, channels, subtask)
                 partition = self._create_partition(descriptor, on_error)
-                writer = PartitionWriter(partition, selector, timeout, self._config, self._reactor)
+                if isinstance(partition, BlockingPartition):
+                    writer: PartitionWriter = BlockingWriter(partition, selector, self._config, self._reactor)
+                else:
+                    writer = PartitionWriter(partition, selector, timeout, self._config, self._reactor)
                 writers.append((partition, writer))
                 created.append(writer)
         except BaseException as error:
             self.release(owner, error)
             raise
         for partition, _ in writers:
-            self._serve_waiting(partition)
+            if not isinstance(partition, BlockingPartition):
+                self._serve_waiting(partition)
+            else:  # they wait for its end now, however long that takes
+                for waiting in self._requests.get(partition.partition_id, ()):
+                    waiting.timer.cancel()
         return created
 
     def create_gates(
@@ -126,11 +136,18 @@ class ShuffleService:
             writer.close()
             partition.release(cause)
             self._partitions.pop(partition.partition_id, None)
+            self._fail_waiting(partition, cause)
         if cause is not None:
-            for partition in [each for each in self._partitions.values() if each.partition_id.producer == owner]:
-                partition.release(cause)
-                self._partitions.pop(partition.partition_id, None)
+            self._drop_partitions(owner, cause)
         self._release_gates(owner)
+
+    def release_partitions(self, owner: ExecutionAttemptId) -> None:
+        self._drop_partitions(owner, PartitionNotFoundError(f"the results of {owner} were released"))
+
+    def _drop_partitions(self, owner: ExecutionAttemptId, cause: BaseException) -> None:
+        for partition in [each for each in self._partitions.values() if each.partition_id.producer == owner]:
+            partition.release(cause)
+            self._partitions.pop(partition.partition_id, None)
 
     def statistics(self) -> ShuffleStatistics:
         pool = self._pool.statistics()
@@ -168,12 +185,15 @@ class ShuffleService:
             raise EngineError("the shuffle service was not started")
         return self._running
 
-    def _create_partition(self, descriptor: ResultPartitionDescriptor, on_error: Callable[[BaseException], None]) -> ResultPartition:
+    def _create_partition(self, descriptor: ResultPartitionDescriptor, on_error: Callable[[BaseException], None]) -> AnyPartition:
         count, config = descriptor.subpartitions, self._config
         maximum = (count * config.buffers_per_channel + config.floating_buffers) * self._segments_per_batch
         partition_id = descriptor.partition_id
         if partition_id in self._partitions:
             raise EngineError(f"partition {partition_id} was registered before")
+        if descriptor.partition_type.is_blocking:
+            self._partitions[partition_id] = blocking = BlockingPartition(partition_id, count, self._batch_memory, self._serve_waiting, on_error)
+            return blocking
         pool = self._pool.create(f"partition {partition_id.data_set_id:.8}", min(count, GUARANTEED_PARTITION_SEGMENTS), maximum)
         partition = ResultPartition(partition_id, count, pool, self._partition_done, on_error)
         self._partitions[partition_id] = partition
@@ -233,28 +253,45 @@ class ShuffleService:
 
     def _request(self, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
         partition = self._partitions.get(request.partition_id)
-        if partition is not None:
+        is_being_written = isinstance(partition, BlockingPartition) and not partition.done
+        if partition is not None and not is_being_written:
             self._attach(partition, request, requester)
             return
         waiting = _WaitingRequest(request, requester)
         self._requests.setdefault(request.partition_id, []).append(waiting)
+        if is_being_written:
+            return
         timeout = self._config.partition_request_timeout.total_seconds()
         waiting.timer = self._reactor.call_later(timeout, lambda: self._request_timed_out(waiting))
 
-    def _attach(self, partition: ResultPartition, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
+    def _attach(self, partition: AnyPartition, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
         index = request.subpartition_index
-        if not 0 <= index < len(partition.subpartitions):
-            requester.producer_failed(EngineError(f"subpartition {index} was requested of {partition}, which has {len(partition.subpartitions)}"))
+        if not 0 <= index < partition.subpartition_count:
+            requester.producer_failed(EngineError(f"subpartition {index} was requested of {partition}, which has {partition.subpartition_count}"))
+        elif isinstance(partition, BlockingPartition):
+            try:
+                view = partition.view(index)
+            except FlinkpyError as error:
+                requester.producer_failed(error)
+            else:
+                requester.attach(view)
         elif partition.subpartitions[index].reader is not None or partition.subpartitions[index].done:
             requester.producer_failed(EngineError(f"subpartition {index} of {partition} was requested twice"))
         else:
             requester.attach(partition.subpartitions[index])
 
-    def _serve_waiting(self, partition: ResultPartition) -> None:
+    def _serve_waiting(self, partition: AnyPartition) -> None:
         for waiting in self._requests.pop(partition.partition_id, ()):
             waiting.timer.cancel()
             if not waiting.given_up:
                 self._attach(partition, waiting.request, waiting.requester)
+
+    def _fail_waiting(self, partition: AnyPartition, cause: BaseException | None) -> None:
+        """Who waited for the end of a blocking result hears that it will not come."""
+        for waiting in self._requests.pop(partition.partition_id, ()):
+            waiting.timer.cancel()
+            if not waiting.given_up:
+                waiting.requester.producer_failed(cause or not_found(waiting.request))
 
     def _request_timed_out(self, waiting: _WaitingRequest) -> None:
         self._forget_request(waiting)
@@ -328,12 +365,17 @@ class ShuffleService:
             del self._by_peer[peer]
 
 
-class _WaitingRequest:
-    """A request whose partition is not there yet."""
+class _NoTimer:
+    """Of a request that waits without a bound: its partition is being written."""
 
-    timer: ReactorTimer
+    def cancel(self) -> None: ...
+
+
+class _WaitingRequest:
+    """A request whose partition is not there yet, or is blocking and not all written."""
 
     def __init__(self, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
+        self.timer: ReactorTimer = _NoTimer()
         self.request, self.requester = request, requester
 
     @property

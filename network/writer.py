@@ -14,7 +14,7 @@ from typing import Any
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, RowBatch
 from flinkpy.core.options import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
-from flinkpy.network.partition import ResultPartition
+from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioners import ChannelSelector, SingleChannel
 from flinkpy.network.sizing import SizeEstimator, pieces
 
@@ -84,7 +84,7 @@ class PartitionWriter:
     """
 
     def __init__(
-        self, partition: ResultPartition, selector: ChannelSelector, buffer_timeout_ms: int, config: NetworkConfig, reactor: Reactor,
+        self, partition: WritablePartition, selector: ChannelSelector, buffer_timeout_ms: int, config: NetworkConfig, reactor: Reactor,
     ) -> None:
         self._partition, self._selector, self._reactor = partition, selector, reactor
         self._single = type(selector) is SingleChannel
@@ -100,7 +100,7 @@ class PartitionWriter:
         self._on_available: Callable[[], None] | None = None
         self._ended = False
         self._closed = False
-        partition.pool.on_room = self._room
+        partition.set_room_listener(self._room)
 
     @property
     def available(self) -> bool:

@@ -13,7 +13,7 @@ from flinkpy.core.config import SCHEMA
 from flinkpy.core.futures import Future
 from flinkpy.core.options import TASK_CPUS, RpcConfig, SlotConfig
 
-_OF_SESSION = ("taskmanager.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
+_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
 
 
 @dataclass(frozen=True)

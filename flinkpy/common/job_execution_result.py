@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.job_id import JobID
+from flinkpy.metrics.reported import without_metrics
 
 
 class JobExecutionResult:
     """Id, net run time and accumulators of a job that finished."""
 
     def __init__(self, job_id: str, name: str, net_runtime_ms: int, accumulators: Mapping[str, Any]) -> None:
-        self._job_id, self.name, self._net_runtime_ms, self._accumulators = JobID(job_id), name, net_runtime_ms, dict(accumulators)
+        self._job_id, self.name, self._net_runtime_ms = JobID(job_id), name, net_runtime_ms
+        self._accumulators, self._metrics = without_metrics(accumulators)
 
     def get_job_id(self) -> JobID:
         return self._job_id
@@ -27,6 +29,10 @@ class JobExecutionResult:
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
         return dict(self._accumulators)
+
+    def get_metrics(self) -> dict[str, Any]:
+        """What the functions' metrics were at the end of their tasks, by identifier: ``Map.0.late`` is that of the first subtask of Map."""
+        return dict(self._metrics)
 
     def __repr__(self) -> str:
         return f"<JobExecutionResult {self.name!r} {self._job_id}: {self._net_runtime_ms} ms>"

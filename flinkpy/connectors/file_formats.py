@@ -61,7 +61,7 @@ class _TextPart(PartWriter):
 
     @property
     def size(self) -> int:
-        return self._file.buffer.tell()
+        return int(self._file.buffer.tell())  # type: ignore[attr-defined]  # a BufferedWriter, of which the stub shows less
 
     def flush(self) -> None:
         self._file.flush()

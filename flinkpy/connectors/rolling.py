@@ -29,7 +29,8 @@ class RollingPolicy(ABC):
         """Whether the part is to be ended now."""
 
     @staticmethod
-    def default_rolling_policy(part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000) -> DefaultRollingPolicy:
+    def default_rolling_policy(part_size: int = 128 << 20, rollover_interval: int = 60_000,
+                               inactivity_interval: int = 60_000) -> DefaultRollingPolicy:
         """By size in bytes, by age, and by the time nothing was written; both times in milliseconds."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 

@@ -152,18 +152,28 @@ class LineReader(SplitReader[FileSplit]):
         self._blocks.close()
 
 
+def check_charset(charset: str) -> None:
+    """Refuses what cannot be cut at line ends."""
+    try:
+        line_end = "\n".encode(charset)
+    except LookupError:
+        raise ProgramError(f"{charset!r} is no character set Python knows") from None
+    if line_end != b"\n":
+        raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
+
+
 class TextFileSource(Source[FileSplit]):
     """The lines of text files, as ``str`` without line ends.
 
     ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst`` and ``.lz4`` files are decompressed.
-    Lines come in order within a split of ``split_bytes``, and splits in order at parallelism 1. ProgramError if there is no such file.
+    Lines come in order within a split of ``split_bytes`` (None: files are not cut), and splits in order at parallelism 1.
+    ProgramError if there is no such file.
 
     >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
     """
 
-    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int = DEFAULT_SPLIT_BYTES) -> None:
-        if "\n".encode(charset) != b"\n":
-            raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
+    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES) -> None:
+        check_charset(charset)
         self._files = find_files(paths)
         self._charset, self._split_bytes = charset, split_bytes
 
@@ -176,6 +186,9 @@ class TextFileSource(Source[FileSplit]):
 
     def _discover(self, parallelism: int) -> Iterator[FileSplit]:
         largest = max(file.size for file in self._files)
+        if self._split_bytes is None:
+            yield from (split for file in self._files for split in cut_file(file, largest))
+            return
         # A file that fits into one split is still shared out among the readers, but not in crumbs.
         size = max(64 << 10, min(self._split_bytes, -(-largest // parallelism)))
         for file in self._files:

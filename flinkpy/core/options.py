@@ -128,6 +128,24 @@ RESTART_EXP_ATTEMPTS = option(
     "Give up after so many restarts in a row; never when absent.",
 )
 
+# -- what does not fit into memory ----------------------------------------------------------------------------------------
+
+TMP_DIRS = option("io.tmp.dirs", str, None, "Folders to spill to, separated by commas; the system's temporary folder when absent.")
+SORT_MEMORY = option(
+    "execution.sorted-inputs.memory", int, 128 << 20, "Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled.",
+    memory=True,
+)
+BATCH_SHUFFLE_MEMORY = option(
+    "taskmanager.memory.framework.off-heap.batch-shuffle.size", int, 64 << 20,
+    "Bytes of blocking results a TaskExecutor keeps in memory; the rest is spilled.", memory=True,
+)
+
+
+def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The folders of ``io.tmp.dirs``."""
+    return tuple(folder.strip() for folder in (read(values, TMP_DIRS) or "").split(",") if folder.strip())
+
+
 # -- the network ------------------------------------------------------------------------------------------------------
 
 NETWORK_MEMORY = option("taskmanager.memory.network.size", int, 64 << 20, "Bytes of batches in flight per TaskExecutor.", memory=True)
@@ -169,6 +187,8 @@ class NetworkConfig:
     bind_host: str = "127.0.0.1"
     data_port: int = 0
     partition_request_timeout: timedelta = timedelta(seconds=10)
+    batch_shuffle_memory: int = 64 << 20
+    spill_folders: tuple[str, ...] = ()
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> NetworkConfig:
@@ -184,6 +204,8 @@ class NetworkConfig:
             read(values, BIND_HOST) or "127.0.0.1",
             read(values, DATA_PORT),
             read(values, PARTITION_REQUEST_TIMEOUT),
+            read(values, BATCH_SHUFFLE_MEMORY),
+            spill_folders(values),
         )
 
 

@@ -5,19 +5,35 @@
 'Sink: Print to Std. Out'
 """
 
+from flinkpy.datastream.async_data_stream import AsyncDataStream
 from flinkpy.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
-from flinkpy.datastream.data_stream import CloseableIterator, ConnectedStreams, DataStream, DataStreamSink, KeyedStream
+from flinkpy.datastream.data_stream import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    CloseableIterator,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+)
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flinkpy.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryStrategy,
+    BroadcastProcessFunction,
+    CheckpointedFunction,
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
@@ -37,6 +53,9 @@ from flinkpy.datastream.time_domain import TimeDomain
 from flinkpy.datastream.timerservice import TimerService
 
 __all__ = [
+    "AsyncDataStream", "AsyncFunction", "AsyncRetryStrategy",
+    "BroadcastConnectedStream", "BroadcastProcessFunction", "BroadcastStream", "CheckpointedFunction", "FunctionInitializationContext",
+    "FunctionSnapshotContext", "KeyedBroadcastProcessFunction",
     "AggregateFunction",
     "CheckpointConfig", "CheckpointingMode", "CloseableIterator", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
     "DataStream", "DataStreamSink", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention", "FilterFunction", "FlatMapFunction",

@@ -48,6 +48,13 @@ class CloseableIterator:
             self.close()
             raise
 
+    def batches(self) -> Iterator[Any]:
+        """What arrives as it arrives, in place of single records: lists of records, or ``pyarrow.RecordBatch`` of a columnar stream."""
+        try:
+            yield from self._server.batches()
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Cancels the job if it still runs, and gives back the connection."""
         if self._is_closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -12,6 +12,7 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_key, key_columns
 from flinkpy.datastream.keys import FieldKey
 from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
+from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
 from flinkpy.datastream.typed import typed
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
@@ -29,9 +30,10 @@ from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOper
 if TYPE_CHECKING:
     from flinkpy.common.execution_config import ExecutionConfig
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkpy.state.descriptors import MapStateDescriptor
 
 
-class DataStream(OperatorSettings, ColumnarOperations):
+class DataStream(OperatorSettings, TableResults, ColumnarOperations):
     """A stream of Python values, or of columns (``is_columnar``): then expressions work on whole batches, and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
@@ -166,8 +168,17 @@ class DataStream(OperatorSettings, ColumnarOperations):
         transformation = UnionTransformation(id=self._env._next_id(), name="union()", union=inputs, output_type=shared, where=caller())
         return DataStream(self._env, transformation, columnar=columnar, schema=self._schema if columnar else None)
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
-        """Two streams, of different types maybe, for one function."""
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Two streams, of different types maybe, for one function. The second may be a BroadcastStream."""
+        if isinstance(ds, BroadcastStream):
+            self._refuse_stranger(ds.input_stream, "connect()")
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         if not isinstance(ds, DataStream):
             raise refuse(f"connect() takes a stream, this is {ds!r:.80}")
         self._refuse_stranger(ds, "connect()")
@@ -228,8 +239,22 @@ class DataStream(OperatorSettings, ColumnarOperations):
         """At random."""
         return self._partitioned(SHUFFLE, "shuffle()")
 
-    def broadcast(self) -> DataStream:
-        """Every record to every subtask."""
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(self, broadcast_state_descriptor: MapStateDescriptor, *more: MapStateDescriptor) -> BroadcastStream: ...
+
+    def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> DataStream | BroadcastStream:
+        """Every record to every subtask. With descriptors: a BroadcastStream, for ``connect``; its records write these states.
+
+        >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())  # doctest: +SKIP
+        >>> events.connect(changes.broadcast(rules)).process(Apply())  # doctest: +SKIP
+        """
+        if broadcast_state_descriptors:
+            from flinkpy.datastream.broadcast_stream import broadcast_stream
+
+            return broadcast_stream(self, broadcast_state_descriptors)
         return self._partitioned(BROADCAST, "broadcast()")
 
     def global_(self) -> DataStream:
@@ -256,6 +281,9 @@ class DataStream(OperatorSettings, ColumnarOperations):
 
         if isinstance(sink, type):
             raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
+        transformer = sink.get_transformer() if hasattr(sink, "get_transformer") else None
+        if transformer is not None:  # PyFlink's SupportsPreprocessing: the sink changes the stream before it takes it
+            self = transformer.apply(self)
         if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
             return self._sink(sink, "Sink: Writer")
         if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
@@ -347,6 +375,8 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, Expression)
 
 
+from flinkpy.datastream.broadcast_stream import BroadcastConnectedStream as BroadcastConnectedStream  # noqa: E402
+from flinkpy.datastream.broadcast_stream import BroadcastStream as BroadcastStream  # noqa: E402
 from flinkpy.datastream.collecting import CloseableIterator as CloseableIterator  # noqa: E402  (PyFlink has all streams in this module)
 from flinkpy.datastream.connected_streams import ConnectedStreams as ConnectedStreams  # noqa: E402
 from flinkpy.datastream.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402

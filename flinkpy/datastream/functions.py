@@ -1,5 +1,9 @@
 """The classes user functions derive from, under PyFlink's module path."""
 
+from flinkpy.operators.async_functions import AsyncFunction, AsyncFunctionDescriptor
+from flinkpy.operators.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
+from flinkpy.operators.broadcast_functions import BaseBroadcastProcessFunction, BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
 from flinkpy.operators.functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -22,6 +26,9 @@ from flinkpy.operators.functions import (
 )
 
 __all__ = [
+    "AsyncFunction", "AsyncFunctionDescriptor", "AsyncRetryPredicate", "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction", "BroadcastProcessFunction", "CheckpointedFunction", "FunctionInitializationContext", "FunctionSnapshotContext",
+    "KeyedBroadcastProcessFunction",
     "AggregateFunction",
     "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "FilterFunction", "FlatMapFunction", "Function", "KeyedCoProcessFunction",
     "KeyedProcessFunction", "KeyedStateStore",

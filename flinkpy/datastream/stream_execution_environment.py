@@ -20,6 +20,7 @@ from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
 from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.ray_bridge import RaySources
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.datastream.sources import SourceMethods
 from flinkpy.graph.transformations import Transformation
@@ -31,7 +32,7 @@ LOG = logging.getLogger(__name__)
 DEFAULT_JOB_NAME = "flinkpy job"
 
 
-class StreamExecutionEnvironment(SourceMethods):
+class StreamExecutionEnvironment(SourceMethods, RaySources):
     """One program. Options come from the configuration file, the environment, ``-D`` and the program's code; later ones win.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()

@@ -89,7 +89,8 @@ def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
         if inspect.iscoroutinefunction(getattr(function, "timeout", None)):
             raise ProgramError(f"{type(function).__name__}.timeout gives its results at once: declare it with 'def', not 'async def'")
         return cast("Callable[[Any], Awaitable[Any]]", method)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
+    called = getattr(type(function), "__call__", None)  # noqa: B004  # not whether it can be called, but what is
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return cast("Callable[[Any], Awaitable[Any]]", function)
     hint = "declare it with 'async def'" if callable(function) else "pass an AsyncFunction, or a function declared with 'async def'"
     raise ProgramError(f"{function!r:.80} is not asynchronous: {hint}")

@@ -68,7 +68,7 @@ class EventLoopThread:
             return
         self._thread.join(JOIN_S)
         if self._thread.is_alive():
-            _LOG.warning("%s: an asynchronous function still runs %g s after it was cancelled; it blocks, and is left alone", self._thread.name, JOIN_S)
+            _LOG.warning("%s: an asynchronous function blocks, %g s after it was cancelled; it is left alone", self._thread.name, JOIN_S)
 
     # -- the event loop's thread ------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class _LimitedRetryStrategy(AsyncRetryStrategy):
     """What the two that count attempts share."""
 
     def __init__(self, max_attempts: int, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
-        self._max_attempts = _positive(max_attempts, "max_attempts")
+        self._max_attempts: int = _positive(max_attempts, "max_attempts")
         self._predicate = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
@@ -124,7 +124,7 @@ class FixedDelayRetryStrategy(_LimitedRetryStrategy):
     def __init__(self, max_attempts: int, backoff_time_millis: int, result_predicate: ResultPredicate | None = None,
                  exception_predicate: ExceptionPredicate | None = None) -> None:
         super().__init__(max_attempts, result_predicate, exception_predicate)
-        self._backoff_time_millis = _positive(backoff_time_millis, "backoff_time_millis")
+        self._backoff_time_millis: int = _positive(backoff_time_millis, "backoff_time_millis")
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         return self._backoff_time_millis
@@ -141,9 +141,9 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
     def __init__(self, max_attempts: int, initial_delay: int, max_retry_delay: int, multiplier: float,
                  result_predicate: ResultPredicate | None = None, exception_predicate: ExceptionPredicate | None = None) -> None:
         super().__init__(max_attempts, result_predicate, exception_predicate)
-        self._initial_delay = _positive(initial_delay, "initial_delay")
-        self._max_retry_delay = _positive(max_retry_delay, "max_retry_delay")
-        self._multiplier = _positive(multiplier, "multiplier")
+        self._initial_delay: int = _positive(initial_delay, "initial_delay")
+        self._max_retry_delay: int = _positive(max_retry_delay, "max_retry_delay")
+        self._multiplier: float = _positive(multiplier, "multiplier")
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         delay = float(self._initial_delay)
@@ -151,7 +151,7 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
             if delay >= self._max_retry_delay or self._multiplier == 1:
                 break
             delay *= self._multiplier
-        return int(min(delay, self._max_retry_delay)) if current_attempts > 1 else int(self._initial_delay)
+        return int(min(delay, self._max_retry_delay)) if current_attempts > 1 else self._initial_delay
 
 
 def _positive(number: Any, name: str) -> Any:

@@ -14,23 +14,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, RowBatch, Watermark, WatermarkStatus
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.errors import EngineError
 from flinkpy.operators.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_queue import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flinkpy.operators.async_retry import Retries
-from flinkpy.operators.async_state import Saved, dump, load, saved_form
 from flinkpy.operators.base import OneInputOperator, TimerHandle
 from flinkpy.operators.errors import bounded_repr, user_code_error
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.stateless import rows
+from flinkpy.state.descriptors import ListStateDescriptor
 
 if TYPE_CHECKING:
     from flinkpy.operators.async_loop import CallLoop, Deliver, Invoke, Outcome
 
 LoopFactory: TypeAlias = "Callable[[str, Invoke, Deliver], CallLoop]"
+IN_FLIGHT = ListStateDescriptor("records in flight", Types.PICKLED_BYTE_ARRAY())  # (value, timestamp or None)
 ROUNDING_S = 1e-6  # a deadline this near counts as reached
 
 _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
@@ -49,16 +52,12 @@ class AsyncWaitOperator(OneInputOperator):
     def __init__(self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread) -> None:
         self.descriptor, self._create_loop = descriptor, create_loop
         self._loop: CallLoop | None = None
-        self._restored: list[Saved] = []
         self._on_available: Callable[[], None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available
-
-    def initialize_state(self, restored: bytes | None) -> None:
-        self._restored = load(restored) if restored is not None else []
 
     def open(self) -> None:
         descriptor = self.descriptor
@@ -68,17 +67,17 @@ class AsyncWaitOperator(OneInputOperator):
         self._deadlines: dict[Entry, float] = {}  # of calls under way, the oldest first; empty without a timeout
         self._pauses: dict[Entry, TimerHandle] = {}  # before another attempt
         self._timer: TimerHandle | None = None
-        self._finishing = self._was_unavailable = False
+        self._finishing = False
         retries = Retries(descriptor.async_retry_strategy)
         self._retries = None if retries.never else retries
         open_function(descriptor.async_function, self.context)
         name = f"async {self.context.name} ({self.context.task.subtask_index + 1}/{self.context.task.parallelism})"
         self._loop = self._create_loop(name, descriptor.invoke, self._deliver)
-        restored, self._restored = self._restored, []
-        for element in restored:
-            self._waiting.append(element if isinstance(element, Watermark) else
-                                 RowBatch([element[0]], None if element[1] is None else [element[1]]))
-        self._go_on()
+        self._saved = self.context.operator_state.get_list_state(IN_FLIGHT)
+        self._waiting.extend(RowBatch([value], None if stamp is None else [stamp]) for value, stamp in self._saved.get())
+        self._saved.clear()
+        self.context.operator_state.before_snapshot(self._save)
+        self._begin_waiting()
 
     def finish(self) -> None:
         self._finishing = True
@@ -94,15 +93,16 @@ class AsyncWaitOperator(OneInputOperator):
         loop.close()
         close_function(self.descriptor.async_function)
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        elements, begun = saved_form(self._queue), self._begun
+    def _save(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        """A checkpoint begins. Kept are all records whose results have not gone out, in the order they came: their calls are made again after a
+        restore. Watermarks between them are not, as another parallelism would put them in front of other subtasks' records; leaving one
+        out only makes event time wait for the next."""
+        begun, saved = self._begun, [(element.value, element.timestamp) for element in self._queue if isinstance(element, Entry)]
         for element in self._waiting:
             if isinstance(element, RowBatch):
-                elements += zip(element.values[begun:], (element.timestamps or [None] * len(element))[begun:])
+                saved += islice(zip(element.values, element.timestamps or repeat(None, len(element))), begun, None)
                 begun = 0
-            elif isinstance(element, Watermark):
-                elements.append(element)
-        return dump(elements, self.context.name)
+        self._saved.update(saved)
 
     # -- input ------------------------------------------------------------------------------------------------------------------
 
@@ -133,7 +133,12 @@ class AsyncWaitOperator(OneInputOperator):
             waiting[-1] = element
         elif waiting:
             waiting.append(element)
-        elif self._queue.records:
+        else:
+            self._pass_on(element)
+
+    def _pass_on(self, element: ControlElement) -> None:
+        """Behind the records under way; at once where there are none."""
+        if self._queue.records:
             self._queue.put_control(element)
         else:
             self.output.emit_control(element)
@@ -145,7 +150,7 @@ class AsyncWaitOperator(OneInputOperator):
             element = waiting[0]
             if not isinstance(element, RowBatch):
                 waiting.popleft()
-                self._queue.put_control(element)
+                self._pass_on(element)
                 continue
             begun, room = self._begun, self.descriptor.capacity - queue.records
             if room <= 0:
@@ -168,7 +173,7 @@ class AsyncWaitOperator(OneInputOperator):
             self._deadlines.update(dict.fromkeys(entries, self.context.clock.monotonic() + timeout_s))
             if self._timer is None:
                 self._timer = self.context.timers.call_later(timeout_s, self._look_for_timeouts)
-        self._require_loop().submit(entries)
+        self._calls().submit(entries)
 
     # -- outcomes ---------------------------------------------------------------------------------------------------------------
 
@@ -214,7 +219,7 @@ class AsyncWaitOperator(OneInputOperator):
     def _try_again(self, entry: Entry) -> None:
         del self._pauses[entry]
         entry.attempts += 1
-        self._require_loop().submit([entry])
+        self._calls().submit([entry])
 
     def _look_for_timeouts(self) -> None:
         self._timer = None
@@ -225,7 +230,7 @@ class AsyncWaitOperator(OneInputOperator):
                 break
             late.append(entry)
         if late:
-            self._require_loop().cancel(late)
+            self._calls().cancel(late)
             for entry in late:
                 self._timed_out(entry)
             self._go_on()
@@ -245,31 +250,43 @@ class AsyncWaitOperator(OneInputOperator):
 
     def _go_on(self) -> None:
         """Something was finished: emits what may go out, begins what waits, and says so."""
-        was_available = self._was_available
+        was_available = self.available
         self._emit()
         self._begin_waiting()
-        if not self._queue.records:
-            self._emit()  # control elements that waited behind the last record
-        self._was_available = self.available
-        if self._on_available is not None and ((self._was_available and not was_available) or (self._finishing and self.drained)):
+        if self._on_available is not None and (self.drained if self._finishing else self.available and not was_available):
             self._on_available()
 
     def _emit(self) -> None:
         """One batch between two control elements, however many records were finished."""
-        output, values, stamps = self.output, [], []
+        output = self.output
+        values: list[Any] = []
+        stamps: list[int] | None = None
         for element in self._queue.take():
             if type(element) is not Entry:
-                output.emit(_batch(values, stamps))
-                values, stamps = [], []
-                output.emit_control(element)
+                if values:
+                    output.emit(RowBatch(values, stamps))
+                    values = []
+                output.emit_control(element)  # type: ignore[arg-type]  # not an Entry
                 continue
-            results, stamp = element.results or (), element.timestamp
-            if stamp is None and not stamps:
-                values += results
-            elif stamp is None or len(stamps) != len(values):  # records with and without timestamps do not share a batch
-                output.emit(_batch(values, stamps))
-                values, stamps = list(results), [] if stamp is None else [stamp] * len(results)
-            else:
-                values += results
-                stamps += [stamp] * len(results)
-        output.emit(_batch(values, stamps))
+            results, stamp = element.results, element.timestamp
+            if not results:
+                continue
+            if values and (stamps is None) is not (stamp is None):  # records with and without timestamps do not share a batch
+                output.emit(RowBatch(values, stamps))
+                values = []
+            if not values:
+                stamps = None if stamp is None else []
+            values += results
+            if stamps is not None:
+                stamps += [stamp] * len(results)  # type: ignore[list-item]  # not None, or this would be another batch
+        if values:
+            output.emit(RowBatch(values, stamps))
+
+    def _calls(self) -> CallLoop:
+        if self._loop is None:
+            raise EngineError(f"{self.context.name} is not open")
+        return self._loop
+
+    def __repr__(self) -> str:
+        state = "not open" if self._loop is None else f"{self._queue!r}, {len(self._waiting)} elements waiting"
+        return f"<AsyncWaitOperator {self.descriptor!r}: {state}>"

@@ -120,8 +120,14 @@ class StreamOperator(ABC):
         """Whether more input is welcome. False (a sink whose peer is slow) holds the task back like a full network output does."""
         return True
 
+    @property
+    def drained(self) -> bool:
+        """Asked after ``finish``: whether all that was taken has been emitted. While it says False the task waits, without holding anybody
+        up, and asks again when the listener is called; only then the operators behind this one finish."""
+        return True
+
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Set by the task before ``open``: called in its thread when ``available`` turns true again."""
+        """Set by the task before ``open``: called in its thread when ``available`` turns true again, or ``drained`` after ``finish``."""
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.output.emit_control(watermark)

@@ -47,6 +47,7 @@ class OperatorChain:
         for position in reversed(range(len(config.operators))):  # tail to head: an output needs what it leads to
             self._outputs[position] = CountingOutput(self._output_of(config.operators[position]), self._counters[position])
             self._inputs[position] = self._input_of(position)
+        self._finishing = 0  # operators told to finish
         # Asked before every batch, so only those are that can say no at all.
         self._pausing = [operator for operator in self.operators if type(operator).available is not StreamOperator.available]
 
@@ -136,10 +137,16 @@ class OperatorChain:
             if position in self._runs:
                 self._runs[position].compile()
 
-    def finish(self) -> None:
-        """Every operator, first first: what one emits here still goes through the next."""
-        for operator in self.operators:
-            _guarded(operator, operator.finish)
+    def finish(self) -> bool:
+        """Every operator, first first: what one emits here still goes through the next. False: one of them still waits for something; call again
+        when the listener was called."""
+        for position, operator in enumerate(self.operators):
+            if position == self._finishing:
+                self._finishing += 1
+                _guarded(operator, operator.finish)
+            if not operator.drained:
+                return False
+        return True
 
     def close(self) -> list[Exception]:
         """Closes every operator that was set up, first first, whatever another one raises; gives back what was raised."""

@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.metrics.metricbase import MetricGroup
+from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
@@ -109,6 +111,14 @@ class RuntimeContext(KeyedStateStore):
     def get_accumulator(self, name: str) -> Any:
         """The accumulator of that name in this task, or None."""
         return self._context.accumulators.get(name)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Where this function's metrics are named: operator and subtask. The job's result has their last values (``get_metrics()``).
+
+        >>> self.late = runtime_context.get_metrics_group().counter("late")  # doctest: +SKIP
+        """
+        scope = (self._context.name, str(self._context.task.subtask_index))
+        return MetricGroup(metrics_of(self._context.accumulators), scope, self._context.clock)
 
     def __repr__(self) -> str:
         return f"<RuntimeContext of {self._context.name} in {self.get_task_name_with_subtasks()}>"

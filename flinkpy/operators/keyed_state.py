@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from flinkpy.core.config import read
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
+from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
 from flinkpy.operators.base import OperatorContext, StreamOperator
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
 from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
+from flinkpy.state.rocksdb_store import RocksDBConfig
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
     """An empty backend for the key groups of this subtask."""
     task = context.task
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
+    if read(context.configuration, STATE_BACKEND) is StateBackendKind.ROCKSDB:
+        return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
 
 

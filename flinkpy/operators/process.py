@@ -91,7 +91,7 @@ class FunctionOperator(StreamOperator):
     def close(self) -> None:
         close_function(self.function)
 
-    def run_function(self, process: ProcessElement, batch: Batch, context: ProcessContext) -> None:
+    def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> None:
         """Calls it for each record of the batch and emits what it gives."""
         batch = rows(batch)
         results = Results(batch.timestamps is not None)
@@ -144,14 +144,19 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
     def open(self) -> None:
         current = self.backend.current
         self._timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
-        self._process_context = KeyedProcessContext(service, current)
-        self._timer_context = TimerContext(service, current)
+        self.make_contexts()
         for queue, name in self._timer_queues():
             saved = self.backend.engine_values(name)
             queue.restore(saved)
             saved.clear()
         open_function(self.function, self.context, self.backend)
         service.arm()
+
+    def make_contexts(self) -> None:
+        """Before the function is opened: what its methods will get."""
+        service, current = self._timer_service, self.backend.current
+        self._process_context: Any = KeyedProcessContext(service, current)
+        self._timer_context: Any = TimerContext(service, current)
 
     def close(self) -> None:
         service = getattr(self, "_timer_service", None)

@@ -5,6 +5,7 @@ The real runner is ``flinkpy.runtime.task_runner``; the simulation has one of it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,6 +54,10 @@ class TaskRunner(Protocol):
         ...
 
     def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None: ...
+
+    def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        """Drops the blocking results these attempts left behind; unknown ones are ignored."""
+        ...
 
     def metrics(self) -> list[TaskMetrics]: ...
 

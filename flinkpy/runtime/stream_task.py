@@ -117,9 +117,11 @@ class StreamTask:
 
     def run_step(self) -> bool:
         """One step of the mailbox loop; True while there is more to do now. After the last one, ``done`` is True."""
-        before = self._reactor.clock.monotonic()
+        before, mails = self._reactor.clock.monotonic(), self.processor.mails_processed
         try:
             more = self.processor.run_step()
+            if not more and mails != self.processor.mails_processed and self.chain is not None:
+                self.chain.flush()  # mail may have emitted (a timer, an asynchronous result), and no input will follow soon
         except FlinkpyError as error:
             self._add_origin(error)
             raise
@@ -208,7 +210,16 @@ class StreamTask:
         chain = self._alive
         self._enter("finish")
         self.before_finish(chain)
-        chain.finish()
+        self._action = self._finish
+        self._finish()
+
+    def _finish(self) -> None:
+        """Until every operator has emitted all it has: one may still wait for others."""
+        chain = self._alive
+        if not chain.finish():
+            chain.flush()
+            self._suspend(Waiting.OUTPUT)
+            return
         chain.end_of_data(self.end_of_data())
         self._enter("quiesce_timers")
         self.timers.quiesce()

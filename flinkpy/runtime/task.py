@@ -21,6 +21,7 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
 from flinkpy.runtime.busy_time import Waiting
@@ -167,7 +168,7 @@ class Task:
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
         self._machine.move(state)
-        accumulators = dict(self.stream_task.accumulators) if self.stream_task is not None else {}
+        accumulators = reported(self.stream_task.accumulators) if self.stream_task is not None else {}
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
         self._on_end(self)
 

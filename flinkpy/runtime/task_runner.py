@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
@@ -73,6 +73,15 @@ class SlotTaskRunner:
 
     def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
         self._with_task(attempt_id, lambda task: task.deliver_operator_event(operator_id, event))
+
+    def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        dropped = tuple(attempt_ids)
+
+        def carry_out() -> None:
+            for attempt_id in dropped:
+                self._shuffle.release_partitions(attempt_id)
+
+        self._loop.call_soon_threadsafe(carry_out)
 
     def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
         """In the loop's thread, if the task is still there then."""

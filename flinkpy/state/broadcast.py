@@ -61,6 +61,10 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
     def clear(self) -> None:
         self._entries.clear()
 
+    def read_only(self, name: str) -> HeapReadOnlyBroadcastState:
+        """The same state, for those who may only read it."""
+        return HeapReadOnlyBroadcastState(name, self._entries)
+
 
 class HeapReadOnlyBroadcastState(_Reading, ReadOnlyBroadcastState[Any, Any]):
     """On the side of the elements, and in timers: each subtask sees elements of its own, so what they wrote would not be the same in all."""

@@ -8,11 +8,18 @@ with every write.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 AT_ONCE = 64
 
 Sweep = Callable[["dict[Any, Any]", "list[Any]", int], int]
+
+
+class Cleanup(Protocol):
+    """What a state tells about its accesses."""
+
+    def step(self, accesses: int = 1) -> None:
+        """So many accesses more."""
 
 
 class IncrementalCleanup:

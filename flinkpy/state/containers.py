@@ -36,7 +36,7 @@ def join(keyed: bytes | None, operator: bytes | None) -> bytes | None:
 
 
 def split(saved: bytes | None) -> Parts:
-    """What ``join`` put together. What begins like neither operator state nor a container counts as keyed state, which says itself if it is damaged."""
+    """What ``join`` put together. What begins like neither operator state nor a container counts as keyed state."""
     if saved is None:
         return Parts()
     if saved.startswith(operator_snapshots.MAGIC):

@@ -8,100 +8,35 @@ snapshots that copy only what changed, which need to know the dirty keys of a gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
-from flinkpy.common.time import to_milliseconds
-from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import key_group
 from flinkpy.state.api import State
-from flinkpy.state.backend import CurrentKey, KeyedStateBackend, StateStatistics
-from flinkpy.state.cleanup import IncrementalCleanup
+from flinkpy.state.backend import CurrentKey, StateStatistics
+from flinkpy.state.cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.forms import Form, form_of
 from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, HeapMapState, HeapReducingState, HeapValueState
-from flinkpy.state.snapshots import Group, KeyedSnapshot, StateMeta, dump_groups, load_group
-from flinkpy.state.ttl_config import StateTtlConfig
-from flinkpy.state.ttl_options import StateVisibility, UpdateType
+from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
+from flinkpy.state.tables import Table, TableBackend
 from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, TtlValueState
 
 
-@dataclass
-class Table:
-    """One state of all keys. Restored tables wait without ``state`` until the program asks for them, and are saved again if it never does."""
-
-    kind: StateKind
-    meta: StateMeta
-    entries: dict[Any, Any] = field(default_factory=dict)
-    state: State | None = None
-    rules: TtlRules | None = None
-    cleanup: IncrementalCleanup | None = None
-    every_record: bool = False
-    full_snapshot: bool = False
-
-    def __post_init__(self) -> None:
-        self.form: Form = form_of(self.kind, self.meta.expires)
-
-
-class HeapKeyedStateBackend(KeyedStateBackend):
+class HeapKeyedStateBackend(TableBackend):
     """Keyed state in this process's memory."""
 
-    def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
-        self.current = CurrentKey()
-        self._max_parallelism, self._groups, self._clock = max_parallelism, groups, clock
-        self._tables: dict[str, Table] = {}
+    def _new_entries(self, kind: StateKind, expires: bool) -> dict[Any, Any]:
+        return {}
 
-    # -- states ------------------------------------------------------------------------------------------------------------
+    def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
+        return _state_over(table, descriptor, self.current)
 
-    def state(self, descriptor: StateDescriptor) -> State:
-        ttl = descriptor.ttl
-        table = self._table(descriptor.name, descriptor.kind, StateMeta(descriptor.kind.value, repr(descriptor.type_info), ttl is not None))
-        if table.state is None:
-            if ttl is not None:
-                self._make_expire(table, ttl)
-            table.state = _state_over(table, descriptor, self.current)
-        return table.state
+    def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
+        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.deadline)
 
-    def engine_values(self, name: str) -> MutableMapping[Any, Any]:
-        return self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
-
-    def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = Table(kind, meta)
-        elif table.meta != meta:
-            origin = "is" if table.state is not None else "was saved as"
-            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
-        return table
-
-    def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
-        table.rules = rules = TtlRules(
-            to_milliseconds(ttl.get_ttl()), ttl.get_update_type() is UpdateType.OnReadAndWrite,
-            ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp, self._clock,
-        )
-        strategies = ttl.get_cleanup_strategies()
-        table.full_snapshot = strategies.in_full_snapshot()
-        incremental = strategies.get_incremental_cleanup_strategy()
-        if incremental is not None:
-            table.cleanup = IncrementalCleanup(table.entries, table.form.sweep, incremental.get_cleanup_size(), rules.deadline)
-            table.every_record = incremental.run_cleanup_for_every_record()
-
-    def keys(self, name: str) -> Iterator[Any]:
-        table = self._tables.get(name)
-        return iter(list(table.entries) if table is not None else ())
-
-    @property
-    def counts_records(self) -> bool:
-        return any(table.every_record for table in self._tables.values())
-
-    def after_records(self, count: int) -> None:
-        for table in self._tables.values():
-            if table.every_record and table.cleanup is not None:
-                table.cleanup.step(count)
-
-    # -- snapshots -----------------------------------------------------------------------------------------------------------
+    def _keys_of(self, table: Table) -> Iterator[Any]:
+        return iter(list(table.entries))
 
     def snapshot(self) -> bytes:
         groups: dict[int, Group] = {}
@@ -110,7 +45,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         for name, table in self._tables.items():
             dump = table.form.dump
             pairs: dict[int, list[tuple[Any, Any]]] = {}
-            for key, stored in self._saved_entries(table):
+            for key, stored in table.saved(table.entries.items()):
                 group = group_of.get(key)
                 if group is None:
                     group = key_group(key, self._max_parallelism)
@@ -127,43 +62,12 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             raise EngineError(f"keyed state holds a key of group {strays[0]}, but this subtask owns {self._groups}: it was not partitioned by it")
         return KeyedSnapshot(self._max_parallelism, {name: table.meta for name, table in self._tables.items()}, dump_groups(groups)).to_bytes()
 
-    def _saved_entries(self, table: Table) -> Iterator[tuple[Any, Any]]:
-        rules = table.rules
-        if rules is None or not table.full_snapshot:
-            yield from table.entries.items()
-            return
-        deadline, alive = rules.deadline(), table.form.alive
-        for key, stored in table.entries.items():
-            left = alive(stored, deadline)
-            if left is not None:
-                yield key, left
-
-    def restore(self, snapshot: bytes) -> None:
-        opened = KeyedSnapshot.from_bytes(snapshot)
-        if opened.max_parallelism != self._max_parallelism:
-            raise ProgramError(
-                f"the state was saved with max parallelism {opened.max_parallelism}, the program has {self._max_parallelism}: "
-                f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
-        for name, meta in opened.states.items():
-            self._tables[name] = Table(StateKind(meta.kind), meta)
-        for data in opened.within(self._groups).groups.values():
-            for name, pairs in load_group(data).items():
-                table = self._tables[name]
-                load = table.form.load
-                table.entries.update((key, load(saved)) for key, saved in pairs)
-
-    # -- about ---------------------------------------------------------------------------------------------------------------
-
     @property
     def statistics(self) -> StateStatistics:
         return StateStatistics({name: len(table.entries) for name, table in self._tables.items()}, self._groups)
 
     def close(self) -> None:
         self._tables = {}
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {count}" for name, count in self.statistics.keys.items())
-        return f"<HeapKeyedStateBackend of key groups {self._groups.start}-{self._groups.stop - 1}: {counts or 'empty'}>"
 
 
 def _state_over(table: Table, descriptor: StateDescriptor, current: CurrentKey) -> State:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.state.api import BroadcastState, ListState, OperatorStateStore
+from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast import HeapBroadcastState
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from flinkpy.state.heap_states import refuse_none
@@ -86,7 +86,7 @@ class OperatorStateBackend(OperatorStateStore):
         table = self._table(state_descriptor, ListStateDescriptor, Sharing.UNION, "get_union_list_state()")
         return OperatorListState(table.elements)
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> HeapBroadcastState:
         table = self._table(state_descriptor, MapStateDescriptor, Sharing.BROADCAST, "get_broadcast_state()")
         return HeapBroadcastState(table.entries)
 

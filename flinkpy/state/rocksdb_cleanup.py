@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.state.cleanup import AT_ONCE
-from flinkpy.state.rocksdb_slots import Slots
+from flinkpy.state.rocksdb_slots import Slots, touched_ms
 
 
 class RangeCleanup:
@@ -34,13 +34,13 @@ class RangeCleanup:
     def _sweep(self, count: int, deadline: int) -> int:
         """Looks at so many from where the last sweep ended; at fewer if the state ends before."""
         seen = 0
-        for place, slot, stamped in self._slots.scan_from(self._next):
+        for entry in self._slots.scan_from(self._next):
             if seen == count:
-                self._next = place
+                self._next = entry[0]
                 break
             seen += 1
-            if stamped.touched_ms <= deadline:
-                self._slots.delete(slot)
+            if touched_ms(entry[1]) <= deadline:
+                self._slots.delete(self._slots.read_slot(*entry))
                 self.removed += 1
         else:
             self._next = b""

@@ -32,6 +32,14 @@ class Entries(MutableMapping[Any, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def fill(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Stores what belongs to keys that have nothing yet."""
+        for key, stored in pairs:
+            self.add_new(key, stored)
+
+    def add_new(self, key: Any, stored: Any) -> None:
+        raise NotImplementedError
+
     def clear(self) -> None:
         slots = self.slots
         for slot in slots.slots(slots.layout.prefix):
@@ -80,6 +88,8 @@ class ValueEntries(Entries):
 
     def __setitem__(self, key: Any, stored: Any) -> None:
         self.put(key, stored)
+
+    add_new = __setitem__
 
     def __delitem__(self, key: Any) -> None:
         if self._get(key, _MISSING) is _MISSING:
@@ -161,6 +171,9 @@ class MapEntries(ElementEntries):
 
     def __setitem__(self, key: Any, stored: Mapping[Any, Any]) -> None:
         self.discard(key)
+        self.add_new(key, stored)
+
+    def add_new(self, key: Any, stored: Mapping[Any, Any]) -> None:
         for sub, value in stored.items():
             self.slots.put((key, sub), value)
 
@@ -185,6 +198,8 @@ class ListEntries(ElementEntries):
         for value in stored:
             self.slots.put((key, self._next), value)
             self._next += 1
+
+    add_new = extend
 
 
 class EntriesOfKey(MutableMapping[Any, Any]):

@@ -92,13 +92,12 @@ class Slots:
     def slots(self, prefix: bytes) -> Iterator[Any]:
         """The same without the values."""
         self.flush()
-        return (self._read_slot(place, data) for place, data in self._store.scan(prefix))
+        return (self.read_slot(place, data) for place, data in self._store.scan(prefix))
 
-    def scan_from(self, start: bytes) -> Iterator[tuple[bytes, Any, Any]]:
-        """(place, slot, value) of all of this state from a place on, as of now."""
+    def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ms``."""
         self.flush()
-        entries = self._store.scan(self.layout.prefix, start)
-        return ((place, self._read_slot(place, data), self._decode(_payload(data))) for place, data in entries)
+        return self._store.scan(self.layout.prefix, start)
 
     def flush(self) -> None:
         """Writes what was changed."""
@@ -133,7 +132,7 @@ class Slots:
 
     def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for place, data in entries:
-            yield self._read_slot(place, data), self._decode(_payload(data))
+            yield self.read_slot(place, data), self._decode(_payload(data))
 
     def _entry(self, slot: Any, stored: Any) -> bytes | None:
         """What the database gets: a byte that says whether the slot itself stands before the value, and both."""
@@ -144,12 +143,19 @@ class Slots:
             return b"\0" + payload
         return b"\1" + sized(_pickled(slot)) + payload
 
-    def _read_slot(self, place: bytes, data: bytes) -> Any:
+    def read_slot(self, place: bytes, data: bytes) -> Any:
+        """Whose entry it is."""
         return pickle.loads(unsized(data, 1)[0]) if data[0] else self.layout.slot(place)
 
 
 def _payload(data: bytes) -> bytes:
     return data[unsized(data, 1)[1] :] if data[0] else data[1:]
+
+
+def touched_ms(data: bytes) -> int:
+    """When an entry of a state that expires was last touched."""
+    touched: int = _STAMP.unpack_from(data, unsized(data, 1)[1] if data[0] else 1)[0]
+    return touched
 
 
 def _pickled(slot: Any) -> bytes:

@@ -56,9 +56,9 @@ class RocksDBStore:
 
         if config.directory is not None:
             os.makedirs(config.directory, exist_ok=True)
-        self._folder = tempfile.TemporaryDirectory(prefix="flinkpy-rocksdb-", dir=config.directory, ignore_cleanup_errors=True)
         self._unlogged = WriteOptions()
-        self._unlogged.disable_wal(True)
+        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, its stub says a method
+        self._folder = tempfile.TemporaryDirectory(prefix="flinkpy-rocksdb-", dir=config.directory, ignore_cleanup_errors=True)
         try:
             self._db: Rdict | None = Rdict(self._folder.name, _database_options(config))
         except BaseException:

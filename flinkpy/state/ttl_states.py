@@ -1,7 +1,9 @@
-"""The states of the heap backend whose values expire. What is stored knows when it was last touched; list and map state know it per element.
+"""States whose values expire. What is stored knows when it was last touched; list and map state know it per element.
 
 Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading one that has expired removes it; with
 ReturnExpiredIfNotCleanedUp it is given out that once, and a reduce or aggregate still builds on it. Expired elements are not touched by reads.
+
+What was changed in place is always stored again: the entries may be those of a backend that gives out copies.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.mutability import ATOMS, private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState
 from flinkpy.state.backend import CurrentKey
-from flinkpy.state.cleanup import IncrementalCleanup
+from flinkpy.state.cleanup import Cleanup
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap_states import Entries, HeapState, reduced, refuse_none, result_of
 from flinkpy.state.isolation import adopt, protect, release, reveal
@@ -49,7 +51,7 @@ class TtlState(HeapState):
 
     __slots__ = ("_cleanup", "_now", "_rules", "_ttl_ms")
 
-    def __init__(self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: IncrementalCleanup | None) -> None:
+    def __init__(self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> None:
         super().__init__(entries, current)
         self._rules, self._cleanup = rules, cleanup
         self._now, self._ttl_ms = rules.clock.time_ms, rules.ttl_ms  # at hand: they are used with every access
@@ -73,6 +75,7 @@ class TtlState(HeapState):
             return found if self._rules.give_expired else None
         if self._rules.on_read:
             found.touched_ms = now
+            entries[key] = found
         return found
 
     def _read_current(self) -> Stamped | None:
@@ -87,12 +90,7 @@ class TtlState(HeapState):
         return found if found is not None and self._rules.visible(found, self._rules.now()) else None
 
     def _write(self, stored: Any) -> None:
-        entries, key = self._entries, self._current.key
-        found: Stamped | None = entries.get(key)
-        if found is None:
-            entries[key] = Stamped(stored, self._now())
-        else:
-            found.value, found.touched_ms = stored, self._now()
+        self._entries[self._current.key] = Stamped(stored, self._now())
         if self._cleanup is not None:
             self._cleanup.step()
 
@@ -115,7 +113,7 @@ class TtlReducingState(TtlState, ReducingState[Any]):
     __slots__ = ("_reduce",)
 
     def __init__(
-        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: IncrementalCleanup | None, reduce: Callable[[Any, Any], Any],
+        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None, reduce: Callable[[Any, Any], Any],
     ) -> None:
         super().__init__(entries, current, rules, cleanup)
         self._reduce = reduce
@@ -134,7 +132,7 @@ class TtlAggregatingState(TtlState, AggregatingState[Any, Any]):
     __slots__ = ("_function",)
 
     def __init__(
-        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: IncrementalCleanup | None, function: Aggregate,
+        self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None, function: Aggregate,
     ) -> None:
         super().__init__(entries, current, rules, cleanup)
         self._function = function
@@ -161,12 +159,15 @@ class TtlListState(TtlState, ListState[Any]):
         if rules.on_read:
             for element in alive:
                 element.touched_ms = now
-        if alive:
-            found[:] = alive
-        else:
+        if not alive:
             self._entries.pop(key, None)
+        elif rules.on_read or len(alive) < len(found):
+            self._entries[key] = alive
         self._accessed()
         return seen
+
+    def _append(self, stored: list[Stamped]) -> None:
+        self._entries.setdefault(self._current.key, []).extend(stored)
 
     def add(self, value: Any) -> None:
         self.add_all((value,))
@@ -175,7 +176,7 @@ class TtlListState(TtlState, ListState[Any]):
         now = self._rules.now()
         stored = [Stamped(protect(refuse_none(value)), now) for value in values]
         if stored:
-            self._entries.setdefault(self._current.key, []).extend(stored)
+            self._append(stored)
         self._accessed()
 
     def update(self, values: Iterable[Any] | None) -> None:
@@ -216,8 +217,11 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         return self._seen(key) is not None
 
     def put(self, key: Any, value: Any) -> None:
-        self._entries.setdefault(self._current.key, {})[key] = Stamped(protect(value), self._rules.now())
+        self._put(key, Stamped(protect(value), self._rules.now()))
         self._accessed()
+
+    def _put(self, key: Any, stamped: Stamped) -> None:
+        self._entries.setdefault(self._current.key, {})[key] = stamped
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         for key, value in dict_value.items():

@@ -20,7 +20,10 @@ from flinkpy.operators.base import OneInputOperator, TimerHandle
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
+from flinkpy.windowing.evaluation import check_window_function
+from flinkpy.windowing.slice_functions import SliceFunction, can_follow_slices
 from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
 from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slices import Slicing
@@ -32,8 +35,8 @@ SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [
 class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
     """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce. Results carry the last moment of their window.
 
-    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record, ``count``
-    the number of records. Without a key all records are one group.
+    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
+    ``count`` the number of records; a ``window_function`` is called with that one value. Without a key all records are one group.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         kind: str,
         position: int | str | None = None,
         reduce_function: Any = None,
+        window_function: Any = None,
         allowed_lateness: int = 0,
         late_tag: OutputTag | None = None,
     ) -> None:
@@ -56,7 +60,10 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         if kind == "reduce":
             method_of(reduce_function, "reduce")
         self.key, self.slicing, self.event_time = key, slicing, event_time
-        self.kind, self.position, self.reduce_function = kind, position, reduce_function
+        self.kind, self.position, self.reduce_function, self.window_function = kind, position, reduce_function, window_function
+        check_window_function(window_function, key is not None)
+        if not can_follow_slices(window_function):
+            raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
         self.late_records_dropped = 0
@@ -70,6 +77,9 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
             select = key_function(self.key)
         open_function(self.reduce_function, self.context)
         self._select: Callable[[Any], Any] = select or _no_key
+        self._function: SliceFunction | None = None
+        if self.window_function is not None:
+            self._function = SliceFunction(self.window_function, self.key is not None, self.context, self.backend)
         self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, self.context)
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
         self._slices: dict[int, States] = {}
@@ -85,6 +95,8 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         try:
             super().close()
             close_function(self.reduce_function)
+            if getattr(self, "_function", None) is not None:
+                close_function(self.window_function)
         finally:
             if self.key is not None:
                 close_function(self.key.selector)
@@ -162,20 +174,20 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
 
     def _add_behind_time(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing]) -> None:
         """One by one, as each may make windows be evaluated again."""
-        results, late = RowBatch([], []), RowBatch([], [])
+        results, late = Results(True), RowBatch([], [])
         for record, stamp, start in placed:
             standing = standings[start]
             if standing is Standing.REOPENED:
                 self._add(start, [record])
                 self._evaluate_again(self._select(record), start, results)
-            elif standing is Standing.OVER or self._times.is_late(stamp):
-                _append(late, record, stamp)
+            elif late.timestamps is not None and (standing is Standing.OVER or self._times.is_late(stamp)):
+                late.values.append(record)
+                late.timestamps.append(stamp)
         if late.values and self.late_tag is None:
             self.late_records_dropped += len(late)
         elif late.values and self.late_tag is not None:
             self.output.emit_side(self.late_tag.tag_id, late)
-        if results.values:
-            self.output.emit(results)
+        self._emit(results)
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 
@@ -190,34 +202,57 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         if times.is_quiet(until):
             times.now = until
             return
-        for window in times.due(self._slices, until):
-            self._evaluate(window)
+        windows = times.due(self._slices, until)
+        results = Results(True)
+        for window in windows:
+            results = self._evaluate(window, until, results)
+        self._emit(results)
         times.now = until
         for start in times.over(self._slices):
             del self._slices[start]
             self._mutable.pop(start, None)
         times.settle(self._slices)
+        if self._function is not None:
+            self._function.forget(times.is_cleaned_up)
         if self._ahead and until >= max(self._ahead.values()):
             self._ahead = {}
 
-    def _evaluate(self, window: TimeWindow) -> None:
+    def _evaluate(self, window: TimeWindow, now: int, results: Results) -> Results:
+        """Adds the window's results; passes on what there is when that is a batch."""
         starts = slices_within(window, self.slicing, self._slices)
-        slices = [self._taken(start, window, is_first=start == starts[0]) for start in starts]
-        merged = self._loops.together(slices)
-        last_moment = window.end - 1
+        merged = self._loops.together([self._taken(start, window, is_first=start == starts[0]) for start in starts])
         if self._ahead:
-            merged = {key: value for key, value in merged.items() if self._ahead.get(key, MIN_TIMESTAMP) < last_moment}
-        values, limit = list(merged.values()), self.context.batch_records
-        for at in range(0, len(values), limit):
-            part = values[at : at + limit]
-            self.output.emit(RowBatch(part, [last_moment] * len(part)))
+            merged = {key: value for key, value in merged.items() if self._ahead.get(key, MIN_TIMESTAMP) < window.end - 1}
+        if self._function is not None:
+            self._function.evaluate(window, merged, now, results)
+        else:
+            results.values.extend(merged.values())
+            stamp_new(results, window.end - 1)
+        if len(results.values) < self.context.batch_records:
+            return results
+        self._emit(results)
+        return Results(True)
 
-    def _evaluate_again(self, key: Any, start: int, results: RowBatch) -> None:
+    def _emit(self, results: Results) -> None:
+        """In batches of the usual size."""
+        if self._function is not None:
+            self._function.write_back()
+            results.emit(self.output)
+            return
+        values, stamps, limit = results.values, results.stamps or [], self.context.batch_records
+        for at in range(0, len(values), limit):
+            self.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
+
+    def _evaluate_again(self, key: Any, start: int, results: Results) -> None:
         """The windows of a slice for one key, in the order the assigner would name them."""
         for window in reversed(self._times.evaluated(start)):
             found = [self._slices[at] for at in slices_within(window, self.slicing, self._slices)]
             merged = self._loops.together([{None: private_copy(states[key])} for states in found if key in states])
-            _append(results, merged[None], window.end - 1)
+            if self._function is not None:
+                self._function.evaluate(window, {key: merged[None]}, self._times.now, results)
+            else:
+                results.values.append(merged[None])
+                stamp_new(results, window.end - 1)
 
     def _taken(self, start: int, window: TimeWindow, is_first: bool) -> States:
         """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
@@ -275,12 +310,6 @@ def no_timestamps(operator: str) -> ProgramError:
 
 def _no_key(record: Any) -> None:
     return None
-
-
-def _append(batch: RowBatch, value: Any, stamp: int) -> None:
-    batch.values.append(value)
-    assert batch.timestamps is not None
-    batch.timestamps.append(stamp)
 
 
 def _parts(values: list[Any], stamps: list[int], slicing: Slicing) -> dict[int, list[Any]]:

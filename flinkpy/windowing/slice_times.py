@@ -98,6 +98,10 @@ class SliceTimes:
         """Whether a slice is needed again after this window was evaluated."""
         return self._lateness > 0 or self.slicing.last_window_end(start) != window.end
 
+    def is_cleaned_up(self, window: TimeWindow) -> bool:
+        """Whether the window is done with."""
+        return self._is_cleaned_up(window.end)
+
     def _is_cleaned_up(self, end: int) -> bool:
         return end - 1 + self._lateness <= self.now or self.now == MAX_TIMESTAMP
 

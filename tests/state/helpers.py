@@ -1,7 +1,8 @@
-"""A heap backend over a clock that stands still, and short ways to make states."""
+"""Backends of the kind at hand over a clock that stands still, and short ways to make states."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,16 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
+from flinkpy.state.tables import TableBackend
 from flinkpy.state.ttl_config import StateTtlConfig
 
 MAX_PARALLELISM = 128
+KINDS: dict[str, type[TableBackend]] = {"hashmap": HeapKeyedStateBackend, "rocksdb": RocksDBKeyedStateBackend}
+_AT_ONCE = 24  # backends open at the same time; a test that makes more has done with the first ones
+
+at_hand = ["hashmap"]  # which kind the tests run with: see conftest.py
+_open: deque[TableBackend] = deque()
 
 
 class Mean:
@@ -40,8 +48,20 @@ class Mean:
         return [acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]]
 
 
-def backend(clock: ManualClock | None = None, groups: range = range(MAX_PARALLELISM)) -> HeapKeyedStateBackend:
-    return HeapKeyedStateBackend(MAX_PARALLELISM, groups, clock or ManualClock())
+def backend(
+    clock: ManualClock | None = None, groups: range = range(MAX_PARALLELISM), *, max_parallelism: int = MAX_PARALLELISM, kind: str | None = None,
+) -> TableBackend:
+    """A backend; nobody needs to close it."""
+    made = KINDS[kind or at_hand[-1]](max_parallelism, groups, clock or ManualClock())
+    _open.append(made)
+    while len(_open) > _AT_ONCE:
+        _open.popleft().close()
+    return made
+
+
+def close_all() -> None:
+    while _open:
+        _open.popleft().close()
 
 
 def descriptors() -> dict[str, StateDescriptor]:
@@ -55,7 +75,7 @@ def descriptors() -> dict[str, StateDescriptor]:
     }
 
 
-def states(of: HeapKeyedStateBackend, ttl: StateTtlConfig | None = None) -> dict[str, Any]:
+def states(of: TableBackend, ttl: StateTtlConfig | None = None) -> dict[str, Any]:
     """One state of each kind."""
     made = {}
     for name, descriptor in descriptors().items():
@@ -70,7 +90,7 @@ def seconds(count: float) -> StateTtlConfig.Builder:
     return StateTtlConfig.new_builder(Duration(seconds=count))
 
 
-def contents(of: HeapKeyedStateBackend, made: dict[str, Any]) -> dict[Any, dict[str, Any]]:
+def contents(of: TableBackend, made: dict[str, Any]) -> dict[Any, dict[str, Any]]:
     """What all states hold, read through the states."""
     found: dict[Any, dict[str, Any]] = {}
     readers: dict[str, Callable[[Any], Any]] = {"value": lambda s: s.value(), "list": lambda s: s.get(), "map": lambda s: dict(s.items()),

@@ -14,9 +14,10 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap import HeapKeyedStateBackend
 from flinkpy.state.snapshots import KeyedSnapshot, redistribute
 from tests.state.helpers import MAX_PARALLELISM, backend, contents, seconds, states
+
+pytestmark = pytest.mark.usefixtures("each_backend")
 
 KEYS = st.one_of(st.text(max_size=3), st.integers(-50, 50), st.tuples(st.integers(0, 9), st.text(max_size=1)))
 VALUES = st.one_of(st.integers(0, 100), st.lists(st.integers(0, 9), min_size=1, max_size=2))
@@ -95,7 +96,7 @@ def test_a_descriptor_that_does_not_fit_what_was_saved_is_refused_with_both() ->
 
 
 def test_the_max_parallelism_cannot_change() -> None:
-    other = HeapKeyedStateBackend(64, range(64), ManualClock())
+    other = backend(groups=range(64), max_parallelism=64)
     with pytest.raises(ProgramError, match=r"call set_max_parallelism\(128\)"):
         other.restore(saved(a=1))
     with pytest.raises(ProgramError, match="do not belong together"):

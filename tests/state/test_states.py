@@ -19,6 +19,8 @@ from flinkpy.state.descriptors import (
 )
 from tests.state.helpers import Mean, backend, seconds, states
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 KEYS = st.sampled_from(["a", "b", 1, ("t", 2), None])
 NUMBERS = st.integers(-9, 9)
 FIELDS = st.sampled_from(["x", "y", "z"])
@@ -210,6 +212,6 @@ def test_a_backend_says_what_it_holds() -> None:
         made["value"].update(number)
     assert heap.statistics.keys["value"] == 3
     assert heap.statistics.groups == range(64, 128)
-    assert repr(heap) == "<HeapKeyedStateBackend of key groups 64-127: value: 3, list: 0, map: 0, reducing: 0, aggregating: 0>"
+    assert repr(heap) == f"<{type(heap).__name__} of key groups 64-127: value: 3, list: 0, map: 0, reducing: 0, aggregating: 0>"
     heap.close()
     assert heap.statistics.keys == {}

@@ -12,6 +12,8 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.state.ttl_config import StateTtlConfig
 from tests.state.helpers import backend, contents, seconds, states
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 class Fixture:
     """States with a time to live of 10 seconds and no cleanup behind the scenes, unless the configuration says so."""

@@ -1,0 +1,62 @@
+"""Broadcast state: payments are checked against limits that change while the program runs.
+
+    python examples/broadcast_state.py
+
+Payments go by account to one subtask each; limits go to all of them and are kept in broadcast state. The two streams come in no order among them, so
+a payment whose country has no limit yet waits in the state of its account, and the limit that comes later goes through all that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.common import Types
+from flinkpy.datastream import DataStream, KeyedBroadcastProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor
+
+PAYMENTS = [("ann", "at", 40), ("bob", "be", 900), ("ann", "be", 70), ("cem", "at", 120), ("bob", "at", 10), ("cem", "be", 500)]
+LIMITS = [("at", 100), ("be", 450)]
+
+RULES = MapStateDescriptor("limit per country", Types.STRING(), Types.INT())
+PAYMENT = Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()])
+WAITING = ListStateDescriptor("payments without a limit yet", PAYMENT)
+
+
+class Check(KeyedBroadcastProcessFunction):
+    """(account, country, amount), and (country, limit): gives the payments over the limit."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.waiting = runtime_context.get_list_state(WAITING)
+
+    def process_element(self, value: tuple[str, str, int], ctx: Any) -> Iterator[Any]:
+        limit = ctx.get_broadcast_state(RULES).get(value[1])
+        if limit is None:
+            self.waiting.add(value)
+        elif value[2] > limit:
+            yield value
+
+    def process_broadcast_element(self, value: tuple[str, int], ctx: Any) -> Iterator[Any]:
+        country, limit = value
+        ctx.get_broadcast_state(RULES).put(country, limit)
+        found: list[Any] = []
+
+        def look_again(account: str, waiting: Any) -> None:
+            payments = waiting.get()
+            found.extend(payment for payment in payments if payment[1] == country and payment[2] > limit)
+            waiting.update([payment for payment in payments if payment[1] != country])
+
+        ctx.apply_to_keyed_state(WAITING, look_again)
+        yield from found
+
+
+def over_the_limit(env: StreamExecutionEnvironment) -> DataStream:
+    limits = env.from_collection(LIMITS, Types.TUPLE([Types.STRING(), Types.INT()])).broadcast(RULES)
+    payments = env.from_collection(PAYMENTS, PAYMENT)
+    return payments.key_by(lambda payment: payment[0]).connect(limits).process(Check(), PAYMENT)
+
+
+if __name__ == "__main__":
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    over_the_limit(environment).print()
+    environment.execute("payments over the limit")

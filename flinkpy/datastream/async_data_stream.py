@@ -1,0 +1,79 @@
+"""Asynchronous I/O on streams, under PyFlink's names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from flinkpy.common.time import Time
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.data_stream import DataStream
+from flinkpy.datastream.program import check_arity, check_type, located, refuse
+from flinkpy.operators.async_functions import AsyncFunction, AsyncFunctionDescriptor
+from flinkpy.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
+from flinkpy.operators.async_wait import AsyncWaitOperator
+
+AsyncFunctionLike: TypeAlias = "AsyncFunction | Callable[[Any], Awaitable[list[Any]]]"
+Timeout: TypeAlias = "Time | timedelta | int"
+
+_ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
+
+
+class AsyncDataStream:
+    """Calls an :class:`AsyncFunction`, or a function declared with ``async def``, for each record of a stream; up to ``capacity`` calls are
+    under way at a time in each subtask. A function gives a list of results; they get the record's timestamp.
+
+    ``timeout`` (a Time, a timedelta, or milliseconds; 0: none) covers all attempts at a record. A record that is out of time fails the job,
+    unless the function's ``timeout(value)`` gives results instead. Records under way are part of checkpoints, and their calls are
+    made again after a failure: at least once.
+
+    >>> from flinkpy.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> async def twice(value):
+    ...     return [2 * value]
+    >>> AsyncDataStream.ordered_wait(env.from_collection([1, 2]), twice, Time.seconds(5)).get_name()
+    'async wait operator'
+    """
+
+    @staticmethod
+    def unordered_wait(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout, capacity: int = 100,
+                       output_type: TypeInformation | None = None) -> DataStream:
+        """Results go out as they come, but never past a watermark."""
+        return _async_wait("unordered_wait()", data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _UNORDERED)
+
+    @staticmethod
+    def unordered_wait_with_retry(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout,
+                                  async_retry_strategy: AsyncRetryStrategy, capacity: int = 100,
+                                  output_type: TypeInformation | None = None) -> DataStream:
+        """The same, and calls that failed, or gave results of no use, are made again as the strategy says.
+
+        >>> from flinkpy.datastream.async_retry_predicates import empty_result_predicate
+        >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, empty_result_predicate)
+        >>> AsyncDataStream.unordered_wait_with_retry(stream, lookup, Time.seconds(5), strategy)  # doctest: +SKIP
+        """
+        return _async_wait("unordered_wait_with_retry()", data_stream, async_function, timeout, async_retry_strategy, capacity, output_type,
+                           _UNORDERED)
+
+    @staticmethod
+    def ordered_wait(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout, capacity: int = 100,
+                     output_type: TypeInformation | None = None) -> DataStream:
+        """Results go out in the order of their records: a slow call holds back those behind it."""
+        return _async_wait("ordered_wait()", data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _ORDERED)
+
+    @staticmethod
+    def ordered_wait_with_retry(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout,
+                                async_retry_strategy: AsyncRetryStrategy, capacity: int = 100,
+                                output_type: TypeInformation | None = None) -> DataStream:
+        """The same, and calls that failed, or gave results of no use, are made again as the strategy says."""
+        return _async_wait("ordered_wait_with_retry()", data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED)
+
+
+def _async_wait(call: str, stream: DataStream, function: AsyncFunctionLike, timeout: Timeout, strategy: AsyncRetryStrategy, capacity: int,
+                output_type: TypeInformation | None, mode: AsyncFunctionDescriptor.OutputMode) -> DataStream:
+    if not isinstance(stream, DataStream):
+        raise refuse(f"{call} takes a stream first, this is {stream!r:.80}")
+    with located():
+        descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
+    check_arity(descriptor.invoke, 1, call)
+    return stream._with_rows()._apply("async wait operator", AsyncWaitOperator(descriptor), check_type(output_type, call))

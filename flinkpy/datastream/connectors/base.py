@@ -1,0 +1,39 @@
+"""What sources and sinks share, under PyFlink's names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from flinkpy.connectors.source import Source
+from flinkpy.operators.sink_port import Sink
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.data_stream import DataStream
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+
+class DeliveryGuarantee(Enum):
+    """How often a record reaches a sink's target when tasks fail on the way."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+class StreamTransformer(ABC):
+    """What a sink puts in front of itself."""
+
+    @abstractmethod
+    def apply(self, ds: DataStream) -> DataStream:
+        """The stream as the sink wants it."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that changes the stream before it is written: ``sink_to`` applies what it gives."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """None: the stream as it is."""

@@ -1,0 +1,116 @@
+"""Interval joins of two keyed streams: what ``interval_join`` gives, step by step until ``process``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
+from flinkpy.datastream.typed_joins import typed_join
+from flinkpy.graph.transformations import TwoInputTransformation
+from flinkpy.operators.join_functions import ProcessJoinFunction
+from flinkpy.windowing.spans import Span, milliseconds_of
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.data_stream import DataStream
+    from flinkpy.datastream.keyed_stream import KeyedStream
+
+
+class IntervalJoin:
+    """Given by ``KeyedStream.interval_join``: says which interval next."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
+        self._left, self._right, self._event_time = left, right, True
+
+    def in_event_time(self) -> IntervalJoin:
+        """By the records' timestamps; the default."""
+        self._event_time = True
+        return self
+
+    def in_processing_time(self) -> IntervalJoin:
+        """Refused by ``between``, as in Flink: interval joins are there for event time only."""
+        self._event_time = False
+        return self
+
+    def between(self, lower_bound: Span, upper_bound: Span) -> IntervalJoined:
+        """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``. Bounds may be negative.
+
+        >>> clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10))  # doctest: +SKIP
+        """
+        if not self._event_time:
+            raise refuse("between(): interval joins work on event time only; leave in_processing_time() out and give both streams timestamps")
+        with located():
+            lower, upper = milliseconds_of(lower_bound, "the lower bound"), milliseconds_of(upper_bound, "the upper bound")
+        if lower > upper:
+            raise refuse(f"between(): the lower bound ({lower} ms) is above the upper bound ({upper} ms); swap them")
+        return IntervalJoined(self._left, self._right, lower, upper)
+
+    def process(self, *arguments: Any, **more: Any) -> DataStream:
+        """Refused: the interval is missing."""
+        raise refuse("process(): say the interval first: interval_join(other).between(lower, upper).process(...)")
+
+
+@dataclass(frozen=True)
+class IntervalJoined:
+    """An interval join whose interval is known, in milliseconds. Each call gives a new one, but for ``process``, which gives the results.
+
+    >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
+    """
+
+    _left: KeyedStream
+    _right: KeyedStream
+    _lower: int
+    _upper: int
+    _lower_inclusive: bool = True
+    _upper_inclusive: bool = True
+    _late_left: OutputTag | None = None
+    _late_right: OutputTag | None = None
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """Without records exactly at the lower bound."""
+        return replace(self, _lower_inclusive=False)
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """Without records exactly at the upper bound."""
+        return replace(self, _upper_inclusive=False)
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Left records that come after the watermark go to this side output; else they are dropped."""
+        return replace(self, _late_left=_tag(output_tag, "side_output_left_late_data()"))
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """The same for right records."""
+        return replace(self, _late_right=_tag(output_tag, "side_output_right_late_data()"))
+
+    def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Calls the function with every pair. What it yields has the later timestamp of both. Column batches are taken as rows.
+
+        >>> class Sale(ProcessJoinFunction):
+        ...     def process_element(self, left, right, ctx):
+        ...         yield left, right, ctx.get_timestamp()
+        >>> list(Sale().process_element("click", "order", ProcessJoinFunction.Context()))
+        [('click', 'order', 0)]
+        """
+        from flinkpy.datastream.data_stream import DataStream
+        from flinkpy.operators.interval_join import IntervalJoinOperator
+
+        check_function(process_join_function, ProcessJoinFunction, "process_element", 3, "process()")
+        output_type = check_type(output_type, "process()")
+        left, right, env = self._left._with_rows(), self._right._with_rows(), self._left._env
+        operator = IntervalJoinOperator(
+            typed_join(process_join_function, "process_element", output_type, many=True), self._left._key, self._right._key,
+            self._lower + (not self._lower_inclusive), self._upper - (not self._upper_inclusive),
+            (self._late_left and self._late_left.tag_id, self._late_right and self._late_right.tag_id))
+        transformation = TwoInputTransformation(
+            id=env._next_id(), name="IntervalJoin", input1=left._transformation, input2=right._transformation, operator=operator,
+            key1=self._left._key, key2=self._right._key, output_type=output_type, where=caller())
+        env._add(transformation)
+        return DataStream(env, transformation, helpers=left._conversion() + right._conversion())
+
+
+def _tag(tag: Any, call: str) -> OutputTag:
+    if not isinstance(tag, OutputTag):
+        raise refuse(f"{call} takes an OutputTag, this is {tag!r:.80}")
+    return tag

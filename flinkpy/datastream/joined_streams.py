@@ -1,0 +1,293 @@
+"""Window joins and co-groups of two streams, said as in Flink: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``.
+
+Nothing is recorded before ``apply`` (or ``select``). Tumbling and sliding windows of event time with their own trigger get the operator for grids, one
+for rows and one for columns; everything else runs in the window operator, over both streams as one of tagged records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.interval_joins import IntervalJoin
+from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
+from flinkpy.datastream.typed_joins import typed_join
+from flinkpy.graph.transformations import TwoInputTransformation
+from flinkpy.operators.functions import Function
+from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from flinkpy.windowing.spans import Span, milliseconds_of
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.data_stream import DataStream
+    from flinkpy.datastream.keyed_stream import KeyedStream
+
+J = TypeVar("J", bound="TwoStreams")
+
+
+@dataclass(frozen=True, repr=False)
+class TwoStreams:
+    """What joins and co-groups share. Each call gives a new one that knows more, until ``apply`` gives the results."""
+
+    _first: DataStream
+    _second: DataStream
+    _left: KeyedStream | None = None
+    _right: KeyedStream | None = None
+    _assigner: Any = None
+    _trigger: Any = None
+    _evictor: Any = None
+    _lateness: int = 0
+    _call: ClassVar[str]
+
+    def where(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
+        """The key of the first stream: a function of the record, a KeySelector, or the names of fields."""
+        if self._left is not None:
+            raise refuse("where(): the first stream's key is known already; call equal_to(...) for the second stream's")
+        return replace(self, _left=_keyed(self._first, key_selector, key_type, "where()"))
+
+    def equal_to(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
+        """The key of the second stream. Records of both with equal keys meet."""
+        if self._left is None:
+            raise refuse(f"equal_to(): say the first stream's key before: {self._call}(...).where(key).equal_to(key)")
+        if self._right is not None:
+            raise refuse("equal_to(): the second stream's key is known already")
+        right = _keyed(self._second, key_selector, key_type, "equal_to()")
+        counts = [len(getattr(keyed._key.selector, "_fields", ())) for keyed in (self._left, right)]
+        if 0 not in counts and counts[0] != counts[1]:
+            raise refuse(f"equal_to(): where(...) names {counts[0]} fields, this names {counts[1]}; they are compared one by one")
+        return replace(self, _right=right)
+
+    def window(self: J, assigner: Any) -> J:
+        """Records meet within a window."""
+        from flinkpy.windowing.assigners import WindowAssigner
+
+        self._need_keys("window()")
+        if self._assigner is not None:
+            raise refuse("window(): the windows are known already")
+        if not isinstance(assigner, WindowAssigner):
+            raise refuse(f"window() takes a WindowAssigner, such as TumblingEventTimeWindows.of(Time.seconds(10)), this is {assigner!r:.80}")
+        return replace(self, _assigner=assigner)
+
+    def trigger(self: J, trigger: Any) -> J:
+        """When a window is evaluated, in place of the windows' own trigger. It sees records as TaggedUnion."""
+        from flinkpy.windowing.assigners import MergingWindowAssigner
+        from flinkpy.windowing.triggers import Trigger
+
+        self._need_window("trigger()")
+        if not isinstance(trigger, Trigger):
+            raise refuse(f"trigger() takes a Trigger object, this is {trigger!r:.80}")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise refuse(f"trigger(): windows of {self._assigner!r} merge, and {trigger!r} cannot; take one with can_merge()")
+        return replace(self, _trigger=trigger)
+
+    def evictor(self: J, evictor: Any) -> J:
+        """What is left out of a window as it is evaluated. It sees records as TaggedUnion."""
+        from flinkpy.windowing.evictors import Evictor
+
+        self._need_window("evictor()")
+        if not isinstance(evictor, Evictor):
+            raise refuse(f"evictor() takes an Evictor object, this is {evictor!r:.80}")
+        return replace(self, _evictor=evictor)
+
+    def allowed_lateness(self: J, lateness: Span) -> J:
+        """How long behind its end a window of event time still takes records; each that comes then has its key's window evaluated anew."""
+        self._need_window("allowed_lateness()")
+        with located():
+            milliseconds = milliseconds_of(lateness, "the allowed lateness")
+        if milliseconds < 0:
+            raise refuse(f"allowed_lateness(): it is 0 or more, this is {lateness!r}")
+        return replace(self, _lateness=milliseconds)
+
+    # -- checks -------------------------------------------------------------------------------------------------------------
+
+    def _need_keys(self, call: str) -> tuple[KeyedStream, KeyedStream]:
+        if self._left is None or self._right is None:
+            missing = "where" if self._left is None else "equal_to"
+            raise refuse(f"{call}: say {missing}(key) before: {self._call}(...).where(key).equal_to(key).window(assigner)")
+        return self._left, self._right
+
+    def _need_window(self, call: str) -> tuple[KeyedStream, KeyedStream]:
+        keyed = self._need_keys(call)
+        if self._assigner is None:
+            raise refuse(f"{call}: say window(assigner) before; a stream has no end at which all its records could be joined")
+        return keyed
+
+    @property
+    def _is_on_grid(self) -> bool:
+        """Whether the operator for grids does it: event time, the assigner's own trigger, nothing evicted."""
+        from flinkpy.windowing.slices import slicing_of
+        from flinkpy.windowing.triggers import EventTimeTrigger
+
+        own_trigger = self._trigger is None or type(self._trigger) is EventTimeTrigger
+        return own_trigger and self._evictor is None and self._assigner.is_event_time() and slicing_of(self._assigner) is not None
+
+    # -- recording ----------------------------------------------------------------------------------------------------------
+
+    def _both(self, name: str, operator: Any, output_type: TypeInformation | None, *, columnar: bool = False) -> DataStream:
+        from flinkpy.datastream.data_stream import DataStream
+
+        keyed, env = self._need_window("apply()"), self._first._env
+        left, right = keyed if columnar else tuple(each._with_rows() for each in keyed)
+        schema = None
+        if columnar and None not in (left._schema, right._schema):
+            with located():
+                schema = operator.output_schema(left._schema, right._schema)
+        transformation = TwoInputTransformation(
+            id=env._next_id(), name=name, input1=left._transformation, input2=right._transformation, operator=operator,
+            key1=keyed[0]._key, key2=keyed[1]._key, output_type=output_type, where=caller())
+        env._add(transformation)
+        return DataStream(env, transformation, columnar=columnar, schema=schema, helpers=left._conversion() + right._conversion())
+
+    def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
+        """Both streams tagged, in one, and a co-group in the window operator."""
+        from flinkpy.datastream.tagged_streams import tagged, window_of_both
+
+        left, right = self._need_window("apply()")
+        both = tagged(self._first, left._key.selector, self._second, right._key.selector)
+        with located():
+            operator = window_of_both(function, both._key, self._assigner, self._trigger, self._evictor, self._lateness)
+        return both._apply(name, operator, output_type, key=both._key)
+
+    def __repr__(self) -> str:
+        known = [field.name[1:] for field in fields(self)[2:] if getattr(self, field.name)]
+        return f"<{type(self).__name__} of {self._first!r} and {self._second!r}{', with ' if known else ''}{', '.join(known)}>"
+
+
+class JoinedStreams(TwoStreams):
+    """Given by ``DataStream.join``: pairs of records with equal keys within a window (an inner join).
+
+    >>> from flinkpy.common import Time
+    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
+    >>> ten_seconds = TumblingEventTimeWindows.of(Time.seconds(10))
+    >>> sales = (auctions.join(persons).where(lambda a: a.seller).equal_to(lambda p: p.id)
+    ...          .window(ten_seconds).apply(lambda auction, person: (person.name, auction.price)))  # doctest: +SKIP
+    """
+
+    _call = "join"
+
+    def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> DataStream:
+        """Calls a JoinFunction, a FlatJoinFunction or a function of both records with every pair; results have the window's last timestamp.
+
+        Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
+        second, where a name that the first has too gets ``_right`` behind it, and a key column of the same name is left out.
+        """
+        from flinkpy.windowing.join_operator import WindowJoinOperator
+        from flinkpy.windowing.tagged import JoinPairs
+
+        keyed = self._need_window("apply()")
+        if function is None:
+            return self._columns("apply() without a function")
+        flat = isinstance(function, FlatJoinFunction)
+        check_function(function, FlatJoinFunction if flat else JoinFunction, "join", 2, "apply()")
+        _check_kind(function, (JoinFunction, FlatJoinFunction), "join(...)")
+        output_type = check_type(output_type, "apply()")
+        function = typed_join(function, "join", output_type, many=flat)
+        if self._is_on_grid:
+            operator = WindowJoinOperator(function, keyed[0]._key, keyed[1]._key, self._assigner, self._lateness, flat=flat)
+            return self._both("Join", operator, output_type)
+        return self._as_one("Join", JoinPairs(function, flat), output_type)
+
+    def select(self, *expressions: Any) -> DataStream:
+        """The columnar join, and these columns and expressions of it.
+
+        >>> auctions.join(persons).where("seller").equal_to("id").window(ten_seconds).select("id", "price")  # doctest: +SKIP
+        """
+        return self._columns("select()").select(*expressions)
+
+    def _columns(self, call: str) -> DataStream:
+        from flinkpy.windowing.columnar_join import ColumnarJoinOperator
+
+        keyed = self._need_window(call)
+        if not all(each._columnar for each in keyed):
+            raise refuse(f"{call} joins columns, and not both streams are columnar: pass a function of two records to apply(...)")
+        if not self._is_on_grid:
+            raise refuse(f"{call} joins columns in tumbling or sliding windows of event time with their own trigger; for others pass a function of two "
+                         "records to apply(...)")
+        if self._lateness:
+            raise refuse(f"{call} joins columns without allowed lateness; leave it out, or pass a function of two records to apply(...)")
+        columns = tuple(each._columnar_keys(call) for each in keyed)
+        return self._both("Join", ColumnarJoinOperator(*columns, self._assigner), None, columnar=True)
+
+
+class CoGroupedStreams(TwoStreams):
+    """Given by ``DataStream.co_group``: all records of a key and window of both streams at once, also where one side has none.
+
+    >>> orders.co_group(payments).where(lambda o: o.id).equal_to(lambda p: p.order).window(ten_seconds).apply(
+    ...     lambda orders, payments: [order for order in orders if not payments])  # doctest: +SKIP
+    """
+
+    _call = "co_group"
+
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
+        timestamp."""
+        from flinkpy.windowing.join_operator import WindowCoGroupOperator
+        from flinkpy.windowing.tagged import CoGroup
+
+        keyed = self._need_window("apply()")
+        check_function(function, CoGroupFunction, "co_group", 2, "apply()")
+        _check_kind(function, (CoGroupFunction,), "co_group(...)")
+        output_type = check_type(output_type, "apply()")
+        function = typed_join(function, "co_group", output_type, many=True)
+        if self._is_on_grid:
+            return self._both("CoGroup", WindowCoGroupOperator(function, keyed[0]._key, keyed[1]._key, self._assigner, self._lateness), output_type)
+        return self._as_one("CoGroup", CoGroup(function), output_type)
+
+
+def _check_kind(function: Any, kinds: tuple[type[Function], ...], call: str) -> None:
+    if isinstance(function, Function) and not isinstance(function, kinds):
+        names = " or a ".join(kind.__name__ for kind in kinds)
+        raise refuse(f"apply() behind {call} takes a {names}; {type(function).__name__} is none")
+
+
+def _keyed(stream: DataStream, selectors: tuple[Any, ...], key_type: TypeInformation | None, call: str) -> KeyedStream:
+    """The stream by its key; a second argument may be the key's type, as in Flink."""
+    from flinkpy.datastream.columnar_stream import is_columnar_key
+    from flinkpy.operators.functions import KeySelector
+
+    if len(selectors) == 2 and isinstance(selectors[1], TypeInformation):
+        selectors, key_type = selectors[:1], selectors[1]
+    if not selectors:
+        raise refuse(f"{call} takes a function of the record, a KeySelector, or the names of fields")
+    if not is_columnar_key(selectors[0], selectors[1:]):
+        if len(selectors) > 1:
+            raise refuse(f"{call} takes one function, or one or several names of fields")
+        check_function(selectors[0], KeySelector, "get_key", 1, call)
+    return stream.key_by(*selectors, key_type=check_type(key_type, call))
+
+
+class WindowJoins:
+    """What DataStream inherits."""
+
+    def join(self: Any, other_stream: DataStream) -> JoinedStreams:
+        """Records of this and another stream with equal keys, within windows: ``.where(key).equal_to(key).window(assigner).apply(function)``."""
+        return JoinedStreams(self, _partner(self, other_stream, "join()"))
+
+    def co_group(self: Any, other_stream: DataStream) -> CoGroupedStreams:
+        """The same with all records of a key and window at once, so that outer joins can be written."""
+        return CoGroupedStreams(self, _partner(self, other_stream, "co_group()"))
+
+
+class IntervalJoins:
+    """What KeyedStream inherits."""
+
+    def interval_join(self: Any, other_stream: KeyedStream) -> IntervalJoin:
+        """Records of this and another keyed stream with equal keys, the other's within an interval of event time around this one's.
+
+        >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
+        """
+        from flinkpy.datastream.keyed_stream import KeyedStream
+
+        other = _partner(self, other_stream, "interval_join()")
+        if not isinstance(other, KeyedStream):
+            raise refuse("interval_join() takes a keyed stream: call key_by(...) on the other stream too")
+        return IntervalJoin(self, other)
+
+
+def _partner(stream: DataStream, other: Any, call: str) -> Any:
+    from flinkpy.datastream.data_stream import DataStream
+
+    if not isinstance(other, DataStream):
+        raise refuse(f"{call} takes a stream, this is {other!r:.80}")
+    stream._refuse_stranger(other, call)
+    return other

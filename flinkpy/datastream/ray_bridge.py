@@ -1,0 +1,113 @@
+"""Whole results as a table, a frame or a Ray Dataset; Ray Datasets as streams. Bounded streams of columns only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.datastream.program import located, refuse
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from flinkpy.datastream.data_stream import DataStream
+
+
+class TableResults:
+    """What DataStream inherits. Each call runs the program up to this stream, as ``execute`` does, and waits for its end."""
+
+    def to_arrow(self, job_name: str | None = None) -> pa.Table:
+        """All records as a ``pyarrow.Table``, in this process's memory.
+
+        >>> env.from_pandas(frame).filter(col("delay") > 60).to_arrow()  # doctest: +SKIP
+        """
+        import pyarrow as pa
+
+        from flinkpy.datastream.collecting import execute_and_collect
+
+        stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
+        with execute_and_collect(stream, job_name) as results:
+            batches = list(results.batches())
+        if batches:
+            return pa.Table.from_batches(batches)
+        return stream._schema.empty_table() if stream._schema is not None else pa.table({})
+
+    def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
+        """All records as a pandas frame, in this process's memory."""
+        return self.to_arrow(job_name).to_pandas()
+
+    def to_ray_dataset(self, job_name: str | None = None) -> Any:
+        """All records as a Ray Dataset: its blocks are written to Ray's object store by the sinks, in parallel, and never pass through this
+        program. They stay for as long as this program runs.
+
+        >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
+        """
+        from flinkpy.connectors.ray_store import dataset_of
+
+        stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
+        return dataset_of(write_blocks(stream, job_name), stream._schema)
+
+
+def write_blocks(stream: Any, job_name: str | None) -> list[Any]:
+    """Runs the program with a sink that writes the stream's columns as blocks; references of these, in order."""
+    from flinkpy.cluster.ray_connection import connect_ray
+
+    env = stream.get_execution_environment()
+    connect_ray(env._values, start=True)
+    from flinkpy.connectors.ray_block_sink import RayBlockSink
+    from flinkpy.connectors.ray_store import Store, make_keeper
+
+    keeper = make_keeper()
+    stream.sink_to(RayBlockSink(keeper)).name("Sink: Ray blocks")
+    env.execute(job_name)
+    return Store(keeper).committed()
+
+
+class RaySources:
+    """What the environment inherits."""
+
+    def from_ray_dataset(self, dataset: Any, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+        """The rows of a Ray Dataset as columns; its blocks are read where they lie. The dataset is computed now, if it was not yet.
+
+        ``timestamp_column`` says which column is the event time. A dataset is in no order, so without a strategy time goes by only at its end.
+
+        >>> env.from_ray_dataset(ray.data.read_parquet("flights"), timestamp_column="time_hour")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.ray_store import dataset_blocks
+
+        if not hasattr(dataset, "iter_internal_ref_bundles"):
+            raise refuse(f"from_ray_dataset() takes a ray.data.Dataset, this is a {type(dataset).__name__}")
+        return self.from_blocks(dataset_blocks(dataset), _arrow_schema(dataset), "Ray Dataset Source", timestamp_column, watermark_strategy)
+
+    def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
+                    watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
+        from flinkpy.connectors.ray_blocks import RayBlockSource
+        from flinkpy.connectors.ray_store import hosts_of, make_keeper
+
+        strategy = _with_timestamps(watermark_strategy, timestamp_column)
+        with located():
+            source = RayBlockSource(make_keeper(refs), schema, hosts_of(refs))
+            return self.from_source(source, strategy, name)  # type: ignore[attr-defined,no-any-return]
+
+
+def _with_timestamps(strategy: WatermarkStrategy | None, column: str | None) -> WatermarkStrategy | None:
+    if column is None:
+        return strategy
+    from flinkpy.table.expressions import col
+
+    return (strategy or WatermarkStrategy.no_watermarks()).with_timestamp_assigner(col(column))
+
+
+def _arrow_schema(dataset: Any) -> Any:
+    """The dataset's columns as Arrow sees them; blocks of pandas frames are looked at."""
+    import pyarrow as pa
+
+    schema = dataset.schema()
+    base = getattr(schema, "base_schema", schema)
+    if isinstance(base, pa.Schema):
+        return base
+    if schema is None:
+        raise refuse("the Ray Dataset is empty and has no columns")
+    return pa.Schema.from_pandas(dataset.limit(1).to_pandas(), preserve_index=False)

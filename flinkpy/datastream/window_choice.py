@@ -1,0 +1,49 @@
+"""Which operator carries a windowed stream's call out. Whichever it is, the results are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator
+
+BUILT_IN = ("sum", "min", "max", "min_by", "max_by", "count")
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """What the program asked for. ``kind`` is one of BUILT_IN, "reduce", "aggregate", or "all" where the window function gets all records."""
+
+    key: KeySpec | None  # None: all records share their windows
+    assigner: Any
+    trigger: Any  # None: the assigner's default one
+    evictor: Any
+    allowed_lateness: int  # milliseconds
+    late_tag: OutputTag | None
+    kind: str
+    position: int | str | None = None  # of the field a built-in aggregate is about
+    function: Any = None  # of reduce and aggregate
+    window_function: Any = None
+
+
+def choose_operator(call: WindowCall) -> OneInputOperator:
+    """The operator for the call. ProgramError for parts that do not fit together."""
+    from flinkpy.windowing.operator import WindowOperator
+
+    return WindowOperator(
+        call.key, call.assigner, call.trigger, call.evictor, _contents(call), call.window_function, call.allowed_lateness, call.late_tag)
+
+
+def _contents(call: WindowCall) -> Any:
+    from flinkpy.windowing.built_in import CountRecords, FieldReduce
+    from flinkpy.windowing.contents import AggregateContents, ListContents, ReduceContents
+
+    if call.kind == "all":
+        return ListContents()
+    if call.kind == "aggregate":
+        return AggregateContents(call.function)
+    if call.kind == "count":
+        return AggregateContents(CountRecords())
+    return ReduceContents(call.function if call.kind == "reduce" else FieldReduce(call.kind, call.position))

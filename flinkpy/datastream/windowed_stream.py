@@ -1,0 +1,224 @@
+"""Windowed streams: what can be said of windows, and the functions that are called with them. The first such call gives a stream again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.time import Time, to_milliseconds
+from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.datastream import functions as f
+from flinkpy.datastream.program import check_arity, check_function, check_type, located, refuse
+from flinkpy.datastream.window_choice import WindowCall, choose_operator
+from flinkpy.windowing.assigners import MergingWindowAssigner
+from flinkpy.windowing.evictors import Evictor
+from flinkpy.windowing.triggers import Trigger
+from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.data_stream import DataStream
+    from flinkpy.datastream.keyed_stream import KeyedStream
+    from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkpy.graph.partitioning import KeySpec
+    from flinkpy.windowing.assigners import WindowAssigner
+
+Self = TypeVar("Self", bound="Windowed")
+
+
+class Windowed:
+    """What windows with and without keys share."""
+
+    _apply_kind: type[f.Function]
+    _process_kind: type[f.Function]
+    _other_kinds: tuple[type[f.Function], ...]
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any], key: KeySpec | None) -> None:
+        self._stream, self._assigner, self._key = stream, window_assigner, key
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any, Any] | None = None
+        self._lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """The declared type of the records."""
+        return self._stream.get_type()
+
+    # -- how -------------------------------------------------------------------------------------------------------------------
+
+    def trigger(self: Self, trigger: Trigger[Any, Any]) -> Self:
+        """When windows are evaluated, instead of the assigner's default. Under windows that merge it must be able to merge."""
+        if not isinstance(trigger, Trigger):
+            raise refuse(f"trigger() takes a Trigger object, this is {trigger!r:.80}")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise refuse(f"trigger(): the windows of {self._assigner!r} merge, and {trigger!r} cannot: its can_merge() says False")
+        self._trigger = trigger
+        return self
+
+    def evictor(self: Self, evictor: Evictor[Any, Any]) -> Self:
+        """What is left out of windows as they are evaluated. All their records are kept until then, also for ``reduce`` and ``aggregate``."""
+        if not isinstance(evictor, Evictor):
+            raise refuse(f"evictor() takes an Evictor object, this is {evictor!r:.80}")
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self: Self, time_ms: int | Time | timedelta) -> Self:
+        """How long after its end (milliseconds, or a Time) a window of event time still takes records; each makes it fire again.
+
+        Windows of processing time know no late records.
+        """
+        span = to_milliseconds(time_ms) if isinstance(time_ms, (Time, timedelta)) else time_ms
+        if isinstance(span, bool) or not isinstance(span, int):
+            raise refuse(f"allowed_lateness() takes milliseconds or a Time, this is {time_ms!r:.80}")
+        if span < 0:
+            raise refuse(f"allowed_lateness(): the lateness cannot be negative, this is {span} ms")
+        self._lateness = span
+        return self
+
+    def side_output_late_data(self: Self, output_tag: OutputTag) -> Self:
+        """Sends records that came too late to a side output, instead of dropping them: ``get_side_output(tag)`` of the result."""
+        if not isinstance(output_tag, OutputTag):
+            raise refuse(f"side_output_late_data() takes an OutputTag, this is {output_tag!r:.80}")
+        if self._late_tag is not None:
+            raise refuse(f"side_output_late_data(): late records go to {self._late_tag!r} already")
+        self._late_tag = output_tag
+        return self
+
+    # -- what ------------------------------------------------------------------------------------------------------------------
+
+    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None) -> DataStream:
+        """The records of a window reduced to one, as they come; a window function gets that one as its only input."""
+        check_function(reduce_function, f.ReduceFunction, "reduce", 2, "reduce()")
+        self._check_function(window_function, "reduce()")
+        given = check_type(output_type, "reduce()")
+        return self._call(WindowCall(**self._settings(), kind="reduce", function=reduce_function, window_function=window_function),
+                          self._declared() if window_function is None and given is None else given)
+
+    def aggregate(self, aggregate_function: f.AggregateFunction, window_function: Any = None, accumulator_type: TypeInformation | None = None,
+                  output_type: TypeInformation | None = None) -> DataStream:
+        """The result of an AggregateFunction over a window's records, added as they come; a window function gets it as its only input."""
+        missing = [name for name in ("create_accumulator", "add", "get_result") if not callable(getattr(aggregate_function, name, None))]
+        if isinstance(aggregate_function, type) or missing:
+            raise refuse(f"aggregate() takes an AggregateFunction object, this is {aggregate_function!r:.80}")
+        self._check_function(window_function, "aggregate()")
+        check_type(accumulator_type, "aggregate()")
+        return self._call(WindowCall(**self._settings(), kind="aggregate", function=aggregate_function, window_function=window_function),
+                          check_type(output_type, "aggregate()"))
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """A window function over all records of a window."""
+        self._check_function(window_function, "apply()", needed=self._apply_kind)
+        return self._call(WindowCall(**self._settings(), kind="all", window_function=window_function), check_type(output_type, "apply()"))
+
+    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """A process function over all records of a window: it has a context, with state and side outputs."""
+        self._check_function(process_window_function, "process()", needed=self._process_kind)
+        return self._call(WindowCall(**self._settings(), kind="all", window_function=process_window_function), check_type(output_type, "process()"))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field over a window; the other fields are those of the first record."""
+        return self._built_in("sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The minimum of a field over a window; the other fields are those of the first record."""
+        return self._built_in("min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The maximum of a field over a window; the other fields are those of the first record."""
+        return self._built_in("max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record of a window with the smallest value of a field; the first of several."""
+        return self._built_in("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record of a window with the largest value of a field; the first of several."""
+        return self._built_in("max_by", position_to_max_by)
+
+    def count(self) -> DataStream:
+        """How many records a window has; ``aggregate`` with a window function says of which key."""
+        return self._call(WindowCall(**self._settings(), kind="count"), Types.LONG())
+
+    # -- how it becomes a stream ---------------------------------------------------------------------------------------------------
+
+    def _built_in(self, kind: str, wanted: int | str) -> DataStream:
+        from flinkpy.datastream.keyed_stream import KeyedStream
+
+        stream: Any = self._stream
+        position = KeyedStream._position(stream, kind, wanted)
+        return self._call(WindowCall(**self._settings(), kind=kind, position=position), self._declared())
+
+    def _declared(self) -> TypeInformation | None:
+        return None if self._stream.is_columnar else self._stream._transformation.output_type
+
+    def _settings(self) -> dict[str, Any]:
+        return {"key": self._key, "assigner": self._assigner, "trigger": self._trigger, "evictor": self._evictor,
+                "allowed_lateness": self._lateness, "late_tag": self._late_tag}
+
+    def _check_function(self, function: Any, call: str, needed: type[f.Function] | None = None) -> None:
+        """A window function of this kind of stream, or None where none is ``needed``. A plain function stands for ``apply``."""
+        if function is None and needed is None:
+            return
+        kinds = f"a {self._apply_kind.__name__} or a {self._process_kind.__name__}" if needed is None else f"a {needed.__name__}"
+        if isinstance(function, type):
+            raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
+        accepted = (self._apply_kind, self._process_kind) if needed is None else (needed,)
+        if isinstance(function, accepted):
+            return
+        if isinstance(function, f.Function) or not callable(function) or self._apply_kind not in accepted:
+            hint = f"; {type(function).__name__} is for windows {self._elsewhere}" if isinstance(function, self._other_kinds) else ""
+            raise refuse(f"{call} takes {kinds} here, this is {function!r:.80}{hint}")
+        check_arity(function, 3 if self._key is not None else 2, call)
+
+    _elsewhere: str
+
+    def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
+        from flinkpy.datastream.typed_windows import typed_call
+
+        stream = self._stream._with_rows()
+        with located():
+            operator = choose_operator(typed_call(call, output_type))
+        result = stream._apply(type(self._assigner).__name__, operator, output_type, key=self._key)
+        parts = [self._assigner, "default trigger" if self._trigger is None else self._trigger, self._evictor, call.kind]
+        result.set_description(f"Window({', '.join(str(part) for part in parts if part is not None)})")
+        return result
+
+
+class WindowedStream(Windowed):
+    """Given by ``KeyedStream.window``: the records of each key in windows.
+
+    >>> from flinkpy.common import Time
+    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
+    >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
+    """
+
+    _apply_kind, _process_kind = WindowFunction, ProcessWindowFunction
+    _other_kinds, _elsewhere = (AllWindowFunction, ProcessAllWindowFunction), "without keys (window_all)"
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, window_assigner, keyed_stream._key)
+
+    def __repr__(self) -> str:
+        return f"<WindowedStream {self._assigner!r}>"
+
+
+class AllWindowedStream(Windowed):
+    """Given by ``DataStream.window_all``: all records in windows, in one subtask."""
+
+    _apply_kind, _process_kind = AllWindowFunction, ProcessAllWindowFunction
+    _other_kinds, _elsewhere = (WindowFunction, ProcessWindowFunction), "of a keyed stream"
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, window_assigner, None)
+
+    def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
+        from flinkpy.datastream.non_parallel import NonParallelStream
+
+        result = super()._call(call, output_type)
+        return NonParallelStream(result._env, result._transformation, helpers=result._helpers)
+
+    def __repr__(self) -> str:
+        return f"<AllWindowedStream {self._assigner!r}>"

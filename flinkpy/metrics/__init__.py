@@ -1,0 +1,5 @@
+"""What functions count and measure, under PyFlink's names: ``runtime_context.get_metrics_group().counter("late")``."""
+
+from flinkpy.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
+
+__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]

@@ -1,0 +1,169 @@
+"""Metrics and the groups they are named in. All calls belong to the task's thread; reading the values does, too."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ProgramError
+
+M = TypeVar("M", bound="Metric")
+
+
+class Metric(ABC):
+    """Something with a value at any time."""
+
+    @abstractmethod
+    def value(self) -> Any:
+        """Numbers, or a mapping of names to numbers."""
+
+
+class Counter(Metric):
+    """A number that goes up and down.
+
+    >>> late = Counter(); late.inc(); late.inc(5); late.dec(); late.get_count()
+    5
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def inc(self, n: int = 1) -> None:
+        self._count += n
+
+    def dec(self, n: int = 1) -> None:
+        self._count -= n
+
+    def get_count(self) -> int:
+        return self._count
+
+    def value(self) -> int:
+        return self._count
+
+
+class Meter(Metric):
+    """How many events there were, and how many a second over the last ``time_span_in_seconds``."""
+
+    def __init__(self, clock: Clock, time_span_in_seconds: int = 60) -> None:
+        if isinstance(time_span_in_seconds, bool) or not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
+            raise ProgramError(f"a meter's time span is in seconds from 1 on, this is {time_span_in_seconds!r}")
+        self._clock, self._span = clock, time_span_in_seconds
+        self._count = 0
+        self._marks: deque[tuple[int, int]] = deque()  # second, events in it
+
+    def mark_event(self, value: int = 1) -> None:
+        """That many events happened now."""
+        self._count += value
+        second = int(self._clock.monotonic())
+        if self._marks and self._marks[-1][0] == second:
+            value += self._marks.pop()[1]
+        self._marks.append((second, value))
+        self._forget(second)
+
+    def get_count(self) -> int:
+        return self._count
+
+    def get_rate(self) -> float:
+        """Events a second."""
+        self._forget(int(self._clock.monotonic()))
+        return sum(events for _, events in self._marks) / self._span
+
+    def _forget(self, second: int) -> None:
+        while self._marks and self._marks[0][0] <= second - self._span:
+            self._marks.popleft()
+
+    def value(self) -> dict[str, float]:
+        return {"count": self._count, "rate": self.get_rate()}
+
+
+class Distribution(Metric):
+    """What a number was like: how often it was told, its least, greatest and mean.
+
+    >>> sizes = Distribution(); sizes.update(3); sizes.update(5); sizes.value()
+    {'count': 2, 'min': 3, 'max': 5, 'mean': 4.0}
+    """
+
+    def __init__(self) -> None:
+        self._count, self._sum = 0, 0.0
+        self._min: float | None = None
+        self._max: float | None = None
+
+    def update(self, value: float) -> None:
+        self._count += 1
+        self._sum += value
+        self._min = value if self._min is None or value < self._min else self._min
+        self._max = value if self._max is None or value > self._max else self._max
+
+    def value(self) -> dict[str, float | None]:
+        return {"count": self._count, "min": self._min, "max": self._max, "mean": self._sum / self._count if self._count else None}
+
+
+class Gauge(Metric):
+    """A function asked for the value when somebody looks."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+
+    def value(self) -> Any:
+        return self._function()
+
+
+class MetricGroup:
+    """Where a metric's name belongs: the operator and subtask, and what ``add_group`` put below. One name is one metric: asked for again, it is
+    the same.
+
+    >>> from flinkpy.core.clock import SYSTEM_CLOCK
+    >>> group = MetricGroup({}, ("Map", "0"), SYSTEM_CLOCK).add_group("cache")
+    >>> group.counter("hits").inc(); group.get_metric_identifier("hits")
+    'Map.0.cache.hits'
+    """
+
+    def __init__(self, metrics: dict[str, Metric], scope: tuple[str, ...], clock: Clock, variables: Mapping[str, str] | None = None) -> None:
+        self._metrics, self._scope, self._clock, self._variables = metrics, scope, clock, dict(variables or {})
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """A group below this one. With ``extra`` two: of the key and of its value, which become a variable of the group."""
+        if extra is None:
+            return MetricGroup(self._metrics, (*self._scope, name), self._clock, self._variables)
+        return MetricGroup(self._metrics, (*self._scope, name, extra), self._clock, {**self._variables, f"<{name}>": extra})
+
+    def counter(self, name: str) -> Counter:
+        return self._register(name, Counter, Counter)
+
+    def gauge(self, name: str, obj: Callable[[], Any]) -> None:
+        """``obj()`` is asked for the value; it should be quick."""
+        if not callable(obj):
+            raise ProgramError(f"gauge {name!r} takes a function without arguments, this is {obj!r:.80}")
+        self._register(name, Gauge, lambda: Gauge(obj))
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        return self._register(name, Meter, lambda: Meter(self._clock, time_span_in_seconds))
+
+    def distribution(self, name: str) -> Distribution:
+        return self._register(name, Distribution, Distribution)
+
+    def get_scope_components(self) -> list[str]:
+        """What stands in front of a metric's name."""
+        return list(self._scope)
+
+    def get_all_variables(self) -> dict[str, str]:
+        """The keys and values of the groups made with ``add_group(key, value)``."""
+        return dict(self._variables)
+
+    def get_metric_identifier(self, metric_name: str) -> str:
+        """The name under which the job's result has the value."""
+        return ".".join((*self._scope, metric_name))
+
+    def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
+        if not isinstance(name, str) or not name:
+            raise ProgramError(f"a metric's name is text that is not empty, this is {name!r:.80}")
+        identifier = self.get_metric_identifier(name)
+        found = self._metrics.get(identifier)
+        if found is None:
+            found = self._metrics[identifier] = make()
+        if not isinstance(found, kind):
+            raise ProgramError(f"metric {identifier!r} is a {type(found).__name__} already; give the {kind.__name__} another name")
+        return found

@@ -1,0 +1,118 @@
+"""The operators of the broadcast state pattern: input 1 has the elements, input 2 what all subtasks get to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from flinkpy.core.elements import Batch
+from flinkpy.core.errors import ProgramError
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import StreamOperator, TwoInputOperator
+from flinkpy.operators.broadcast_functions import (
+    BroadcastContext,
+    BroadcastTimerContext,
+    KeyedBroadcastContext,
+    KeyedReadOnlyContext,
+    ReadOnlyContext,
+)
+from flinkpy.operators.functions import close_function, open_function
+from flinkpy.operators.keyed import key_function
+from flinkpy.operators.process import KeyedFunctionOperator, UnkeyedFunctionOperator
+from flinkpy.state.broadcast import HeapBroadcastState, HeapReadOnlyBroadcastState
+from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
+
+
+class _NoKey:
+    """Stands as the current key where there is none. Every keyed state looks its key up by hash, so this refuses without a check per access."""
+
+    def _refuse(self) -> NoReturn:
+        raise ProgramError("a broadcast element has no key, so keyed state cannot be used in process_broadcast_element(); "
+                           "ctx.apply_to_keyed_state(descriptor, function) goes through the state of all keys")
+
+    def __hash__(self) -> int:
+        self._refuse()
+
+    def __reduce__(self) -> NoReturn:  # a backend that pickles its keys
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY = _NoKey()
+
+
+class _BroadcastStates(StreamOperator):
+    """What both operators share: the states ``broadcast()`` was given, to write and to read."""
+
+    descriptors: tuple[MapStateDescriptor, ...]
+
+    def _open_states(self) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:
+        store = self.context.operator_state
+        written = {descriptor.name: store.get_broadcast_state(descriptor) for descriptor in self.descriptors}
+        return written, {name: state.read_only(name) for name, state in written.items()}
+
+
+class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInputOperator):
+    """A BroadcastProcessFunction."""
+
+    def __init__(self, function: Any, descriptors: Sequence[MapStateDescriptor]) -> None:
+        super().__init__(function)
+        self.descriptors = tuple(descriptors)
+
+    def open(self) -> None:
+        super().open()
+        written, read = self._open_states()
+        self._element_context = ReadOnlyContext(self._timer_service, read)
+        self._broadcast_context = BroadcastContext(self._timer_service, written)
+
+    def process_batch1(self, batch: Batch) -> None:
+        self.run_function(self.function.process_element, batch, self._element_context)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+
+
+class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, TwoInputOperator):
+    """A KeyedBroadcastProcessFunction; input 1 is keyed."""
+
+    def __init__(self, function: Any, descriptors: Sequence[MapStateDescriptor], key: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key)
+        self.descriptors, self.key = tuple(descriptors), key
+
+    def open(self) -> None:
+        open_function(self.key.selector, self.context)
+        self._select = key_function(self.key)
+        super().open()
+
+    def make_contexts(self) -> None:
+        service, current = self._timer_service, self.backend.current
+        written, read = self._open_states()
+        self._process_context = KeyedReadOnlyContext(service, read, current)
+        self._timer_context = BroadcastTimerContext(service, read, current)
+        self._broadcast_context = KeyedBroadcastContext(service, written, self._apply_to_keyed_state)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            close_function(self.key.selector)
+
+    def process_batch1(self, batch: Batch) -> None:
+        self.run_keyed(self._select, self.function.process_element, batch)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self.backend.current.key = NO_KEY
+        self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+
+    def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        if not isinstance(descriptor, StateDescriptor):
+            raise ProgramError(f"apply_to_keyed_state() takes a state descriptor, this is {descriptor!r:.80}")
+        state, current = self.backend.state(descriptor), self.backend.current
+        try:
+            for current.key in self.backend.keys(descriptor.name):
+                function(current.key, state)
+        finally:
+            current.key = NO_KEY

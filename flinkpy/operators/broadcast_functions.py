@@ -1,0 +1,163 @@
+"""User functions of the broadcast state pattern, and the contexts they get; names and signatures are PyFlink's.
+
+One stream's elements go each to one subtask, the other's to all. What the broadcast elements leave in broadcast state is read by all others; only
+where every subtask sees the same elements, on the broadcast side, may it be written.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.functions import Function, TimeDomain, TimerService
+from flinkpy.state.api import BroadcastState, ReadOnlyBroadcastState
+from flinkpy.state.backend import CurrentKey
+from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
+
+ApplyToKeys = Callable[[StateDescriptor, Callable[[Any, Any], None]], None]
+
+
+class BaseContext:
+    """What both sides learn. One object serves all elements: do not keep it."""
+
+    __slots__ = ("_states", "_timer_service", "_timestamp")
+
+    def __init__(self, timer_service: TimerService, states: Mapping[str, Any]) -> None:
+        self._timer_service, self._states = timer_service, states
+        self._timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """The element's event time in milliseconds, or None."""
+        return self._timestamp
+
+    def current_processing_time(self) -> int:
+        """Milliseconds since 1970."""
+        return self._timer_service.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """Milliseconds; of both streams together."""
+        return self._timer_service.current_watermark()
+
+    def _state(self, descriptor: MapStateDescriptor) -> Any:
+        found = self._states.get(descriptor.name) if isinstance(descriptor, MapStateDescriptor) else None
+        if found is None:
+            raise unknown_state(descriptor, self._states)
+        return found
+
+
+class BroadcastContext(BaseContext):
+    """On the broadcast side."""
+
+    __slots__ = ()
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """The state, to be read and written. Every subtask must do the same with it: do not look at anything only one of them knows."""
+        state: BroadcastState[Any, Any] = self._state(state_descriptor)
+        return state
+
+
+class KeyedBroadcastContext(BroadcastContext):
+    """The same where the other stream is keyed."""
+
+    __slots__ = ("_apply",)
+
+    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], apply: ApplyToKeys) -> None:
+        super().__init__(timer_service, states)
+        self._apply = apply
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Calls ``function(key, state)`` for every key of this subtask that has something in that state (Flink's applyToKeyedState).
+
+        >>> ctx.apply_to_keyed_state(waiting, lambda key, state: found.extend(state.get()))  # doctest: +SKIP
+        """
+        self._apply(state_descriptor, function)
+
+
+class ReadOnlyContext(BaseContext):
+    """On the side of the elements."""
+
+    __slots__ = ()
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """The state as the broadcast elements so far left it."""
+        state: ReadOnlyBroadcastState[Any, Any] = self._state(state_descriptor)
+        return state
+
+
+class KeyedReadOnlyContext(ReadOnlyContext):
+    """The same on a keyed stream: it knows the key, and has timers."""
+
+    __slots__ = ("_current",)
+
+    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey) -> None:
+        super().__init__(timer_service, states)
+        self._current = current
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+    def get_current_key(self) -> Any:
+        return self._current.key
+
+
+class BroadcastTimerContext(KeyedReadOnlyContext):
+    """What ``on_timer`` learns of the timer: its time, its key, and which time it was set on."""
+
+    __slots__ = ("_domain",)
+
+    def __init__(self, timer_service: TimerService, states: Mapping[str, Any], current: CurrentKey) -> None:
+        super().__init__(timer_service, states, current)
+        self._domain = TimeDomain.EVENT_TIME
+
+    def time_domain(self) -> TimeDomain:
+        """``TimeDomain.EVENT_TIME`` or ``TimeDomain.PROCESSING_TIME``."""
+        return self._domain
+
+
+def unknown_state(descriptor: Any, states: Mapping[str, Any]) -> ProgramError:
+    """The error for a descriptor that ``broadcast()`` was not given."""
+    if not isinstance(descriptor, MapStateDescriptor):
+        return ProgramError(f"get_broadcast_state() takes a MapStateDescriptor, this is {descriptor!r:.80}")
+    known = ", ".join(repr(name) for name in states)
+    return ProgramError(f"there is no broadcast state {descriptor.name!r} here: broadcast() was given {known}; pass it this descriptor too")
+
+
+class BaseBroadcastProcessFunction(Function):
+    """What both kinds share."""
+
+    BaseContext: TypeAlias = BaseContext
+    Context: TypeAlias = BroadcastContext
+    ReadOnlyContext: TypeAlias = ReadOnlyContext
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """For ``stream.connect(broadcast_stream).process(...)`` where the stream has no keys. Both methods yield results; ``yield output_tag, value``
+    sends to a side output."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: BroadcastContext) -> Iterable[Any] | None:
+        """Called in every subtask, for elements of the broadcast stream."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """The same on a keyed stream: ``process_element`` and ``on_timer`` have a key, with state and timers. On the broadcast side there is none;
+    ``ctx.apply_to_keyed_state`` goes through the state of all keys there."""
+
+    Context: TypeAlias = KeyedBroadcastContext  # type: ignore[misc]  # narrower, as in PyFlink
+    ReadOnlyContext: TypeAlias = KeyedReadOnlyContext  # type: ignore[misc]
+    OnTimerContext: TypeAlias = BroadcastTimerContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedReadOnlyContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastContext) -> Iterable[Any] | None:
+        """Called in every subtask, for elements of the broadcast stream."""
+
+    def on_timer(self, timestamp: int, ctx: BroadcastTimerContext) -> Iterable[Any] | None:
+        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""

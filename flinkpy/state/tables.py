@@ -1,0 +1,149 @@
+"""What the backends share: a table per state, found by name, made once, saved and restored by key group.
+
+A backend says what the entries of a table are (a dict, or a database that looks like one), which states stand over them, and how expired ones are
+cleaned up.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.common.time import to_milliseconds
+from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ProgramError
+from flinkpy.state.api import State
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.cleanup import Cleanup
+from flinkpy.state.descriptors import StateDescriptor, StateKind
+from flinkpy.state.forms import Form, form_of
+from flinkpy.state.snapshots import KeyedSnapshot, StateMeta, load_group
+from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl_options import StateVisibility, UpdateType
+from flinkpy.state.ttl_states import TtlRules
+
+
+@dataclass
+class Table:
+    """One state of all keys. Restored tables wait without ``state`` until the program asks for them, and are saved again if it never does."""
+
+    kind: StateKind
+    meta: StateMeta
+    entries: Any
+    state: State | None = None
+    rules: TtlRules | None = None
+    cleanup: Cleanup | None = None
+    every_record: bool = False
+    full_snapshot: bool = False
+
+    def __post_init__(self) -> None:
+        self.form: Form = form_of(self.kind, self.meta.expires)
+
+    def saved(self, pairs: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Those of the pairs that a snapshot takes, still as they are stored."""
+        rules = self.rules
+        if rules is None or not self.full_snapshot:
+            yield from pairs
+            return
+        deadline, alive = rules.deadline(), self.form.alive
+        for key, stored in pairs:
+            left = alive(stored, deadline)
+            if left is not None:
+                yield key, left
+
+
+class TableBackend(KeyedStateBackend):
+    """States by name."""
+
+    def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
+        self.current = CurrentKey()
+        self._max_parallelism, self._groups, self._clock = max_parallelism, groups, clock
+        self._tables: dict[str, Table] = {}
+
+    @abstractmethod
+    def _new_entries(self, kind: StateKind, expires: bool) -> Any:
+        """The empty entries of a new table."""
+
+    @abstractmethod
+    def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
+        """The state the program sees."""
+
+    @abstractmethod
+    def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
+        """What removes expired values, so many looked at per access."""
+
+    def state(self, descriptor: StateDescriptor) -> State:
+        ttl = descriptor.ttl
+        table = self._table(descriptor.name, descriptor.kind, StateMeta(descriptor.kind.value, repr(descriptor.type_info), ttl is not None))
+        if table.state is None:
+            if ttl is not None:
+                self._make_expire(table, ttl)
+            table.state = self._state_over(table, descriptor)
+        return table.state
+
+    def engine_values(self, name: str) -> MutableMapping[Any, Any]:
+        entries: MutableMapping[Any, Any] = self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
+        return entries
+
+    def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = Table(kind, meta, self._new_entries(kind, meta.expires))
+        elif table.meta != meta:
+            origin = "is" if table.state is not None else "was saved as"
+            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
+        return table
+
+    def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
+        table.rules = rules = TtlRules(
+            to_milliseconds(ttl.get_ttl()), ttl.get_update_type() is UpdateType.OnReadAndWrite,
+            ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp, self._clock,
+        )
+        strategies = ttl.get_cleanup_strategies()
+        table.full_snapshot = strategies.in_full_snapshot()
+        incremental = strategies.get_incremental_cleanup_strategy()
+        if incremental is not None:
+            table.cleanup = self._cleanup_of(table, rules, incremental.get_cleanup_size())
+            table.every_record = incremental.run_cleanup_for_every_record()
+
+    def keys(self, name: str) -> Iterator[Any]:
+        table = self._tables.get(name)
+        return iter(()) if table is None else self._keys_of(table)
+
+    @abstractmethod
+    def _keys_of(self, table: Table) -> Iterator[Any]:
+        """As of now."""
+
+    @property
+    def counts_records(self) -> bool:
+        return any(table.every_record for table in self._tables.values())
+
+    def after_records(self, count: int) -> None:
+        for table in self._tables.values():
+            if table.every_record and table.cleanup is not None:
+                table.cleanup.step(count)
+
+    def restore(self, snapshot: bytes) -> None:
+        opened = KeyedSnapshot.from_bytes(snapshot)
+        if opened.max_parallelism != self._max_parallelism:
+            raise ProgramError(
+                f"the state was saved with max parallelism {opened.max_parallelism}, the program has {self._max_parallelism}: "
+                f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
+        for name, meta in opened.states.items():
+            kind = StateKind(meta.kind)
+            self._tables[name] = Table(kind, meta, self._new_entries(kind, meta.expires))
+        for data in opened.within(self._groups).groups.values():
+            for name, pairs in load_group(data).items():
+                table = self._tables[name]
+                load = table.form.load
+                self._fill(table, ((key, load(saved)) for key, saved in pairs))
+
+    def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
+        """Stores what belongs to keys that have nothing yet."""
+        table.entries.update(pairs)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {count}" for name, count in self.statistics.keys.items())
+        return f"<{type(self).__name__} of key groups {self._groups.start}-{self._groups.stop - 1}: {counts or 'empty'}>"

@@ -1,0 +1,217 @@
+"""The window join of two streams of columns: batches are put away as they are, and a complete window is joined by numbers and counts, at once.
+
+The same results in the same order as the row form's, without allowed lateness. What is put away is whole batches, or what of them lies in one slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.network.column_keys import key_hashes
+from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.columnar import columns
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.table.compiler import column_index
+from flinkpy.table.conversion import python_values
+from flinkpy.windowing.assigners import no_timestamp
+from flinkpy.windowing.grid import WindowGrid
+from flinkpy.windowing.matching import key_type, matching_pairs
+from flinkpy.windowing.slices import slicing_of
+from flinkpy.windowing.windows import TimeWindow
+
+CONTENTS = "_columnar window join contents"  # the name of the state
+ROWS_AT_ONCE = 1 << 16  # in one batch of results
+SUFFIX = "_right"
+Held: TypeAlias = "tuple[int, Any]"  # up to which watermark its windows were fired before a restore; a record batch
+
+
+class JoinedColumns:
+    """Which columns of both sides are in the result, under which names."""
+
+    def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
+        for one, other in zip(*keys):
+            types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
+            if key_type(*types) is None:
+                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}, which are never equal; cast one of them")
+        same = {name for name, other in zip(*keys) if name == other}
+        self.right = [at for at, name in enumerate(right.names) if name not in same]
+        fields = list(left)
+        for at in self.right:
+            field = right.field(at)
+            fields.append(field.with_name(field.name + SUFFIX) if field.name in left.names else field)
+        names = [field.name for field in fields]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ProgramError(f"join: two columns of the result would be called {doubled[0]!r}; rename one before the join by select(...)")
+        self.schema = pa.schema(fields)
+
+
+class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
+    """Inner join by the named key columns, in tumbling or sliding windows of event time."""
+
+    def __init__(self, left_keys: Sequence[str], right_keys: Sequence[str], assigner: Any) -> None:
+        self.keys, self.assigner = (tuple(left_keys), tuple(right_keys)), assigner
+        self.late_records_dropped = 0
+
+    def output_schema(self, left: Any, right: Any) -> Any:
+        """The schema of the results. ProgramError for what cannot be joined."""
+        return JoinedColumns(self.keys, left, right).schema
+
+    # -- life ---------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        slicing = slicing_of(self.assigner)
+        assert slicing is not None, "made for windows on a grid only"
+        self._grid = WindowGrid(slicing)
+        self._slices: dict[int, tuple[list[Held], list[Held]]] = {}
+        self._schemas: list[Any] = [None, None]
+        self._joined: JoinedColumns | None = None
+        self._restore()
+
+    def _put(self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP) -> None:
+        held = self._slices.get(start)
+        if held is None:
+            held = self._slices[start] = ([], [])
+            self._grid.open_slice(start)
+        held[side].append((fired_until, data))
+
+    # -- snapshots: rows by key group, under one key of the group ---------------------------------------------------------------
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        saved = self.backend.engine_values(CONTENTS)
+        keys: dict[int, Any] = {}  # of each group, any key
+        for start, sides in self._slices.items():
+            for side, held in enumerate(sides):
+                for fired_until, data in held:
+                    until = max(fired_until, self._grid.watermark)
+                    for group, part in by_group(data, self.keys[side], self.context.task.max_parallelism):
+                        key = keys.get(group)
+                        if key is None:
+                            key = keys[group] = _first_key(part, self.keys[side])
+                            saved[key] = []
+                        saved[key] = [*saved[key], (start, side, until, to_bytes(part))]
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()
+
+    def _restore(self) -> None:
+        saved = self.backend.engine_values(CONTENTS)
+        for parts in saved.values():
+            for start, side, fired_until, data in parts:
+                batch = from_bytes(data)
+                self._check(side, batch.schema)
+                self._put(side, start, batch, fired_until)
+        saved.clear()
+
+    # -- records ------------------------------------------------------------------------------------------------------------
+
+    def process_batch1(self, batch: Batch) -> None:
+        self._take(columns(batch), 0)
+
+    def process_batch2(self, batch: Batch) -> None:
+        self._take(columns(batch), 1)
+
+    def _take(self, batch: ColumnBatch, side: int) -> None:
+        stamps = batch.timestamps
+        if stamps is None or (earliest := int(stamps.min())) == MIN_TIMESTAMP:
+            raise no_timestamp(self.assigner)
+        self._check(side, batch.data.schema)
+        slicing = self._grid.slicing
+        start = slicing.slice_of(earliest)
+        if int(stamps.max()) < start + slicing.width:
+            self._take_slice(side, start, batch.data)
+            return
+        starts = slicing.slices_of_all(stamps)
+        for start in np.unique(starts).tolist():
+            at = np.nonzero(starts == start)[0]
+            first, count = int(at[0]), len(at)
+            in_a_row = int(at[-1]) - first + 1 == count
+            self._take_slice(side, start, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)))
+
+    def _take_slice(self, side: int, start: int, data: Any) -> None:
+        end = self._grid.slicing.last_window_end(start)
+        if end is None:
+            return  # between two windows
+        if end - 1 <= self._grid.watermark:
+            self.late_records_dropped += data.num_rows
+        else:
+            self._put(side, start, data)
+
+    def _check(self, side: int, schema: Any) -> None:
+        known = self._schemas[side]
+        if known is not None and known.equals(schema):
+            return
+        try:
+            if known is not None:
+                raise ProgramError("the columns of a joined stream changed while the job runs")
+            self._schemas[side] = schema
+            if None not in self._schemas:
+                self._joined = JoinedColumns(self.keys, *self._schemas)
+        except ProgramError as error:
+            raise ProgramError(f"operator {self.context.name!r}: {error}") from None
+
+    # -- windows ------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        for window in self._grid.advance(watermark.timestamp):
+            self._fire(window)
+        for start in self._grid.expired():
+            self._slices.pop(start, None)
+        super().process_watermark(watermark)
+
+    def _fire(self, window: TimeWindow) -> None:
+        last = window.max_timestamp()
+        slices = [self._slices[start] for start in self._grid.slicing.slices_in(window) if start in self._slices]
+        sides = [[data for held in slices for fired_until, data in held[side] if fired_until < last] for side in (0, 1)]
+        if not all(sides) or self._joined is None:
+            return
+        left, right = (pa.Table.from_batches(batches) for batches in sides)
+        ours, theirs = matching_pairs([left.column(name) for name in self.keys[0]], [right.column(name) for name in self.keys[1]])
+        arrays = [_whole(column) for column in left.columns]
+        others = [_whole(right.column(at)) for at in self._joined.right]
+        for begin in range(0, len(ours), ROWS_AT_ONCE):
+            at, there = (pa.array(each[begin : begin + ROWS_AT_ONCE]) for each in (ours, theirs))
+            taken = [array.take(at) for array in arrays] + [array.take(there) for array in others]
+            self.output.emit(ColumnBatch(pa.RecordBatch.from_arrays(taken, schema=self._joined.schema), np.full(len(at), last, dtype=np.int64)))
+
+
+def _whole(column: Any) -> Any:
+    """A chunked array as one array."""
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def by_group(data: Any, keys: Sequence[str], max_parallelism: int) -> Iterator[tuple[int, Any]]:
+    """The batch cut by key group, records of one group in their order."""
+    groups = (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
+    order = np.argsort(groups, kind="stable")
+    ordered = data.take(pa.array(order))
+    found, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist()):
+        yield group, ordered.slice(start, count)
+
+
+def _first_key(data: Any, keys: Sequence[str]) -> Any:
+    values = [python_values(data.column(name).slice(0, 1))[0] for name in keys]
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def to_bytes(data: Any) -> bytes:
+    """As an Arrow stream, so that a slice of a batch brings nothing else along."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write_batch(data)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def from_bytes(data: bytes) -> Any:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()

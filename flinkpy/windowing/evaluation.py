@@ -1,0 +1,87 @@
+"""Evaluating a window: what its evictor leaves of it, what its function makes of that, and the timestamp the results get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import private_copy
+from flinkpy.operators.functions import Function, method_of
+from flinkpy.operators.process import Results, stamp_new
+from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.contexts import EvictorContext, FunctionContext
+from flinkpy.windowing.evictors import Evictor
+from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
+
+Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results
+
+KEYED, UNKEYED = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, ProcessAllWindowFunction)
+
+
+def check_window_function(function: Any, keyed: bool) -> None:
+    """ProgramError for what is no window function, or one of the other kind of stream."""
+    if function is None:
+        return
+    if isinstance(function, type):
+        raise ProgramError(f"a window function object is needed, not its class: write {function.__name__}()")
+    wanted, other = (KEYED, UNKEYED) if keyed else (UNKEYED, KEYED)
+    if isinstance(function, other):
+        stream = "a keyed stream" if keyed else "a stream without keys (window_all)"
+        raise ProgramError(f"windows of {stream} take a {wanted[0].__name__} or a {wanted[1].__name__}; {type(function).__name__} is neither")
+    if not isinstance(function, wanted) and (isinstance(function, Function) or not callable(function)):
+        raise ProgramError(f"a {wanted[0].__name__} or a {wanted[1].__name__} is needed, this is {function!r:.80}")
+
+
+def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
+    """The user's function as a function of key, window and inputs. A plain callable is taken for ``apply``."""
+    if isinstance(function, ProcessWindowFunction):
+        process = function.process
+        return lambda key, window, inputs: process(key, context, inputs)
+    if isinstance(function, ProcessAllWindowFunction):
+        process_all = function.process
+        return lambda key, window, inputs: process_all(context, inputs)
+    apply = method_of(function, "apply")
+    return apply if keyed else lambda key, window, inputs: apply(window, inputs)
+
+
+class Evaluation:
+    """``evaluate(results, key, window, contents)`` appends to the results. ``copies``: the contents live on, so what is given away is copied."""
+
+    def __init__(self, contents: Contents, call: Call | None, copies: bool) -> None:
+        self._inputs, self._call, self._copies = contents.inputs, call, copies
+
+    def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
+        """Gives the contents that stay."""
+        inputs = self._inputs(contents)
+        if self._copies and len(inputs) == 1:
+            inputs[0] = private_copy(inputs[0])
+        self.give(results, key, window, inputs)
+        return contents
+
+    def give(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
+        """What the function makes of the inputs, stamped."""
+        if self._call is None:
+            results.values.extend(inputs)
+        else:
+            given = self._call(key, window, inputs)
+            if given is None:
+                return
+            results.values.extend(given)
+        stamp_new(results, window.max_timestamp())
+
+
+class EvictingEvaluation(Evaluation):
+    """Behind an evictor, the contents being all records with their timestamps."""
+
+    def __init__(self, contents: Contents, call: Call | None, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
+        super().__init__(contents, call, False)
+        self._reduced, self._evictor, self._context = contents.reduced, evictor, context
+
+    def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
+        """Gives what the evictor leaves; None where it leaves nothing."""
+        elements = list(contents)
+        self._evictor.evict_before(elements, len(elements), window, self._context)
+        self.give(results, key, window, self._reduced([each.value for each in elements]))
+        self._evictor.evict_after(elements, len(elements), window, self._context)
+        return elements or None

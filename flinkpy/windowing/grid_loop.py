@@ -1,0 +1,70 @@
+"""The loop for windows on a grid with the trigger they come with: one look-up per record and window, and nothing asked of assigner or trigger.
+
+It is the general operator's way with what cannot happen left out. Records whose windows all lie ahead of the watermark (or of the clock) make no
+default trigger fire and none of them is late: what there is to do is to add them, and to register a new window's timers. All other records are
+handed to ``element``, which is the general way itself. Which windows a record is in is worked out once per slice of time and batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flinkpy.operators.generated import compile_function
+from flinkpy.windowing.assigners import (
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.slices import Slicing, slicing_of
+from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+
+_LOOP = """\
+def grid_loop(values, stamps, select, pages, placed, place, element, opened):
+    last = windows = None
+    for record, stamp in zip(values, stamps):
+        start = stamp - (stamp - offset) % width
+        if start != last:
+            windows = placed.get(start, placed)
+            if windows is placed:
+                windows = placed[start] = place(start)
+            last = start
+        key = select(record)
+        if windows is None:
+            element(key, record, stamp)
+            continue
+        page = pages.get(key)
+        if page is None:
+            page = pages[key] = {{}}
+        for window in windows:
+            contents = page.get(window)
+            if contents is None:
+                page[window] = {first}
+                opened(key, window)
+            else:
+                page[window] = {add}
+"""
+
+GridLoop = Callable[..., None]
+_GRIDS = (TumblingEventTimeWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows, SlidingProcessingTimeWindows)
+
+
+def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> Slicing | None:
+    """The grid of the assigner's windows, where the trigger is their default one; else None."""
+    wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
+    return slicing_of(assigner) if type(assigner) in _GRIDS and type(trigger) is wanted else None
+
+
+def grid_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> GridLoop:
+    """The loop for these windows and contents. ``names``: what ``contents.prepare`` gave."""
+    source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
+    return compile_function("grid_loop", source, {**names, "offset": slicing.offset, "width": slicing.width})
+
+
+def windows_ahead(slicing: Slicing, start: int, time: int) -> Sequence[Any] | None:
+    """The windows of a slice; None unless there are some and all of them end after ``time``."""
+    windows = tuple(slicing.windows_of(start))
+    return windows if windows and windows[0].max_timestamp() > time else None

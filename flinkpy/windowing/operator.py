@@ -1,0 +1,358 @@
+"""The window operator: Flink's semantics for any assigner, trigger, evictor and function.
+
+Each record is put into its windows, and the trigger asked for each of them; timers ask it again. Where it says FIRE the window is evaluated, where
+it says PURGE its contents go. An event-time window is done with when the watermark has reached its last timestamp plus the allowed lateness, one of
+processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted, or sent to
+a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``, windows with nothing special about them take ``flinkpy.windowing.grid_loop``.
+
+State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.generated import failure_in, forget_source
+from flinkpy.operators.keyed import key_function
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process import Results
+from flinkpy.operators.stateless import rows
+from flinkpy.state.backend import CurrentKey
+from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
+from flinkpy.windowing.contents import Contents, ListContents
+from flinkpy.windowing.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
+from flinkpy.windowing.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
+from flinkpy.windowing.evictors import Evictor, TimestampedValue
+from flinkpy.windowing.grid_loop import GridLoop, default_slicing, grid_loop, windows_ahead
+from flinkpy.windowing.merging_windows import MergingWindows
+from flinkpy.windowing.pages import pages_over, take, write_back
+from flinkpy.windowing.triggers import Trigger, TriggerResult
+from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
+from flinkpy.windowing.window_state import NoWindowState, WindowStates
+from flinkpy.windowing.window_timers import Timer, WindowTimers, WindowTimerService
+
+CONTINUE, FIRE, PURGE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.PURGE, TriggerResult.FIRE_AND_PURGE
+
+CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"  # names of engine state: key -> {window: ...}
+EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
+
+
+def the_one_key(record: Any) -> int:
+    """The key of all records where there is none."""
+    return 0
+
+
+class WindowOperator(KeyedStateOperator, OneInputOperator):
+    """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
+
+    - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
+    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default one; ``evictor``: None for none;
+    - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or ``ListContents()`` for all records;
+    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` where there is no key), or a function ``(key, window, inputs)`` (without a
+      key ``(window, inputs)``) that returns results or None; None where the contents are themselves the result (reduce, aggregate);
+    - ``allowed_lateness``: milliseconds; ``late_tag``: the OutputTag of the side output for records that came too late, else they are counted in
+      ``late_records_dropped``.
+
+    Results have the timestamp ``window.max_timestamp()``. ProgramError for parts that do not fit together.
+
+    >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
+    >>> WindowOperator(KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=lambda key, window, inputs: [(key, len(inputs))])
+    <WindowOperator TumblingEventTimeWindows(1000, 0), EventTimeTrigger(), All records>
+    """
+
+    def __init__(
+        self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None, evictor: Evictor[Any, Any] | None = None,
+        contents: Contents | None = None, window_function: Any = None, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
+    ) -> None:
+        self.key = KeySpec(the_one_key) if key is None else key
+        key_function(self.key)
+        self.assigner, self.evictor = assigner, evictor
+        self.trigger: Trigger[Any, Any] = assigner.get_default_trigger() if trigger is None else trigger
+        self.contents = ListContents() if contents is None else contents
+        self.window_function, self.is_keyed = window_function, key is not None
+        self.allowed_lateness, self.late_tag = allowed_lateness, late_tag
+        self.late_records_dropped = 0
+        self._check()
+
+    def _check(self) -> None:
+        check_window_function(self.window_function, self.is_keyed)
+        if self.window_function is None and isinstance(self.contents, ListContents):
+            raise ProgramError("all records of a window are kept for a window function, and there is none")
+        if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
+            raise ProgramError(f"the windows of {self.assigner!r} merge, and {self.trigger!r} cannot: its can_merge() says False")
+        lateness = self.allowed_lateness
+        if isinstance(lateness, bool) or not isinstance(lateness, int) or lateness < 0:
+            raise ProgramError(f"the allowed lateness is a whole number of milliseconds from 0 on, this is {lateness!r:.80}")
+
+    # -- life ------------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        self._event_time = self.assigner.is_event_time()
+        self._service = WindowTimerService(self.context.timers, self._on_processing_time)
+        self._at = CurrentKey()  # its key is the window that trigger and function are asked about
+        self._results = Results(True)
+        self._late = RowBatch([], [])
+        self._open_state()
+        for function in (self.key.selector, self.contents.function):
+            open_function(function, self.context)
+        open_function(self.window_function, self.context, self.backend)
+        self._select = key_function(self.key)
+        self._open_parts()
+        self._open_loop()
+        self._service.arm()
+
+    def _open_state(self) -> None:
+        values = self.backend.engine_values
+        self._pages, self._trigger_pages, self._window_pages = (pages_over(values(name)) for name in (CONTENTS, TRIGGER_STATE, WINDOW_STATE))
+        for timers, name in self._timers():
+            saved = values(name)
+            timers.restore(saved)
+            saved.clear()
+
+    def _timers(self) -> tuple[tuple[WindowTimers, str], ...]:
+        return (self._service.event, EVENT_TIMERS), (self._service.processing, PROCESSING_TIMERS)
+
+    def _open_parts(self) -> None:
+        key, at, service = self.backend.current, self._at, self._service
+        runtime_context = RuntimeContext(self.context, self.backend)
+        self._assigner_context = AssignerContext(service, runtime_context)
+        self._trigger_context = TriggerContext(service, key, at, WindowStates(self._trigger_pages, key, at), None)
+        merges = isinstance(self.assigner, MergingWindowAssigner)
+        self._window_states = WindowStates(self._window_pages, key, at)
+        self._function_context = FunctionContext(service, at, NoWindowState() if merges else self._window_states, runtime_context)
+        self._merging = MergingWindows(self) if merges else None
+        self._slicing = None if self.evictor is not None else default_slicing(self.assigner, self.trigger)
+
+    def _open_loop(self) -> None:
+        shared = not isinstance(self.assigner, MergingWindowAssigner) and (self._slicing is None or self._slicing.size != self._slicing.slide)
+        names = self.contents.prepare(shared and not self.context.object_reuse)
+        self._loop: GridLoop | None = None if self._slicing is None else grid_loop(self._slicing, self.contents, names)
+        function = self.window_function
+        call = None if function is None else bound_call(function, self.is_keyed, self._function_context)
+        bases = (ProcessWindowFunction, ProcessAllWindowFunction)
+        self._clear = function.clear if isinstance(function, bases) and type(function).clear not in (each.clear for each in bases) else None
+        self._kept: Contents = self.contents
+        if self.evictor is not None:
+            self._kept = ListContents()
+            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.evictor, EvictorContext(self._service))
+            return
+        ends_at_once = self._slicing is not None and self.allowed_lateness == 0
+        copies = not ends_at_once and not isinstance(self.contents, ListContents) and not self.context.object_reuse
+        self._evaluation = Evaluation(self.contents, call, copies)
+
+    def close(self) -> None:
+        if hasattr(self, "_service"):
+            self._service.disarm()
+        loop = getattr(self, "_loop", None)
+        if loop is not None:
+            forget_source(loop)
+        try:
+            for function in (self.window_function, self.contents.function):
+                close_function(function)
+        finally:
+            super().close()
+            close_function(self.key.selector)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        tables = [(self.backend.engine_values(name), timers) for timers, name in self._timers()]
+        for saved, timers in tables:
+            saved.update(timers.by_key())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            for saved, _ in tables:
+                saved.clear()
+
+    # -- records ---------------------------------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        stamps: Any = batch.timestamps
+        if stamps is None:
+            if self._event_time:
+                raise no_timestamp(self.assigner)
+            stamps = repeat(MIN_TIMESTAMP)
+        if self._loop is None:
+            self._run(batch.values, stamps)
+        else:
+            self._run_grid(self._loop, batch.values, stamps)
+        self._emit()
+        self.backend.after_records(len(batch))
+
+    def _run(self, values: list[Any], stamps: Any) -> None:
+        """The general way."""
+        select, current, record = self._select, self.backend.current, None
+        element = self._element if self._merging is None else self._merging.element
+        try:
+            for record, stamp in zip(values, stamps):
+                current.key = key = select(record)
+                element(key, record, stamp)
+        except Exception as error:
+            raise user_code_error(error, self.context, record) from error
+
+    def _run_grid(self, loop: GridLoop, values: list[Any], stamps: Any) -> None:
+        """The fast way, and the general one for records whose windows have been evaluated already."""
+        if self._event_time:
+            time = self._service.watermark
+        else:
+            time = self._service.now_ms() - 1
+            stamps = repeat(time + 1)
+        slicing = self._slicing
+        assert slicing is not None, "there is no loop without"
+        try:
+            loop(values, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._late_element, self._opened)
+        except Exception as error:
+            failure = failure_in(loop, error.__traceback__)
+            raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
+
+    def _late_element(self, key: Any, record: Any, stamp: int) -> None:
+        self.backend.current.key = key
+        self._element(key, record, stamp)
+
+    def _element(self, key: Any, record: Any, stamp: int) -> None:
+        """One record into its windows, which do not merge."""
+        skipped = True
+        kept = TimestampedValue(record, stamp if stamp != MIN_TIMESTAMP else None) if self.evictor is not None else record
+        for window in self.assigner.assign_windows(record, stamp, self._assigner_context):
+            if self._event_time and self.cleanup_time(window) <= self._service.watermark:
+                continue
+            skipped = False
+            self.add(key, window, kept)
+            self._at.key = window
+            result = self.trigger.on_element(record, stamp, window, self._trigger_context)
+            if result is not CONTINUE:
+                self.act(result, key, window, window)
+            self.register_cleanup(key, window)
+        if skipped:
+            self.skipped(record, stamp)
+
+    def add(self, key: Any, window: Any, kept: Any) -> None:
+        """A record to the contents kept under that window."""
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = {}
+        contents = page.get(window)
+        page[window] = self._kept.first(kept) if contents is None else self._kept.add(contents, kept)
+
+    def skipped(self, record: Any, stamp: int) -> None:
+        """A record that no window took: it is late, unless its assigner has no window for it."""
+        if not self._event_time or stamp + self.allowed_lateness > self._service.watermark:
+            return
+        if self.late_tag is None:
+            self.late_records_dropped += 1
+        else:
+            self._late.values.append(record)
+            assert self._late.timestamps is not None
+            self._late.timestamps.append(stamp)
+
+    def act(self, result: TriggerResult, key: Any, window: Any, state_window: Any) -> None:
+        """What the trigger says is done. ``state_window``: under which the contents are kept."""
+        if result is not PURGE:
+            page = self._pages.get(key)
+            contents = None if page is None else page.get(state_window)
+            if page is not None and contents is not None:
+                left = self._evaluation.evaluate(self._results, key, window, contents)
+                if left is not contents:
+                    page[state_window] = left
+                if left is None:
+                    take(self._pages, key, state_window)
+        if result is not FIRE:
+            take(self._pages, key, state_window)
+
+    # -- time ------------------------------------------------------------------------------------------------------------------
+
+    def cleanup_time(self, window: Any) -> int:
+        """When the window is done with."""
+        last: int = window.max_timestamp()
+        return min(last + self.allowed_lateness, MAX_TIMESTAMP) if self._event_time else last
+
+    def register_cleanup(self, key: Any, window: Any) -> None:
+        """A timer for the window's end of life. At the end of time there is none: all ends then."""
+        time = self.cleanup_time(window)
+        if time == MAX_TIMESTAMP:
+            return
+        if self._event_time:
+            self._service.event.add(time, key, window)
+        else:
+            self._service.add_processing(time, key, window)
+
+    def _opened(self, key: Any, window: Any) -> None:
+        """A new window of the default trigger: its timer, and the one for its end of life."""
+        if self._event_time:
+            last = window.max_timestamp()
+            self._service.event.add(last, key, window)
+            if self.allowed_lateness:
+                self.register_cleanup(key, window)
+        else:
+            self._service.add_processing(window.max_timestamp(), key, window)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self._service.watermark = watermark.timestamp
+        self._fire(self._service.event.due(watermark.timestamp), True)
+        super().process_watermark(watermark)
+
+    def _on_processing_time(self, due: Iterator[tuple[int, Timer]]) -> None:
+        self._fire(due, False)
+
+    def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> None:
+        """What due timers bring about, earliest first."""
+        current, results, limit, ends = self.backend.current, self._results, self.context.batch_records, event == self._event_time
+        trigger = self.trigger.on_event_time if event else self.trigger.on_processing_time
+        try:
+            for moment, (key, window) in due:
+                state_window = window if self._merging is None else self._merging.state_window(key, window)
+                if state_window is None:
+                    continue  # a timer that its trigger left behind
+                current.key, self._at.key = key, window
+                result = trigger(moment, window, self._trigger_context)
+                if result is not CONTINUE:
+                    self.act(result, key, window, state_window)
+                if ends and moment == self.cleanup_time(window):
+                    self._end(key, window, state_window)
+                if len(results.values) >= limit:
+                    self._emit()
+                    results = self._results
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        self._emit()
+
+    def _end(self, key: Any, window: Any, state_window: Any) -> None:
+        """Forgets a window."""
+        take(self._pages, key, state_window)
+        self.trigger.clear(window, self._trigger_context)
+        if self._clear is not None:
+            self._clear(self._function_context)
+        if self._trigger_pages:
+            take(self._trigger_pages, key, window)
+        if self._window_pages:
+            take(self._window_pages, key, window)
+        if self._merging is not None:
+            self._merging.retire(key, window)
+
+    def _emit(self) -> None:
+        """Passes on what was gathered, and writes back what was changed."""
+        results, late = self._results, self._late
+        self._results = Results(True)
+        results.emit(self.output)
+        if late.values and self.late_tag is not None:
+            self._late = RowBatch([], [])
+            self.output.emit_side(self.late_tag.tag_id, late)
+        for pages in self._all_pages():
+            write_back(pages)
+
+    def _all_pages(self) -> Sequence[dict[Any, Any]]:
+        pages = [self._pages, self._trigger_pages, self._window_pages]
+        return pages if self._merging is None else [*pages, self._merging.pages]
+
+    def __repr__(self) -> str:
+        evictor = "" if self.evictor is None else f", {type(self.evictor).__name__}"
+        return f"<WindowOperator {self.assigner!r}, {self.trigger!r}{evictor}, {self.contents.name}>"

@@ -1,0 +1,68 @@
+"""The function of a window behind slices: called with the one value the window's slices were put together to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.process import Results, stamp_new
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.windowing.contexts import FunctionContext
+from flinkpy.windowing.evaluation import bound_call
+from flinkpy.windowing.pages import pages_over, take, write_back
+from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
+from flinkpy.windowing.window_state import WindowStates
+from flinkpy.windowing.window_timers import WindowTimerService
+from flinkpy.windowing.windows import TimeWindow
+
+WINDOW_STATE = "_window state"  # key -> {window: ...}
+
+
+def can_follow_slices(function: Any) -> bool:
+    """Whether slices can serve the function. Not one with a ``clear`` of its own: slices do not know which keys a window had when it goes."""
+    bases = (ProcessWindowFunction, ProcessAllWindowFunction)
+    return not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]
+
+
+class SliceFunction:
+    """One operator's window function, with its context and state."""
+
+    def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
+        self._function, self._context, self._key, self._window = function, context, backend.current, CurrentKey()
+        self._service = WindowTimerService(context.timers, lambda due: None)
+        self._pages = pages_over(backend.engine_values(WINDOW_STATE))
+        open_function(function, context, backend)
+        states = WindowStates(self._pages, self._key, self._window)
+        self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, states, RuntimeContext(context, backend)))
+
+    def evaluate(self, window: TimeWindow, merged: Mapping[Any, Any], watermark: int, results: Results) -> None:
+        """For each key what the function makes of its value, with the last moment of the window."""
+        self._service.watermark, self._window.key = watermark, window
+        call, current, last_moment = self._call, self._key, window.end - 1
+        try:
+            for key, value in merged.items():
+                current.key = key
+                given = call(key, window, [value])
+                if given is not None:
+                    results.values.extend(given)
+                    stamp_new(results, last_moment)
+        except Exception as error:
+            raise user_code_error(error, self._context) from error
+
+    def forget(self, is_over: Callable[[TimeWindow], bool]) -> None:
+        """The state of windows that are over goes."""
+        if not self._pages:
+            return
+        for key, page in list(self._pages.items()):
+            for window in [each for each in page if is_over(each)]:
+                take(self._pages, key, window)
+
+    def write_back(self) -> None:
+        """State that was looked at returns to a backend that gives copies."""
+        write_back(self._pages)
+
+    def close(self) -> None:
+        close_function(self._function)

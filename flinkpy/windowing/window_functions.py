@@ -1,0 +1,90 @@
+"""Functions of a whole window: the classes a program derives from, with PyFlink's names and signatures.
+
+They get the window's records, or the one result where reduce or aggregate ran before them. Where windows overlap the records are shared: a
+function may keep and pass on what it gets, and must not change it in place.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from flinkpy.operators.functions import Function, KeyedStateStore
+
+
+class WindowFunction(Function):
+    """All records of a key and window at once.
+
+    >>> class Count(WindowFunction):
+    ...     def apply(self, key, window, inputs):
+    ...         yield key, window.end, len(inputs)
+    """
+
+    @abstractmethod
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
+        """Yields results, which get the window's last timestamp."""
+
+
+class AllWindowFunction(Function):
+    """The same on a stream without keys: ``window_all``."""
+
+    @abstractmethod
+    def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
+        """Yields results, which get the window's last timestamp."""
+
+
+class WindowContext(ABC):
+    """What a process function of windows may ask. One object serves all windows: do not keep it."""
+
+    @abstractmethod
+    def window(self) -> Any:
+        """The window that is evaluated."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+
+    @abstractmethod
+    def current_watermark(self) -> int: ...
+
+    @abstractmethod
+    def window_state(self) -> KeyedStateStore:
+        """State of this key and window; it goes with the window. Refused where windows merge."""
+
+    @abstractmethod
+    def global_state(self) -> KeyedStateStore:
+        """State of this key, shared by all its windows."""
+
+
+class ProcessWindowFunction(Function):
+    """All records of a key and window, with a context; ``yield tag, value`` sends to a side output.
+
+    >>> class Late(ProcessWindowFunction):
+    ...     def process(self, key, context, elements):
+    ...         yield key, context.window().start, context.current_watermark()
+    """
+
+    class Context(WindowContext):
+        """Window, time and state."""
+
+    @abstractmethod
+    def process(self, key: Any, context: Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+        """Yields results, which get the window's last timestamp."""
+
+    def clear(self, context: Context) -> None:
+        """The window goes: what is kept for it elsewhere can go too. Its ``window_state`` goes by itself."""
+
+
+class ProcessAllWindowFunction(Function):
+    """The same on a stream without keys: ``window_all``."""
+
+    class Context(WindowContext):
+        """Window, time and state."""
+
+    @abstractmethod
+    def process(self, context: Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+        """Yields results, which get the window's last timestamp."""
+
+    def clear(self, context: Context) -> None:
+        """The window goes: what is kept for it elsewhere can go too. Its ``window_state`` goes by itself."""

@@ -1,0 +1,129 @@
+"""Timers of windows: by moment, as all keys of one window have theirs at the same one.
+
+A heap holds each moment once, and a dict the (key, window) pairs that wait for it, in the order they were registered. A pair has a moment at most once.
+What comes up are the pairs of the earliest moment; those added meanwhile count too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+
+_SLACK = 64  # moments that nobody waits for any more, which the heap may hold beyond as many as there are live ones
+
+Timer: TypeAlias = "tuple[Any, Any]"  # key, window
+SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
+
+
+class WindowTimers:
+    """The timers of one time domain."""
+
+    def __init__(self) -> None:
+        self._moments: list[int] = []
+        self._waiting: dict[int, dict[Timer, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, moment: int, key: Any, window: Any) -> None:
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            self._waiting[moment] = {(key, window): None}
+            heapq.heappush(self._moments, moment)
+        else:
+            waiting[(key, window)] = None
+
+    def remove(self, moment: int, key: Any, window: Any) -> None:
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            return
+        waiting.pop((key, window), None)
+        if not waiting:
+            del self._waiting[moment]
+            if len(self._moments) > 2 * len(self._waiting) + _SLACK:
+                self._moments[:] = self._waiting
+                heapq.heapify(self._moments)
+
+    def next_moment(self) -> int | None:
+        """When the earliest timer is due."""
+        moments, waiting = self._moments, self._waiting
+        while moments:
+            if waiting.get(moments[0]):
+                return moments[0]
+            waiting.pop(heapq.heappop(moments), None)
+        return None
+
+    def due(self, now: int) -> Iterator[tuple[int, Timer]]:
+        """Takes out the timers up to ``now``, earliest first; those added meanwhile count too."""
+        moments = self._moments
+        while True:
+            moment = self.next_moment()
+            if moment is None or moment > now:
+                return
+            waiting = self._waiting[moment]
+            for timer in list(waiting):
+                if timer in waiting:  # not deleted meanwhile
+                    del waiting[timer]
+                    yield moment, timer
+                    if not moments or moments[0] != moment:
+                        break  # an earlier one was added
+
+    def by_key(self) -> SavedTimers:
+        """All timers, as state of their keys."""
+        found: SavedTimers = {}
+        for moment in sorted(self._waiting):
+            for key, window in self._waiting[moment]:
+                found.setdefault(key, {}).setdefault(window, []).append(moment)
+        return found
+
+    def restore(self, saved: Mapping[Any, Mapping[Any, list[int]]]) -> None:
+        """Adds what ``by_key`` gave."""
+        for key, windows in saved.items():
+            for window, moments in windows.items():
+                for moment in moments:
+                    self.add(moment, key, window)
+
+
+class WindowTimerService:
+    """The timers of an operator's windows. ``on_processing_time`` gets the due ones, one by one as it asks.
+
+    A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that ends with it.
+    """
+
+    def __init__(self, processing_time: ProcessingTimeService, on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None]) -> None:
+        self._time, self._on_processing_time = processing_time, on_processing_time
+        self.event, self.processing = WindowTimers(), WindowTimers()
+        self.watermark = MIN_TIMESTAMP
+        self._armed: tuple[int, TimerHandle] | None = None
+
+    def now_ms(self) -> int:
+        return self._time.now_ms()
+
+    def add_processing(self, moment: int, key: Any, window: Any) -> None:
+        self.processing.add(moment, key, window)
+        if self._armed is None or moment < self._armed[0]:
+            self.arm()
+
+    def arm(self) -> None:
+        """Keeps one timer of the task running, for the earliest of all."""
+        earliest = self.processing.next_moment()
+        if earliest is None or (self._armed is not None and self._armed[0] <= earliest):
+            return
+        self.disarm()
+        delay = max(0, earliest + 1 - self._time.now_ms()) / 1000
+        self._armed = earliest, self._time.call_later(delay, self._fire)
+
+    def _fire(self) -> None:
+        self._armed = None
+        self._on_processing_time(self.processing.due(self._time.now_ms() - 1))
+        self.arm()
+
+    def disarm(self) -> None:
+        """Stops the task's timer."""
+        if self._armed is not None:
+            self._armed[1].cancel()
+            self._armed = None

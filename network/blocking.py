@@ -1,0 +1,237 @@
+"""A blocking result: written to its end first, read afterwards, as often as it takes, until the JobMaster releases it.
+
+Each subpartition is a row of frames (the wire's own form), kept in memory while the TaskExecutor's allowance for that lasts, else in one file of
+the partition. So what waits is never shared with those who made it, and may be read again after a failure. A reader decodes one batch ahead:
+what is read is bounded by a batch a channel, and flows on by the ordinary rules (local hand-over, or credits).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from flinkpy.core.elements import Element, EndOfPartition
+from flinkpy.core.errors import FlinkpyError, PartitionNotFoundError, ProgramError
+from flinkpy.core.ids import ResultPartitionId
+from flinkpy.core.options import NetworkConfig
+from flinkpy.core.reactor import Reactor
+from flinkpy.core.spill_file import SpillFile
+from flinkpy.network.frames import FLAG_OWN_BUFFER, HEADER_SIZE, Frame, decode_header, encode_header, own_copy
+from flinkpy.network.partition import SubpartitionReader
+from flinkpy.network.partitioners import ChannelSelector
+from flinkpy.network.payloads import ElementDecoder, ElementEncoder
+from flinkpy.network.writer import PartitionWriter
+
+StoredFrame = bytes | tuple[int, int]  # in memory, or (offset, length) in the file
+
+
+class BatchShuffleMemory:
+    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, whoever holds the most spills."""
+
+    def __init__(self, limit: int, folders: Sequence[str] = ()) -> None:
+        self.limit, self.folders = limit, tuple(folders)
+        self.used = 0
+        self._holders: dict[BlockingPartition, int] = {}
+
+    def charge(self, partition: BlockingPartition, count: int) -> None:
+        """The partition holds so many more bytes. Raises ResourceUnavailableError when there is no folder to spill to."""
+        holders = self._holders
+        holders[partition] = holders.get(partition, 0) + count
+        self.used += count
+        while self.used > self.limit and holders:
+            max(holders, key=holders.__getitem__).spill()
+
+    def discharge(self, partition: BlockingPartition) -> None:
+        """It holds nothing in memory any more."""
+        self.used -= self._holders.pop(partition, 0)
+
+
+class SubpartitionView:
+    """One reading of one subpartition, from its beginning; what a channel's end sees of it (``flinkpy.network.partition.ReadableSubpartition``)."""
+
+    __slots__ = ("_decoder", "_position", "backlog", "done", "index", "partition", "queue", "reader")
+
+    def __init__(self, partition: BlockingPartition, index: int) -> None:
+        self.partition, self.index = partition, index
+        self.queue: deque[tuple[Element, int]] = deque()
+        self.backlog = 0
+        self.reader: SubpartitionReader | None = None
+        self.done = False
+        self._decoder, self._position = ElementDecoder(), 0
+        self._load()
+
+    def took(self, segments: int) -> None:
+        """The reader took out so many segments' worth: the next batch is decoded when nothing is left."""
+        self.backlog -= segments
+        if self.backlog > 0 or self.done:
+            return
+        reader = self.reader
+        try:
+            self._load()
+        except FlinkpyError as error:
+            self.finish()
+            if reader is not None:
+                reader.producer_failed(error if isinstance(error, ProgramError) else lost(self.partition, error))
+            return
+        if reader is not None:
+            reader.data_available()
+
+    def finish(self) -> None:
+        """The reader wants no more; the result stays."""
+        self.done, self.reader = True, None
+        self.queue.clear()
+        self.partition.views.discard(self)
+
+    def fail(self, cause: BaseException) -> None:
+        """The result goes away."""
+        reader = self.reader
+        self.finish()
+        if reader is not None:
+            reader.producer_failed(cause)
+
+    def _load(self) -> None:
+        """Decodes up to the next batch, or to the end."""
+        partition, frames = self.partition, self.partition.frames[self.index]
+        while not self.backlog and self._position < len(frames):
+            frame = partition.frame(frames[self._position])
+            self._position += 1
+            try:
+                element = self._decoder.decode(frame)
+            except Exception as error:  # the user's own classes may refuse to be built
+                raise ProgramError(f"records of {partition.partition_id.data_set_id} cannot be read in this process: {error!r}") from None
+            if element is not None:
+                self.queue.append((element, frame.segments))
+                self.backlog += frame.segments
+
+    def __repr__(self) -> str:
+        return f"<view of subpartition {self.index} of {self.partition} at frame {self._position}>"
+
+
+class BlockingPartition:
+    """One output of one attempt, in a blocking exchange. ``on_finished`` is called once, when all is written."""
+
+    def __init__(
+        self, partition_id: ResultPartitionId, subpartitions: int, memory: BatchShuffleMemory, on_finished: Callable[[BlockingPartition], None],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        self.partition_id = partition_id
+        self.frames: list[list[StoredFrame]] = [[] for _ in range(subpartitions)]
+        self.views: set[SubpartitionView] = set()
+        self.released = False
+        self.on_error = on_error
+        self._on_finished = on_finished
+        self._memory = memory
+        self._encoders = [ElementEncoder() for _ in range(subpartitions)]
+        self._unfinished = subpartitions
+        self._file: SpillFile | None = None
+
+    # -- writing -----------------------------------------------------------------------------------------------------------
+
+    def add(self, channel: int, element: Element, segments: int) -> bool:
+        """Keeps the element for one consumer; there is always room. Raises ProgramError for records that do not pickle, and
+        ResourceUnavailableError where the disk fails."""
+        if self.released:
+            return True
+        frames, size = self.frames[channel], 0
+        encoded = self._encoders[channel].encode(element)
+        for number, part in enumerate(encoded, 1):
+            cost = segments if number == len(encoded) else 0
+            header = encode_header(part.kind, part.flags, part.parts, 0, 0, cost, 0, part.length)
+            data = b"".join((header, *part.buffers))
+            frames.append(data)
+            size += len(data)
+        self._memory.charge(self, size)
+        if type(element) is EndOfPartition:
+            self._unfinished -= 1
+            if not self._unfinished:
+                self._encoders.clear()
+                self._on_finished(self)
+        return True
+
+    def set_room_listener(self, on_room: Callable[[], None]) -> None:
+        """There is always room."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all is written: the producer may go."""
+        return self._unfinished == 0
+
+    def spill(self) -> None:
+        """Moves what lies in memory to the file."""
+        if self._file is None:
+            self._file = SpillFile(self._memory.folders)
+        for frames in self.frames:
+            start = len(frames)
+            while start and type(frames[start - 1]) is bytes:
+                start -= 1
+            held = [frame for frame in frames[start:] if type(frame) is bytes]
+            at = self._file.append(held)
+            for position, frame in enumerate(held, start):
+                frames[position] = at, len(frame)
+                at += len(frame)
+        self._memory.discharge(self)
+
+    @property
+    def spilled(self) -> int:
+        """Bytes in the file."""
+        return self._file.size if self._file is not None else 0
+
+    # -- reading -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def subpartition_count(self) -> int:
+        return len(self.frames)
+
+    def view(self, index: int) -> SubpartitionView:
+        """A reading from the beginning. Raises PartitionNotFoundError where the file cannot be read any more."""
+        try:
+            found = SubpartitionView(self, index)
+        except ProgramError:
+            raise
+        except FlinkpyError as error:
+            raise lost(self, error) from None
+        self.views.add(found)
+        return found
+
+    def frame(self, stored: StoredFrame) -> Frame:
+        data = stored
+        if isinstance(data, tuple):
+            assert self._file is not None
+            data = self._file.read(*data)
+        header = decode_header(data)
+        payload = memoryview(data)[HEADER_SIZE:]
+        return Frame(*header, own_copy(payload) if header[1] & FLAG_OWN_BUFFER else payload)
+
+    # -- the end -----------------------------------------------------------------------------------------------------------
+
+    def release(self, cause: BaseException | None = None) -> None:
+        """Drops everything, the file too, and tells who still reads. May be called again."""
+        if self.released:
+            return
+        self.released = True
+        for view in list(self.views):
+            view.fail(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
+        self.frames = [[] for _ in self.frames]
+        self._memory.discharge(self)
+        if self._file is not None:
+            self._file.close()
+
+    def __repr__(self) -> str:
+        producer = self.partition_id.producer
+        return (f"blocking partition {self.partition_id.data_set_id:.8} of {producer.vertex_id:.8} subtask {producer.subtask_index} attempt "
+                f"{producer.attempt} ({'written' if self.done else 'being written'}, {self.spilled} bytes on disk)")
+
+
+def lost(partition: BlockingPartition, error: BaseException) -> PartitionNotFoundError:
+    """What a consumer is told when the result cannot be read: its producer has to run again."""
+    return PartitionNotFoundError(f"{partition} cannot be read: {error}")
+
+
+class BlockingWriter(PartitionWriter):
+    """Gathers full batches: nobody waits for a part of them."""
+
+    def __init__(self, partition: BlockingPartition, selector: ChannelSelector, config: NetworkConfig, reactor: Reactor) -> None:
+        super().__init__(partition, selector, -1, config, reactor)
+
+    def flush(self) -> None:
+        """What is gathered waits for more, or for the end."""
