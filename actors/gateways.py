@@ -127,6 +127,7 @@ class SlotRequest:
     job_master_address: str
     job_master_token: FencingToken
     preferred: tuple[ResourceId, ...] = ()
+    may_wait: bool = False  # any slot gets the job on, so that it need not have all of them at a time
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,11 @@ from flinkpy.scheduler.protocol import (
     Event,
     FailJob,
     JobStateChanged,
+    ReleaseResults,
     ReleaseSlot,
     RequestSlot,
     ResetCoordinators,
+    ResultsLost,
     SetTimer,
     SlotLost,
     StartScheduling,
@@ -77,7 +79,7 @@ class JobMaster(FencedRpcEndpoint):
         self._on_terminal = on_terminal
         self.scheduler = Scheduler(job_graph, scheduler_config or SchedulerConfig.of(job_graph.configuration), service.ids)
         self.status = JobStatusBook(job_graph, service.clock.time_ms())
-        self.slots = SlotRequester(self, resource_manager_address, slot_config or SlotConfig())
+        self.slots = SlotRequester(self, resource_manager_address, slot_config or SlotConfig(), may_wait=self.scheduler.runs_in_parts)
         self._coordinators: SourceCoordinators | None = None
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
@@ -184,6 +186,8 @@ class JobMaster(FencedRpcEndpoint):
                 self._cancel_task(command)
             elif isinstance(command, CancelSlotRequest):
                 self.slots.cancel(command.request_id)
+            elif isinstance(command, ReleaseResults):
+                self._release_results(command.location.resource_id, command.attempt_ids)
             elif isinstance(command, SetTimer):
                 self._set_timer(command)
             elif isinstance(command, ResetCoordinators):
@@ -239,6 +243,11 @@ class JobMaster(FencedRpcEndpoint):
             self.feed(TaskStateChanged(command.attempt_id, ExecutionState.CANCELED))
         else:
             task.executor.cancel(task)
+
+    def _release_results(self, resource_id: ResourceId, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
+        executor = self._executors.get(resource_id)
+        if executor is not None and attempt_ids:
+            executor.gateway.release_results(attempt_ids)
 
     def _lost_track(self, task: DeployedTask) -> None:
         """The TaskExecutor confirmed the task and knows nothing of it any more."""
@@ -312,7 +321,7 @@ class JobMaster(FencedRpcEndpoint):
             self._tasks.pop(attempt_id, None)
         error = TaskExecutorLostError(f"{resource_id} is lost: {reason}")
         lost = self.slots.lose_executor(resource_id)
-        self.feed(*(SlotLost(allocation_id, error) for allocation_id in lost),
+        self.feed(ResultsLost(resource_id), *(SlotLost(allocation_id, error) for allocation_id in lost),
                   *(DeploymentRejected(attempt_id, error) for attempt_id in executor.tasks))  # for tasks whose slot had been given back
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None:
@@ -325,6 +334,7 @@ class JobMaster(FencedRpcEndpoint):
         executor = self._executors[resource_id]
         self.status.metrics(payload.metrics)
         executor.reconcile(payload)
+        self._release_results(resource_id, tuple(attempt for attempt in payload.results if not self.scheduler.needs_results(attempt)))
         lost, unwanted = self.slots.pool.reconcile(resource_id, payload.sequence, payload.slots)
         if unwanted:
             executor.free(unwanted, "the job does not know these slots")

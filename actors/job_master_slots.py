@@ -28,7 +28,8 @@ class SlotRequester:
 
     TICK = timedelta(seconds=5)
 
-    def __init__(self, master: JobMaster, resource_manager_address: str, config: SlotConfig) -> None:
+    def __init__(self, master: JobMaster, resource_manager_address: str, config: SlotConfig, *, may_wait: bool = False) -> None:
+        self._may_wait = may_wait
         self._master, self._address, self._config = master, resource_manager_address, config
         self.pool = SlotPool(config.request_timeout.total_seconds())
         self._due: dict[AllocationId, None] = {}  # requests the ResourceManager is to be told, for the first time or again
@@ -116,7 +117,7 @@ class SlotRequester:
         mine = self._master.registration
         waiting = (self.pool.get_pending(allocation_id) for allocation_id in self._due)
         return tuple(
-            SlotRequest(mine.job_id, request.allocation_id, request.profile, mine.address, mine.token, request.preferred)
+            SlotRequest(mine.job_id, request.allocation_id, request.profile, mine.address, mine.token, request.preferred, self._may_wait)
             for request in waiting if request is not None
         ) or None
 
@@ -146,7 +147,10 @@ class SlotRequester:
     def _tick(self) -> None:
         if self._closed:
             return
-        expired = self.pool.expire(self._master.service.clock.monotonic())
+        now = self._master.service.clock.monotonic()
+        if self._may_wait and self.pool.statistics().allocated:
+            self.pool.renew(now)  # the job goes on with the slots it has; the others' turn comes
+        expired = self.pool.expire(now)
         waited = self._config.request_timeout.total_seconds()
         error = ResourceUnavailableError(
             f"{len(expired)} slots did not come within {waited:g} s (slot.request.timeout): lower the parallelism, or give the cluster more slots"

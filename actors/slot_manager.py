@@ -140,7 +140,8 @@ class SlotManager:
         for request in requests:
             if request.allocation_id in self._requests or request.allocation_id in self._allocations:
                 continue
-            refusal = self._impossible(request.profile, of_profile[request.job_id, request.profile], of_job[request.job_id])
+            wanted, total = (1, 1) if request.may_wait else (of_profile[request.job_id, request.profile], of_job[request.job_id])
+            refusal = self._impossible(request.profile, wanted, total)
             if refusal is not None:
                 actions.append(FailRequest(request, refusal))
                 continue

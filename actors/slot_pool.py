@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import AllocationId, ResourceId, SlotRequestId
@@ -86,6 +86,11 @@ class SlotPool:
             self.fail_request(request.allocation_id)
             expired.append(request)
         return expired
+
+    def renew(self, now: float) -> None:
+        """Waits from now on as if the requests were new."""
+        for allocation_id, request in self._pending.items():
+            self._pending[allocation_id] = replace(request, since=now)
 
     @property
     def next_expiry(self) -> float | None:

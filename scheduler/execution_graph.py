@@ -38,7 +38,7 @@ class Execution:
         self.location: TaskManagerLocation | None = None  # from DEPLOYING, for good
         self.error: BaseException | None = None
         self.started = False  # counted as started in the groups that read it
-        self.result_lost = False  # finished, but its blocking result is gone
+        self.result_lost = False  # finished, but its blocking result is gone: lost, or released as nobody needed it
 
     @property
     def state(self) -> ExecutionState:
@@ -47,6 +47,12 @@ class Execution:
     @property
     def is_terminal(self) -> bool:
         return self.machine.state in TERMINAL
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether it has finished and left blocking results behind."""
+        return (self.machine.state is ExecutionState.FINISHED and not self.result_lost and self.location is not None
+                and any(result.is_blocking for result in self.vertex.job_vertex.outputs))
 
     def __repr__(self) -> str:
         return f"<{self.vertex}#{self.attempt_id.attempt}: {self.state.name}>"
@@ -98,11 +104,12 @@ class ExecutionJobVertex:
 class PartitionGroup:
     """Producers that are read together by the same consumers: subtask ``consumers[k]`` reads subpartition ``k`` of each producer."""
 
-    __slots__ = ("_descriptors", "consumers", "producers", "result", "unfinished", "unstarted")
+    __slots__ = ("_descriptors", "consumers", "producers", "result", "unconsumed", "unfinished", "unstarted")
 
     def __init__(self, result: IntermediateResult, producers: range, consumers: range) -> None:
         self.result, self.producers, self.consumers = result, producers, consumers
         self.unstarted = self.unfinished = len(producers)
+        self.unconsumed = len(consumers)  # that have not finished
         self._descriptors: tuple[ShuffleDescriptor, ...] | None = None
 
     @property
@@ -230,10 +237,14 @@ class ExecutionGraph:
         old = vertex.execution
         if not old.is_terminal:
             raise EngineError(f"{old} is replaced before it ended")
+        was_finished = old.state is ExecutionState.FINISHED
         for group in vertex.output_groups:
             group.unstarted += old.started
-            group.unfinished += old.state is ExecutionState.FINISHED
+            group.unfinished += was_finished
             group.forget_descriptors()
+        if was_finished:
+            for group in vertex.input_groups:
+                group.unconsumed += 1
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[old.state] -= 1
             counts[ExecutionState.CREATED] += 1
@@ -249,5 +260,8 @@ class ExecutionGraph:
             group.unfinished -= state is ExecutionState.FINISHED
             if group.is_consumable and not was_consumable:
                 consumable.append(group)
+        if state is ExecutionState.FINISHED:
+            for group in execution.vertex.input_groups:
+                group.unconsumed -= 1
         execution.started = True
         return consumable

@@ -95,6 +95,8 @@ def _check_counts(scheduler: Scheduler) -> None:
             unfinished = sum(execution.state is not _S.FINISHED for execution in executions)
             if (group.unfinished, group.unstarted) != (unfinished, sum(not execution.started for execution in executions)):
                 _broken(scheduler, f"{group.unfinished} producers count as unfinished, {group.unstarted} as not started, of {executions}")
+            if group.unconsumed != sum(vertex.execution.state is not _S.FINISHED for vertex in group.consumer_vertices()):
+                _broken(scheduler, f"{group.unconsumed} consumers of {result.producer.vertex.name} count as not finished")
 
 
 def _check_failovers(scheduler: Scheduler) -> None:

@@ -48,6 +48,13 @@ class SlotLost:
 
 
 @dataclass(frozen=True)
+class ResultsLost:
+    """A TaskExecutor is gone, with the blocking results that were there. What ran there is told by SlotLost."""
+
+    resource_id: ResourceId
+
+
+@dataclass(frozen=True)
 class TaskStateChanged:
     """A task reported a new state. Reports of attempts that are not current any more are ignored."""
 
@@ -83,7 +90,7 @@ class TimerFired:
     timer_id: str
 
 
-Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | TaskStateChanged | DeploymentRejected
+Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | ResultsLost | TaskStateChanged | DeploymentRejected
                     | CancelJob | FailJob | TimerFired)
 
 # -- commands -------------------------------------------------------------------------------------------------------------
@@ -129,6 +136,14 @@ class CancelTask:
 
 
 @dataclass(frozen=True)
+class ReleaseResults:
+    """Nobody reads the blocking results of these finished attempts any more."""
+
+    location: TaskManagerLocation
+    attempt_ids: tuple[ExecutionAttemptId, ...]
+
+
+@dataclass(frozen=True)
 class SetTimer:
     """Send TimerFired(timer_id) in so many seconds; asking again under the same id replaces it."""
 
@@ -151,4 +166,5 @@ class JobStateChanged:
     error: BaseException | None = None
 
 
-Command: TypeAlias = RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | SetTimer | ResetCoordinators | JobStateChanged
+Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators
+                      | JobStateChanged)

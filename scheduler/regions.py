@@ -10,7 +10,7 @@ is looked for among job vertices, where there are few; then the regions between 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from flinkpy.scheduler.execution_graph import ExecutionGraph, ExecutionJobVertex, ExecutionVertex, IntermediateResult, PartitionGroup
 
@@ -92,7 +92,18 @@ def _join_subtasks(graph: ExecutionGraph, bound: set[IntermediateResult]) -> _Se
         producer, consumer = starts[result.producer], starts[result.consumer]
         for group in result.groups:
             sets.join([*(producer + index for index in group.producers), *(consumer + index for index in group.consumers)])
+    for members in _co_located(graph):
+        sets.join([starts[job_vertex] + index for job_vertex in members for index in range(len(job_vertex.vertices))])
     return sets
+
+
+def _co_located(graph: ExecutionGraph) -> Iterable[list[ExecutionJobVertex]]:
+    """Vertices of one co-location group are the ends of a loop, whose way back is no edge of the graph: what is in it is lost with either end."""
+    groups: dict[str, list[ExecutionJobVertex]] = {}
+    for job_vertex in graph.job_vertices.values():
+        if job_vertex.vertex.co_location_group is not None:
+            groups.setdefault(job_vertex.vertex.co_location_group, []).append(job_vertex)
+    return groups.values()
 
 
 def _binding_results(graph: ExecutionGraph) -> set[IntermediateResult]:

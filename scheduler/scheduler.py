@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from flinkpy.core.config import read
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, IdFactory, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState, StateMachine
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.deployment import deploy_commands
@@ -32,7 +33,9 @@ from flinkpy.scheduler.protocol import (
     Event,
     FailJob,
     JobStateChanged,
+    ReleaseResults,
     ResetCoordinators,
+    ResultsLost,
     SetTimer,
     SlotAssigned,
     SlotLost,
@@ -65,6 +68,8 @@ class Scheduler:
         self.failovers: dict[str, Failover] = {}
         self.cause = RootCause()
         self._job = StateMachine(JOB, f"job {job_graph.name!r}")
+        self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
+                               and all(len(region.vertices) == 1 for region in self.regions))
         self._strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
         self._restart = config.restart_strategy()
         self._failures: deque[FailureRecord] = deque(maxlen=_FAILURES_KEPT)
@@ -72,6 +77,7 @@ class Scheduler:
         self._now = 0.0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             StartScheduling: self._start, SlotAssigned: self._slot_assigned, SlotRequestFailed: self._slot_request_failed, SlotLost: self._slot_lost,
+            ResultsLost: self._results_lost,
             TaskStateChanged: self._task_state_changed, DeploymentRejected: self._deployment_rejected, CancelJob: self._cancel_job,
             FailJob: self._fail_job, TimerFired: self._timer_fired,
         }
@@ -85,6 +91,11 @@ class Scheduler:
     @property
     def is_terminal(self) -> bool:
         return self._job.is_terminal
+
+    @property
+    def runs_in_parts(self) -> bool:
+        """Whether any slot gets the job on: no bulk needs more than one at a time, and all results between the bulks are blocking."""
+        return self._runs_in_parts
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What follows from the event, in the order in which it must be carried out. ``now`` is the monotonic time in seconds."""
@@ -113,6 +124,11 @@ class Scheduler:
         """Where the attempt runs; None when it is not current, or not deployed, or ended."""
         execution = self.graph.current(attempt_id)
         return execution.location if execution is not None and not execution.is_terminal else None
+
+    def needs_results(self, attempt_id: ExecutionAttemptId) -> bool:
+        """Whether the blocking results of the attempt have to be kept."""
+        execution = self.graph.current(attempt_id)
+        return execution is not None and (execution.keeps_results or not execution.is_terminal)
 
     def attempts_on(self, resource_id: ResourceId) -> frozenset[ExecutionAttemptId]:
         """The attempts that must be running on that TaskExecutor (deployed and not ended), to compare with what it reports."""
@@ -146,6 +162,9 @@ class Scheduler:
         if isinstance(event.error, TaskExecutorLostError) and slot.location is not None:
             self._lose_results_on(slot.location.resource_id)
         self._fail(list(slot.users), event.error)
+
+    def _results_lost(self, event: ResultsLost) -> None:
+        self._lose_results_on(event.resource_id)
 
     def _task_state_changed(self, event: TaskStateChanged) -> None:
         execution = self.graph.current(event.attempt_id)
@@ -201,6 +220,8 @@ class Scheduler:
             self._progress(execution, _S.RUNNING)
         self._progress(execution, _S.FINISHED)
         self._ended(execution)
+        self._release_results(producer.execution for group in execution.vertex.input_groups if group.is_blocking and not group.unconsumed
+                              for producer in group.producer_vertices() if not any(group.unconsumed for group in producer.output_groups))
 
     def _progress(self, execution: Execution, state: ExecutionState) -> None:
         consumable = self.graph.move(execution, state)
@@ -258,6 +279,15 @@ class Scheduler:
                     location = vertex.execution.location
                     if location is not None and location.resource_id == resource_id and vertex.execution.state is _S.FINISHED:
                         vertex.execution.result_lost = True
+
+    def _release_results(self, executions: Iterable[Execution]) -> None:
+        """Everybody has read them, or they are made anew. Whoever should need them again makes their producers run again."""
+        released: dict[TaskManagerLocation, list[ExecutionAttemptId]] = {}
+        for execution in executions:
+            if execution.keeps_results and execution.location is not None:
+                execution.result_lost = True
+                released.setdefault(execution.location, []).append(execution.attempt_id)
+        self._commands += [ReleaseResults(location, tuple(attempts)) for location, attempts in released.items()]
 
     # -- failures ----------------------------------------------------------------------------------------------------------------
 
@@ -317,6 +347,7 @@ class Scheduler:
         del self.failovers[failover.timer_id]
         old = [vertex.execution for vertex in failover.vertices if vertex.execution.state is not _S.CREATED]
         self._commands.append(ResetCoordinators(tuple(execution.attempt_id for execution in old)))
+        self._release_results(old)
         for execution in old:
             self.graph.reset(execution.vertex)
         for vertex in failover.vertices:
@@ -382,3 +413,8 @@ class Scheduler:
         self._job.move(state)
         is_failure = state in (_J.FAILING, _J.FAILED)
         self._commands.append(JobStateChanged(state, self.cause.error if is_failure else None))
+
+
+def _may_run_in_parts(graph: ExecutionGraph) -> bool:
+    """A batch job; a single vertex alone does not show it."""
+    return any(True for _ in graph.results) or read(graph.job_graph.configuration, RUNTIME_MODE) is RuntimeMode.BATCH

@@ -29,8 +29,8 @@ from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkGenera
 
 __all__ = [
     "BulkWriterFactory", "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema",
-    "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult", "JobID", "JobStatus",
-    "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind", "SerializationSchema",
-    "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "WatermarkGenerator",
+    "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult",
+    "JobID", "JobStatus", "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind",
+    "SerializationSchema", "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "WatermarkGenerator",
     "WatermarkOutput", "WatermarkStrategy",
 ]

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from flinkpy.common.restart_strategy import RestartStrategyConfiguration
+from flinkpy.common.execution_mode import ExecutionMode
+from flinkpy.common.input_dependency_constraint import InputDependencyConstraint
+from flinkpy.common.restart_strategy import RestartStrategyConfiguration, restart_strategy_of
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core import options
-from flinkpy.core.config import read
+from flinkpy.core import kept_options, options
+from flinkpy.core.config import Option, read
 from flinkpy.core.errors import ConfigurationError
 
 PARAMETER_PREFIX = "user."  # the program's own options: get_job_parameter finds them
@@ -75,6 +77,71 @@ class ExecutionConfig:
         self._values.update(restart_strategy_configuration.options())
         return self
 
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The one the options stand for; what the cluster does by itself where none was set."""
+        return restart_strategy_of(self._values)
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Operators without uid get one from their place in the program (the default)."""
+        return self._set(kept_options.AUTO_GENERATED_UIDS, True)
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Every operator must be given a uid; ``execute`` refuses one without."""
+        return self._set(kept_options.AUTO_GENERATED_UIDS, False)
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        return bool(read(self._values, kept_options.AUTO_GENERATED_UIDS))
+
+    def set_latency_tracking_interval(self, interval: int | timedelta) -> ExecutionConfig:
+        """Milliseconds; 0 or less: no latency markers. Kept."""
+        return self._set(kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval))))
+
+    def get_latency_tracking_interval(self) -> int:
+        return to_milliseconds(read(self._values, kept_options.LATENCY_INTERVAL))
+
+    def set_task_cancellation_interval(self, interval: int | timedelta) -> ExecutionConfig:
+        """Milliseconds. Kept: a task here is told once, and ends between two batches."""
+        return self._set(kept_options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
+
+    def get_task_cancellation_interval(self) -> int:
+        return to_milliseconds(read(self._values, kept_options.CANCELLATION_INTERVAL))
+
+    def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
+        """Milliseconds; 0: never. Kept."""
+        return self._set(kept_options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
+
+    def get_task_cancellation_timeout(self) -> int:
+        return to_milliseconds(read(self._values, kept_options.CANCELLATION_TIMEOUT))
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Whether keyed state in checkpoints is compressed. Kept."""
+        return self._set(kept_options.SNAPSHOT_COMPRESSION, bool(use_snapshot_compression))
+
+    def is_use_snapshot_compression(self) -> bool:
+        return bool(read(self._values, kept_options.SNAPSHOT_COMPRESSION))
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """Java classes: there are none."""
+        return []
+
+    def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
+        """Flink 1.x. Kept, without effect: the runtime mode decides."""
+        return self._set(kept_options.EXECUTION_MODE, execution_mode.name)
+
+    def get_execution_mode(self) -> ExecutionMode:
+        return ExecutionMode[str(read(self._values, kept_options.EXECUTION_MODE))]
+
+    def set_default_input_dependency_constraint(self, input_dependency_constraint: InputDependencyConstraint) -> ExecutionConfig:
+        """Flink 1.x. Kept, without effect."""
+        return self._set(kept_options.INPUT_DEPENDENCY, input_dependency_constraint.name)
+
+    def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
+        return InputDependencyConstraint[str(read(self._values, kept_options.INPUT_DEPENDENCY))]
+
+    def _set(self, wanted: Option[Any], value: Any) -> ExecutionConfig:
+        self._values[wanted.key] = value
+        return self
+
     def set_global_job_parameters(self, global_job_parameters: Mapping[str, Any]) -> ExecutionConfig:
         """Values every function finds by ``RuntimeContext.get_job_parameter``."""
         for key, value in global_job_parameters.items():
@@ -88,6 +155,13 @@ class ExecutionConfig:
 
     def __repr__(self) -> str:
         return f"ExecutionConfig({self._values})"
+
+
+def _span(span: int | timedelta, what: str) -> timedelta:
+    milliseconds = to_milliseconds(span)
+    if milliseconds < 0:
+        raise ConfigurationError(f"{what} is in milliseconds from 0 on, this is {milliseconds}")
+    return timedelta(milliseconds=milliseconds)
 
 
 def positive(number: Any, what: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -49,15 +50,27 @@ class formatter:
 
 
 def _format_of(type_info: TypeInformation | None) -> Format:
+    """Of the whole record. PyFlink writes a row itself, its fields by Python's ``str``; every other declared type is left to Java."""
+    return _python_row if isinstance(type_info, RowTypeInfo) else _java_format_of(type_info)
+
+
+def _python_row(value: Any) -> str:
+    if value is None:
+        return "null"
+    kind = str(value.get_row_kind()) if isinstance(value, Row) else "+I"
+    return f"{kind}[{','.join(map(str, value))}]"
+
+
+def _java_format_of(type_info: TypeInformation | None) -> Format:
     if isinstance(type_info, RowTypeInfo):
-        return _row(list(map(_format_of, type_info.field_types)))
+        return _row(list(map(_java_format_of, type_info.field_types)))
     if isinstance(type_info, TupleTypeInfo):
-        return _joined(list(map(_format_of, type_info.field_types)))
+        return _joined(list(map(_java_format_of, type_info.field_types)))
     if isinstance(type_info, PrimitiveArrayTypeInfo):
-        inner = _format_of(type_info.element_type)
-        return _or_null(lambda value: f"[{', '.join(map(inner, value))}]")
+        inner = _java_format_of(type_info.element_type)
+        return _or_null(lambda value: f"[{', '.join(map(inner, map(_signed, value) if isinstance(value, (bytes, bytearray)) else value))}]")
     if isinstance(type_info, MapTypeInfo):
-        of_key, of_value = _format_of(type_info.key_type), _format_of(type_info.value_type)
+        of_key, of_value = _java_format_of(type_info.key_type), _java_format_of(type_info.value_type)
         return _or_null(lambda value: "{" + ", ".join(f"{of_key(key)}={of_value(each)}" for key, each in value.items()) + "}")
     if isinstance(type_info, BasicTypeInfo):
         return _or_null(_BASIC.get(type_info.name, _instant if isinstance(type_info, InstantTypeInfo) else str))
@@ -108,11 +121,39 @@ def _timestamp(value: datetime.datetime) -> str:
 
 
 def _instant(value: Any) -> str:
+    """As java.time.Instant: UTC, and as many groups of three digits as the fraction needs."""
     if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
-    fraction = f".{value.nanos:09d}".rstrip("0").rstrip(".")
-    return f"{moment.isoformat()}{fraction}Z"
+        utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        moment, nanos = utc.replace(microsecond=0), utc.microsecond * 1000
+    else:
+        moment, nanos = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds), value.nanos
+    digits = f"{nanos:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{moment.isoformat()}{'.' if digits else ''}{digits}Z"
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+def java_float(value: float) -> str:
+    """A float of 32 bits as Java writes it: the fewest digits that mean it.
+
+    >>> [java_float(x) for x in (110.1, 0.1 + 0.2, 1e10)]
+    ['110.1', '0.3', '1.0E10']
+    """
+    if not math.isfinite(value):
+        return java_double(value)
+    try:
+        single = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return "Infinity" if value > 0 else "-Infinity"
+    for digits in range(1, 10):
+        shortest = float(f"{single:.{digits}g}")
+        if struct.unpack("f", struct.pack("f", shortest))[0] == single:
+            return java_double(shortest)
+    return java_double(single)
 
 
 def _time_of_day(value: datetime.time) -> str:
@@ -120,7 +161,7 @@ def _time_of_day(value: datetime.time) -> str:
 
 
 _BASIC: dict[str, Format] = {
-    "BOOLEAN": lambda value: "true" if value else "false", "DOUBLE": java_double, "FLOAT": java_double,
+    "BOOLEAN": lambda value: "true" if value else "false", "DOUBLE": java_double, "FLOAT": java_float,
     "SQL_TIMESTAMP": _timestamp, "SQL_TIME": _time_of_day,
 }
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 from flinkpy.common.time import to_milliseconds
+from flinkpy.core.config import parse_duration
 
 
 class RestartStrategyConfiguration(ABC):
@@ -108,3 +111,26 @@ class RestartStrategies:
     def fall_back_restart() -> RestartStrategyConfiguration:
         """Whatever the configuration says."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
+
+
+def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfiguration:
+    """The strategy the options ``restart-strategy.*`` stand for.
+
+    >>> restart_strategy_of(RestartStrategies.fixed_delay_restart(3, 100).options()).get_description()
+    'Restart 3 times with a pause of 100 ms'
+    """
+    kind = str(values.get("restart-strategy.type", values.get("restart-strategy", ""))).lower()
+
+    def span(key: str, default: str) -> datetime.timedelta:
+        return parse_duration(str(values.get(f"restart-strategy.{key}", default)))
+
+    if kind in ("none", "off", "disable"):
+        return RestartStrategies.no_restart()
+    if kind in ("fixed-delay", "fixeddelay"):
+        attempts = int(values.get("restart-strategy.fixed-delay.attempts", 1))
+        return RestartStrategies.fixed_delay_restart(attempts, span("fixed-delay.delay", "1 s"))
+    if kind in ("failure-rate", "failurerate"):
+        most = int(values.get("restart-strategy.failure-rate.max-failures-per-interval", 1))
+        return RestartStrategies.failure_rate_restart(
+            most, span("failure-rate.failure-rate-interval", "1 min"), span("failure-rate.delay", "1 s"))
+    return RestartStrategies.fall_back_restart()

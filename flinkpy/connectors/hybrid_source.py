@@ -57,7 +57,7 @@ class HybridSource(Source[HybridSplit]):
             if source.boundedness is not Boundedness.BOUNDED:
                 raise ProgramError(f"{source!r:.80} never ends, so nothing can come behind it; only the last source may be unbounded")
         if len({source.is_columnar for source in sources}) > 1:
-            raise ProgramError("a hybrid source reads rows or columns, not rows behind columns: turn the columns to rows in two streams and union them")
+            raise ProgramError("a hybrid source reads rows or columns, not one behind the other: read them as two streams and union these")
         self._sources = sources
 
     @staticmethod

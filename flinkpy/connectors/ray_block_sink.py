@@ -19,13 +19,13 @@ class RayBlockSink(Sink):
     """Blocks of about ``block_bytes``, for the keeper of that name. Takes column batches; ``stream.to_ray_dataset()`` sees to that."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
-        self._keeper, self._block_bytes = keeper, block_bytes
+        self.keeper, self._block_bytes = keeper, block_bytes
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        return _BlockWriter(self._keeper, self._block_bytes, context)
+        return _BlockWriter(self.keeper, self._block_bytes, context)
 
     def __repr__(self) -> str:
-        return f"RayBlockSink({self._keeper})"
+        return f"{type(self).__name__}({self.keeper})"
 
 
 class _BlockWriter(SinkWriter):
@@ -39,7 +39,7 @@ class _BlockWriter(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         if not isinstance(batch, ColumnBatch):
-            raise ProgramError("blocks are made of columns, and rows arrived: declare their type where they are made (output_type=Types.ROW_NAMED(...))")
+            raise ProgramError("blocks are made of columns, and rows arrived: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
         self._gathered.append(batch.data)
         self._bytes += batch.data.nbytes
         if self._bytes >= self._block_bytes:

@@ -57,6 +57,10 @@ class BlockKeeper:
         """All blocks that count, by subtask, each one's in order."""
         return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask]]
 
+    def committed_block(self, number: int) -> list[Any]:
+        """One of them, in a list."""
+        return [self.committed()[number]]
+
 
 def make_keeper(refs: Sequence[Any] = ()) -> str:
     """Starts a keeper, with the blocks to read; gives its name. It lives until ``release``, or as long as this program."""

@@ -30,3 +30,27 @@ PYTHON_FILES = option("python.files", str, None, "Python files and packages the 
 PYTHON_ARCHIVES = option("python.archives", str, None, "Archives the program needs, separated by commas.")
 PYTHON_REQUIREMENTS = option("python.requirements", str, None, "A requirements.txt, and a folder of packages behind '#'.")
 PYTHON_EXECUTABLE = option("python.executable", str, None, "The interpreter of the workers.")
+CACHED_FILES = option("pipeline.cached-files", str, None, "Files that functions find by name: 'name:model,path:/data/model.bin;name:…'.")
+
+AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Without, an operator that was given no uid is refused.")
+LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers; never with 0.")
+CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
+CANCELLATION_TIMEOUT = option("task.cancellation.timeout", timedelta, timedelta(minutes=3),
+                              "A task not cancelled by then ends its worker; never with 0.")
+SNAPSHOT_COMPRESSION = option("execution.checkpointing.snapshot-compression", bool, False, "Compress keyed state in checkpoints.")
+CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
+                   aliases=("state.backend.changelog.enabled",))
+CHECKPOINT_STORAGE = option("execution.checkpointing.storage", str, None, "jobmanager or filesystem; filesystem where there is a directory.",
+                            aliases=("state.checkpoint-storage",))
+CHECKPOINT_DIRECTORY = option("execution.checkpointing.dir", str, None, "Where checkpoints go.", aliases=("state.checkpoints.dir",))
+CHECKPOINT_FILE_THRESHOLD = option("execution.checkpointing.data-inline-threshold", int, 20 << 10, "Smaller state stands in the checkpoint itself.",
+                                   aliases=("state.storage.fs.memory-threshold",), memory=True)
+CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
+                              "State the JobManager's memory takes of one operator.")
+CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
+                                 aliases=("state.storage.fs.write-buffer-size",))
+
+# Flink 1.x: named by programs, without effect.
+EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.")
+INPUT_DEPENDENCY = option("pipeline.input-dependency-constraint", str, "ANY", "When Flink 1.x scheduled a consumer.")
+TIME_CHARACTERISTIC = option("pipeline.time-characteristic", str, "EventTime", "ProcessingTime, IngestionTime or EventTime (Flink 1.x).")

@@ -252,3 +252,4 @@ class SlotConfig:
 
 
 from flinkpy.core import kept_options as kept_options  # noqa: E402  (declares its options too: one schema, whoever asks)
+from flinkpy.core import state_options as state_options  # noqa: E402

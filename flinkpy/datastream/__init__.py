@@ -9,6 +9,7 @@ from flinkpy.datastream.async_data_stream import AsyncDataStream
 from flinkpy.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
     CloseableIterator,
@@ -16,37 +17,47 @@ from flinkpy.datastream.data_stream import (
     DataStream,
     DataStreamSink,
     KeyedStream,
+    WindowedStream,
 )
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flinkpy.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
     AsyncFunction,
     AsyncRetryStrategy,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    WindowFunction,
 )
 from flinkpy.datastream.output_tag import OutputTag
 from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkpy.datastream.time_characteristic import TimeCharacteristic
 from flinkpy.datastream.time_domain import TimeDomain
@@ -57,9 +68,12 @@ __all__ = [
     "BroadcastConnectedStream", "BroadcastProcessFunction", "BroadcastStream", "CheckpointedFunction", "FunctionInitializationContext",
     "FunctionSnapshotContext", "KeyedBroadcastProcessFunction",
     "AggregateFunction",
-    "CheckpointConfig", "CheckpointingMode", "CloseableIterator", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
+    "CheckpointConfig", "CheckpointingMode", "CloseableIterator", "StateBackend",
+    "HashMapStateBackend", "EmbeddedRocksDBStateBackend", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
     "DataStream", "DataStreamSink", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention", "FilterFunction", "FlatMapFunction",
     "Function", "KeyedCoProcessFunction", "KeyedProcessFunction", "KeyedStream", "KeySelector", "MapFunction", "MemorySize", "OutputTag",
     "Partitioner", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction", "SlotSharingGroup",
     "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
+    "AllWindowFunction", "AllWindowedStream", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction", "WindowedStream",
+    "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
 ]

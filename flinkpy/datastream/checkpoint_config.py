@@ -13,6 +13,7 @@ from flinkpy.common.time import to_milliseconds
 from flinkpy.core import kept_options as options
 from flinkpy.core.config import Option, read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
@@ -150,6 +151,21 @@ class CheckpointConfig:
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
         return self.set_externalized_checkpoint_cleanup(cleanup_mode)
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
+        """Where checkpoints are kept, as an object (Flink 1.x): JobManagerCheckpointStorage or FileSystemCheckpointStorage."""
+        if not isinstance(storage, CheckpointStorage):
+            raise ConfigurationError(f"set_checkpoint_storage() takes a CheckpointStorage, this is {storage!r:.80}")
+        self._values.update(storage.options())
+        return self
+
+    def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
+        """Checkpoints go to files below that folder or URI."""
+        return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
+
+    def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        """What was set; None: the configuration says neither storage nor directory."""
+        return storage_of(self._values)
 
     def __repr__(self) -> str:
         kept = {key: value for key, value in self._values.items() if key.startswith("execution.checkpointing.")}

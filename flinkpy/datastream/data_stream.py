@@ -10,11 +10,13 @@ from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleType
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_key, key_columns
+from flinkpy.datastream.joined_streams import WindowJoins
 from flinkpy.datastream.keys import FieldKey
 from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
 from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
 from flinkpy.datastream.typed import typed
+from flinkpy.datastream.windows import AllWindows
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import (
     OneInputTransformation,
@@ -28,12 +30,16 @@ from flinkpy.operators.process import ProcessOperator
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from flinkpy.common.execution_config import ExecutionConfig
+    from flinkpy.common.time import Duration
+    from flinkpy.datastream.iterative_stream import IterativeStream
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
     from flinkpy.state.descriptors import MapStateDescriptor
 
 
-class DataStream(OperatorSettings, TableResults, ColumnarOperations):
+class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations, WindowJoins):
     """A stream of Python values, or of columns (``is_columnar``): then expressions work on whole batches, and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
@@ -184,6 +190,20 @@ class DataStream(OperatorSettings, TableResults, ColumnarOperations):
         self._refuse_stranger(ds, "connect()")
         return ConnectedStreams(self, ds)
 
+    def iterate(self, max_wait_time: Duration | timedelta | int | None = None) -> IterativeStream:
+        """Begins a loop, which ``close_with`` on the stream it gives closes: what comes back goes through it again.
+
+        ``max_wait_time`` (a Duration, or milliseconds): when the input has ended and nothing is in the loop any more, so long is waited for what
+        timers may still give.
+
+        >>> iteration = numbers.iterate()  # doctest: +SKIP
+        >>> steps = iteration.map(lambda n: n - 1)  # doctest: +SKIP
+        >>> iteration.close_with(steps.filter(lambda n: n > 0))  # doctest: +SKIP
+        """
+        from flinkpy.datastream.iterative_stream import iterate
+
+        return iterate(self, max_wait_time)
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator's function sent to this tag."""
         if not isinstance(output_tag, OutputTag):
@@ -264,6 +284,12 @@ class DataStream(OperatorSettings, TableResults, ColumnarOperations):
     def forward(self) -> DataStream:
         """From each subtask to the same subtask of the next operator; both must have one parallelism."""
         return self._partitioned(FORWARD, "forward()")
+
+    def cache(self) -> CachedDataStream:
+        """This bounded stream, kept by the first job that computes it for the jobs behind."""
+        from flinkpy.datastream.cached_stream import CachedDataStream
+
+        return CachedDataStream(self)
 
     # -- ends -----------------------------------------------------------------------------------------------------------------
 
@@ -381,3 +407,6 @@ from flinkpy.datastream.collecting import CloseableIterator as CloseableIterator
 from flinkpy.datastream.connected_streams import ConnectedStreams as ConnectedStreams  # noqa: E402
 from flinkpy.datastream.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402
 from flinkpy.datastream.keyed_stream import KeyedStream as KeyedStream  # noqa: E402
+from flinkpy.datastream.windowed_stream import AllWindowedStream as AllWindowedStream  # noqa: E402
+from flinkpy.datastream.windowed_stream import WindowedStream as WindowedStream  # noqa: E402
+from flinkpy.datastream.cached_stream import CachedDataStream as CachedDataStream  # noqa: E402

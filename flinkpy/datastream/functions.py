@@ -24,6 +24,8 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
+from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
 __all__ = [
     "AsyncFunction", "AsyncFunctionDescriptor", "AsyncRetryPredicate", "AsyncRetryStrategy",
@@ -34,4 +36,6 @@ __all__ = [
     "KeyedProcessFunction", "KeyedStateStore",
     "KeySelector", "MapFunction", "Partitioner", "ProcessFunction", "ReduceFunction", "RuntimeContext", "SinkFunction",
     "SourceFunction",
+    "AllWindowFunction", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction",
+    "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
 ]

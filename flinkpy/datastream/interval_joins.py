@@ -102,7 +102,7 @@ class IntervalJoined:
         operator = IntervalJoinOperator(
             typed_join(process_join_function, "process_element", output_type, many=True), self._left._key, self._right._key,
             self._lower + (not self._lower_inclusive), self._upper - (not self._upper_inclusive),
-            (self._late_left and self._late_left.tag_id, self._late_right and self._late_right.tag_id))
+            (_id(self._late_left), _id(self._late_right)))
         transformation = TwoInputTransformation(
             id=env._next_id(), name="IntervalJoin", input1=left._transformation, input2=right._transformation, operator=operator,
             key1=self._left._key, key2=self._right._key, output_type=output_type, where=caller())
@@ -114,3 +114,7 @@ def _tag(tag: Any, call: str) -> OutputTag:
     if not isinstance(tag, OutputTag):
         raise refuse(f"{call} takes an OutputTag, this is {tag!r:.80}")
     return tag
+
+
+def _id(tag: OutputTag | None) -> str | None:
+    return None if tag is None else tag.tag_id

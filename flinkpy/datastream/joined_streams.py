@@ -1,7 +1,7 @@
 """Window joins and co-groups of two streams, said as in Flink: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``.
 
-Nothing is recorded before ``apply`` (or ``select``). Tumbling and sliding windows of event time with their own trigger get the operator for grids, one
-for rows and one for columns; everything else runs in the window operator, over both streams as one of tagged records.
+Nothing is recorded before ``apply`` (or ``select``). Tumbling and sliding windows of event time with their own trigger have operators made for grids,
+one for rows and one for columns; everything else runs in the window operator, over both streams as one of tagged records.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.interval_joins import IntervalJoin
 from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
+from flinkpy.datastream.settings import copy_place
 from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
@@ -127,7 +128,7 @@ class TwoStreams:
         from flinkpy.datastream.data_stream import DataStream
 
         keyed, env = self._need_window("apply()"), self._first._env
-        left, right = keyed if columnar else tuple(each._with_rows() for each in keyed)
+        left, right = keyed if columnar else (keyed[0]._with_rows(), keyed[1]._with_rows())
         schema = None
         if columnar and None not in (left._schema, right._schema):
             with located():
@@ -139,14 +140,17 @@ class TwoStreams:
         return DataStream(env, transformation, columnar=columnar, schema=schema, helpers=left._conversion() + right._conversion())
 
     def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
-        """Both streams tagged, in one, and a co-group in the window operator."""
-        from flinkpy.datastream.tagged_streams import tagged, window_of_both
+        """Both streams in one of tagged records, under the general window operator."""
+        from flinkpy.windowing.operator import WindowOperator
+        from flinkpy.windowing.tagged import TaggedKey, TaggedUnion
 
         left, right = self._need_window("apply()")
-        both = tagged(self._first, left._key.selector, self._second, right._key.selector)
+        both = _tagged(self._first, TaggedUnion.one).union(_tagged(self._second, TaggedUnion.two))
+        keyed = both.key_by(TaggedKey(left._key.selector, right._key.selector))
         with located():
-            operator = window_of_both(function, both._key, self._assigner, self._trigger, self._evictor, self._lateness)
-        return both._apply(name, operator, output_type, key=both._key)
+            operator = WindowOperator(keyed._key, self._assigner, self._trigger, self._evictor, window_function=function,
+                                      allowed_lateness=self._lateness)
+        return keyed._apply(name, operator, output_type, key=keyed._key)
 
     def __repr__(self) -> str:
         known = [field.name[1:] for field in fields(self)[2:] if getattr(self, field.name)]
@@ -201,12 +205,12 @@ class JoinedStreams(TwoStreams):
         if not all(each._columnar for each in keyed):
             raise refuse(f"{call} joins columns, and not both streams are columnar: pass a function of two records to apply(...)")
         if not self._is_on_grid:
-            raise refuse(f"{call} joins columns in tumbling or sliding windows of event time with their own trigger; for others pass a function of two "
-                         "records to apply(...)")
+            raise refuse(f"{call} joins columns in tumbling or sliding windows of event time with their own trigger; for others pass a function of "
+                         "two records to apply(...)")
         if self._lateness:
             raise refuse(f"{call} joins columns without allowed lateness; leave it out, or pass a function of two records to apply(...)")
-        columns = tuple(each._columnar_keys(call) for each in keyed)
-        return self._both("Join", ColumnarJoinOperator(*columns, self._assigner), None, columnar=True)
+        left, right = (each._columnar_keys(call) for each in keyed)
+        return self._both("Join", ColumnarJoinOperator(left, right, self._assigner), None, columnar=True)
 
 
 class CoGroupedStreams(TwoStreams):
@@ -254,6 +258,14 @@ def _keyed(stream: DataStream, selectors: tuple[Any, ...], key_type: TypeInforma
             raise refuse(f"{call} takes one function, or one or several names of fields")
         check_function(selectors[0], KeySelector, "get_key", 1, call)
     return stream.key_by(*selectors, key_type=check_type(key_type, call))
+
+
+def _tagged(stream: DataStream, tag: Any) -> DataStream:
+    """Where the records are, so that they keep their order."""
+    rows = stream._with_rows(before_edge=True)
+    tagged = rows.map(tag)
+    copy_place(rows._transformation, tagged._transformation)
+    return tagged
 
 
 class WindowJoins:

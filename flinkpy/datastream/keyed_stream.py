@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import KeyedColumnarOperations
 from flinkpy.datastream.data_stream import DataStream
+from flinkpy.datastream.joined_streams import IntervalJoins
 from flinkpy.datastream.program import check_function, check_type, located, refuse
 from flinkpy.datastream.typed import typed
+from flinkpy.datastream.windows import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.transformations import Transformation
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _NUMERIC = frozenset({"BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIG_INT", "BIG_DEC"})
 
 
-class KeyedStream(KeyedColumnarOperations, DataStream):
+class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStream):
     """Given by ``key_by``. A function object may keep state per key: ``runtime_context.get_state(...)`` in its ``open``.
 
     >>> sales.key_by(lambda sale: sale[0]).sum(1)  # doctest: +SKIP
@@ -41,6 +43,10 @@ class KeyedStream(KeyedColumnarOperations, DataStream):
                  schema: Any = None) -> None:
         super().__init__(env, transformation, columnar=columnar, schema=schema)
         self._key, self._origin = key, origin
+
+    def cache(self) -> NoReturn:
+        """Not for a keyed stream: cache what comes before ``key_by``."""
+        raise refuse("cache() is not for a keyed stream: call it before key_by(...)")
 
     def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record for each record. A MapFunction may keep state per key."""

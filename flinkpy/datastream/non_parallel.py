@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.program import refuse
@@ -17,15 +17,16 @@ Self = TypeVar("Self", bound="NonParallelStream")
 class NonParallelStream(DataStream):
     """Its operator's parallelism is 1 and stays so."""
 
-    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, *, helpers: tuple[Transformation, ...] = ()) -> None:
-        super().__init__(env, transformation, helpers=helpers)
+    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, *, columnar: bool = False, schema: Any = None,
+                 helpers: tuple[Transformation, ...] = ()) -> None:
+        super().__init__(env, transformation, columnar=columnar, schema=schema, helpers=helpers)
         self.set_parallelism(1)
         self.set_max_parallelism(1)
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
         if parallelism != 1:
-            raise refuse(f"{self.get_name()} sees the records of all keys, its parallelism must be 1, not {parallelism!r}; key_by(...) and window(...) "
-                         "share the work out")
+            raise refuse(f"{self.get_name()} sees the records of all keys, its parallelism must be 1, not {parallelism!r}; "
+                         "key_by(...) and window(...) share the work out")
         return super().set_parallelism(parallelism)
 
     def set_max_parallelism(self: Self, max_parallelism: int) -> Self:

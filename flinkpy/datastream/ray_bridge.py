@@ -10,6 +10,7 @@ from flinkpy.datastream.program import located, refuse
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from flinkpy.datastream.data_stream import DataStream
 
@@ -46,11 +47,23 @@ class TableResults:
         from flinkpy.connectors.ray_store import dataset_of
 
         stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
-        return dataset_of(write_blocks(stream, job_name), stream._schema)
+        return dataset_of(write_blocks(stream, job_name)[1], stream._schema)
+
+    def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
+        """All records as a Spark DataFrame, without passing through this program: the sinks write blocks into Ray's object store, and Spark's
+        executors read them there. They stay for as long as this program runs.
+
+        >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
+        """
+        stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
+        _require_spark(spark, "SparkSession", "to_spark()")
+        from flinkpy.spark.sink import SparkSink
+
+        return SparkSink(write_blocks(stream, job_name)[0]).dataframe(spark, stream._schema)
 
 
-def write_blocks(stream: Any, job_name: str | None) -> list[Any]:
-    """Runs the program with a sink that writes the stream's columns as blocks; references of these, in order."""
+def write_blocks(stream: Any, job_name: str | None) -> tuple[str, list[Any]]:
+    """Runs the program with a sink that writes the stream's columns as blocks; their keeper, and references of them in order."""
     from flinkpy.cluster.ray_connection import connect_ray
 
     env = stream.get_execution_environment()
@@ -61,7 +74,12 @@ def write_blocks(stream: Any, job_name: str | None) -> list[Any]:
     keeper = make_keeper()
     stream.sink_to(RayBlockSink(keeper)).name("Sink: Ray blocks")
     env.execute(job_name)
-    return Store(keeper).committed()
+    return keeper, Store(keeper).committed()
+
+
+def _require_spark(value: Any, wanted: str, call: str) -> None:
+    if not type(value).__module__.startswith("pyspark.sql") or type(value).__name__ != wanted:
+        raise refuse(f"{call} takes a Spark {wanted}, this is {value!r:.80}; flinkpy.spark.spark_session() makes a session")
 
 
 class RaySources:
@@ -79,6 +97,21 @@ class RaySources:
         if not hasattr(dataset, "iter_internal_ref_bundles"):
             raise refuse(f"from_ray_dataset() takes a ray.data.Dataset, this is a {type(dataset).__name__}")
         return self.from_blocks(dataset_blocks(dataset), _arrow_schema(dataset), "Ray Dataset Source", timestamp_column, watermark_strategy)
+
+    def from_spark(self, df: DataFrame, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+        """The rows of a Spark DataFrame as columns. Its partitions are computed now and become blocks in Ray's object store, which the stream's
+        readers read where they lie; Spark may be stopped afterwards. The session must be one of ``flinkpy.spark.spark_session()``.
+
+        ``timestamp_column`` says which column is the event time. Rows are in no order, so without a strategy time goes by only at the end.
+
+        >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
+        """
+        _require_spark(df, "DataFrame", "from_spark()")
+        from flinkpy.spark.frames import blocks_of
+
+        with located():
+            refs, schema = blocks_of(df)
+        return self.from_blocks(refs, schema, "Spark Source", timestamp_column, watermark_strategy)
 
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
                     watermark_strategy: WatermarkStrategy | None = None) -> DataStream:

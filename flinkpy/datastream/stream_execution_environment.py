@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.configuration import Configuration
-from flinkpy.common.execution_config import ExecutionConfig
+from flinkpy.common.execution_config import ExecutionConfig, positive
 from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration
@@ -20,9 +21,12 @@ from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
 from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.python_files import put_on_path
 from flinkpy.datastream.ray_bridge import RaySources
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.datastream.sources import SourceMethods
+from flinkpy.datastream.state_backend import StateBackend, state_backend_of
+from flinkpy.datastream.time_characteristic import TimeCharacteristic
 from flinkpy.graph.transformations import Transformation
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 DEFAULT_JOB_NAME = "flinkpy job"
+_default_local_parallelism: int | None = None
 
 
 class StreamExecutionEnvironment(SourceMethods, RaySources):
@@ -47,6 +52,8 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         from flinkpy.cluster.settings import program_settings
 
         self._values: dict[str, Any] = program_settings()
+        if _default_local_parallelism is not None:
+            self._values.setdefault(options.PARALLELISM.key, _default_local_parallelism)
         self._transformations: list[Transformation] = []
         self._groups: dict[str, SlotSharingGroup] = {}
         self._last_id = 0
@@ -98,7 +105,12 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return self.get_config().get_max_parallelism()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING (default). BATCH, and AUTOMATIC where every source ends, can be planned but not executed yet: execute() says so."""
+        """STREAMING (default); BATCH, for sources that end; or AUTOMATIC: BATCH where every source ends.
+
+        In BATCH each stage runs when those before it are through, so a job may have more stages and subtasks than there are slots. Keyed
+        operators see one key after the other, by time; running results (``sum``, ``reduce``) are not emitted, only each key's last one. Event
+        time jumps to its end behind the last record: nothing is late (Flink's semantics, FLIP-134).
+        """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise refuse(f"set_runtime_mode() takes a RuntimeExecutionMode, this is {execution_mode!r:.80}")
         self._values[options.RUNTIME_MODE.key] = execution_mode
@@ -141,6 +153,34 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     def _slot_sharing_group(self, group: str | SlotSharingGroup) -> SlotSharingGroup:
         return group if isinstance(group, SlotSharingGroup) else self._groups.get(group, SlotSharingGroup(group))
 
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The one that is set; else what the configuration says."""
+        return self.get_config().get_restart_strategy()
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """False: operators of one task have one max parallelism."""
+        return False
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """For embedded programs that set no parallelism: environments made from now on in this process start with it."""
+        global _default_local_parallelism
+        with located():
+            _default_local_parallelism = positive(parallelism, "parallelism")
+
+    def get_default_local_parallelism(self) -> int:
+        """What was set; else option ``parallelism.default``."""
+        return _default_local_parallelism or self.get_parallelism()
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Flink 1.x: ProcessingTime turns periodic watermarks off, the others emit them every 200 ms; assigned timestamps do the rest."""
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise refuse(f"set_stream_time_characteristic() takes a TimeCharacteristic, this is {characteristic!r:.80}")
+        self._values[kept_options.TIME_CHARACTERISTIC.key] = characteristic.name
+        self.get_config().set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        return TimeCharacteristic[str(read(self._values, kept_options.TIME_CHARACTERISTIC))]
+
     # -- checkpoints: kept today, carried out with the checkpoints milestone --------------------------------------------------
 
     def enable_checkpointing(self, interval: int | timedelta, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE) -> StreamExecutionEnvironment:
@@ -177,10 +217,34 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         directory: str | None = read(self._values, kept_options.SAVEPOINT_DIRECTORY)
         return directory
 
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Where keyed state lives: ``HashMapStateBackend()`` (default) or ``EmbeddedRocksDBStateBackend()``; option ``state.backend.type``."""
+        if not isinstance(state_backend, StateBackend):
+            raise refuse(f"set_state_backend() takes HashMapStateBackend() or EmbeddedRocksDBStateBackend(), this is {state_backend!r:.80}")
+        with located():
+            self._values.update(state_backend.settings())
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        """The one that is chosen."""
+        return state_backend_of(self._values)
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """State changes are logged between checkpoints. Kept."""
+        self._values[kept_options.CHANGELOG.key] = bool(enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """None: nobody said."""
+        enabled: bool | None = read(self._values, kept_options.CHANGELOG)
+        return enabled
+
     # -- the program's files --------------------------------------------------------------------------------------------------
 
     def add_python_file(self, file_path: str) -> None:
-        """A Python file, package or folder the functions import. Kept; modules beside the program travel with it anyway."""
+        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``. On Ray it must be there on every
+        worker, but for modules beside the program, which travel with it."""
+        put_on_path(file_path)
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
@@ -199,6 +263,14 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     def _append(self, key: str, value: str) -> None:
         before = self._values.get(key)
         self._values[key] = f"{before},{value}" if before else value
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """A file that functions find by name: ``runtime_context.get_cached_file(name)``. On Ray it must lie at that path on every worker."""
+        if not all(isinstance(each, str) and each and not set(each) & set(";,") for each in (file_path, name)):
+            raise refuse(f"register_cached_file() takes a path and a name without ';' and ',', these are {file_path!r:.80} and {name!r:.80}")
+        before = self._values.get(kept_options.CACHED_FILES.key)
+        entry = f"name:{name},path:{os.path.abspath(file_path) if '://' not in file_path else file_path}" + (",executable:true" if executable else "")
+        self._values[kept_options.CACHED_FILES.key] = f"{before};{entry}" if before else entry
 
     # -- execution ------------------------------------------------------------------------------------------------------------
 
@@ -227,10 +299,17 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         """Forgets what was defined and not executed."""
         self._transformations.clear()
 
+    def _refuse_without_uid(self, graph: StreamGraph) -> None:
+        nameless = [node for node in graph.nodes.values() if node.uid is None and node.uid_hash is None]
+        if nameless:
+            raise refuse(f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: call uid(...) on it")
+
     def _submit(self, job_name: str | None) -> Any:
         if job_name is not None and not isinstance(job_name, str):
             raise refuse(f"a job's name is text, this is {job_name!r:.80}")
         graph = self._stream_graph(job_name)
+        if not read(self._values, kept_options.AUTO_GENERATED_UIDS):
+            self._refuse_without_uid(graph)
         listener = plan_listener()
         if listener is not None:
             listener(graph, dict(self._values))
@@ -240,9 +319,10 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         from flinkpy.graph.job_graph_generator import build_job_graph
 
         if read(self._values, kept_options.CHECKPOINT_INTERVAL) is not None:
+            from flinkpy.datastream.iterative_stream import refuse_checkpoints
+
+            refuse_checkpoints(self._transformations)
             LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
-        if graph.runtime_mode is options.RuntimeMode.BATCH:  # blocking exchanges need partitions that spill: without, a wide job stands still
-            raise refuse("runtime mode BATCH cannot be executed yet: use RuntimeExecutionMode.STREAMING; a key's last result is its batch result")
         with located():
             job_graph = build_job_graph(graph, IdFactory().job_id(), dict(self._values))
         self._transformations.clear()
@@ -257,7 +337,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
             return build_stream_graph(
                 list(self._transformations), parallelism=self.get_parallelism(), max_parallelism=read(self._values, options.MAX_PARALLELISM),
                 chaining=self.is_chaining_enabled(), buffer_timeout_ms=self.get_buffer_timeout(),
-                runtime_mode=read(self._values, options.RUNTIME_MODE),
+                runtime_mode=read(self._values, options.RUNTIME_MODE), batch_form=_batch_form,
                 name=job_name or read(self._values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
 
     def _own_host(self) -> str:
@@ -277,6 +357,12 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
     def __repr__(self) -> str:
         return f"<StreamExecutionEnvironment: {len(self._transformations)} operators, parallelism {self.get_parallelism()}>"
+
+
+def _batch_form(operator: Any) -> Any:
+    from flinkpy.operators.batch import batch_form
+
+    return batch_form(operator)
 
 
 def _outward_address() -> str:

@@ -32,8 +32,25 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
     """The operator for the call. ProgramError for parts that do not fit together."""
     from flinkpy.windowing.operator import WindowOperator
 
+    by_slices = _slice_operator(call)
+    if by_slices is not None:
+        return by_slices
     return WindowOperator(
         call.key, call.assigner, call.trigger, call.evictor, _contents(call), call.window_function, call.allowed_lateness, call.late_tag)
+
+
+def _slice_operator(call: WindowCall) -> OneInputOperator | None:
+    """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
+    from flinkpy.windowing.grid_loop import default_slicing
+    from flinkpy.windowing.slice_functions import can_follow_slices
+    from flinkpy.windowing.slice_operator import SliceWindowOperator
+
+    trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
+    slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
+    if slicing is None or call.kind not in (*BUILT_IN, "reduce") or not can_follow_slices(call.window_function):
+        return None
+    return SliceWindowOperator(call.key, slicing, call.assigner.is_event_time(), call.kind, call.position, call.function, call.window_function,
+                               call.allowed_lateness, call.late_tag)
 
 
 def _contents(call: WindowCall) -> Any:

@@ -9,6 +9,7 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.datastream import functions as f
+from flinkpy.datastream.columnar_windows import aggregate_columns, are_aggregates, count_columns, field_columns
 from flinkpy.datastream.program import check_arity, check_function, check_type, located, refuse
 from flinkpy.datastream.window_choice import WindowCall, choose_operator
 from flinkpy.windowing.assigners import MergingWindowAssigner
@@ -97,9 +98,20 @@ class Windowed:
         return self._call(WindowCall(**self._settings(), kind="reduce", function=reduce_function, window_function=window_function),
                           self._declared() if window_function is None and given is None else given)
 
-    def aggregate(self, aggregate_function: f.AggregateFunction, window_function: Any = None, accumulator_type: TypeInformation | None = None,
-                  output_type: TypeInformation | None = None) -> DataStream:
-        """The result of an AggregateFunction over a window's records, added as they come; a window function gets it as its only input."""
+    def aggregate(self, aggregate_function: Any, window_function: Any = None, accumulator_type: Any = None, output_type: Any = None,
+                  *more: Any) -> DataStream:
+        """The result of an AggregateFunction over a window's records, added as they come; a window function gets it as its only input.
+
+        Over columns any number of aggregates: for each window and key the key's columns, the aggregates, ``window_start`` and ``window_end``.
+
+        >>> from flinkpy.table.expressions import col
+        >>> windowed.aggregate(col("price").max.alias("highest"), col("price").count.alias("bids"))  # doctest: +SKIP
+        """
+        arguments = aggregate_function, window_function, accumulator_type, output_type, *more
+        if are_aggregates(arguments):
+            return aggregate_columns(self, tuple(each for each in arguments if each is not None))
+        if more:
+            raise refuse(f"aggregate() takes an AggregateFunction, a window function and two types, this is one argument more: {more[0]!r:.80}")
         missing = [name for name in ("create_accumulator", "add", "get_result") if not callable(getattr(aggregate_function, name, None))]
         if isinstance(aggregate_function, type) or missing:
             raise refuse(f"aggregate() takes an AggregateFunction object, this is {aggregate_function!r:.80}")
@@ -139,7 +151,11 @@ class Windowed:
         return self._built_in("max_by", position_to_max_by)
 
     def count(self) -> DataStream:
-        """How many records a window has; ``aggregate`` with a window function says of which key."""
+        """How many records a window has, as plain numbers; ``aggregate`` with a window function says of which key. Over columns the key's columns,
+        ``count``, ``window_start`` and ``window_end``."""
+        columns = count_columns(self)
+        if columns is not None:
+            return columns
         return self._call(WindowCall(**self._settings(), kind="count"), Types.LONG())
 
     # -- how it becomes a stream ---------------------------------------------------------------------------------------------------
@@ -149,6 +165,9 @@ class Windowed:
 
         stream: Any = self._stream
         position = KeyedStream._position(stream, kind, wanted)
+        columns = field_columns(self, kind, position)
+        if columns is not None:
+            return columns
         return self._call(WindowCall(**self._settings(), kind=kind, position=position), self._declared())
 
     def _declared(self) -> TypeInformation | None:

@@ -46,7 +46,7 @@ class KeyedWindows:
         return WindowedStream(self, _checked(self, window_assigner, "window()"))
 
     def count_window(self: KeyedStream, size: int, slide: int = 0) -> WindowedStream:  # type: ignore[misc]  # mixed into it
-        """Windows of ``size`` records of a key, one beginning with every ``slide``-th; 0: one behind the other. A window is evaluated once, when full.
+        """Windows of ``size`` records of a key, one beginning with every ``slide``-th; 0: one behind the other. Each is evaluated once, when full.
 
         Flink's Java API also evaluates sliding windows that are not full yet: ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
         ``CountTrigger.of(slide)`` does so.

@@ -11,6 +11,7 @@ from typing import Any
 from flinkpy.core import code
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
+from flinkpy.core.options import RUNTIME_MODE
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import data_set_id, operator_ids
 from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo
@@ -37,7 +38,8 @@ def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Map
                              for edge in stream_graph.nodes[head].in_edges)
         vertices[head] = vertex
     _refuse_scattered_co_location(vertices.values())
-    return JobGraph(job_id, stream_graph.name, list(vertices.values()), dict(configuration or {}), stream_graph.is_bounded)
+    values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}  # AUTOMATIC is decided by now
+    return JobGraph(job_id, stream_graph.name, list(vertices.values()), values, stream_graph.is_bounded)
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:

@@ -7,7 +7,7 @@ reads a StreamGraph decides nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionT
 from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.graph.transformations import (
+    IterationHeadTransformation,
     OneInputTransformation,
     PartitionTransformation,
     SideOutputTransformation,
@@ -102,16 +103,19 @@ class StreamGraph:
 def build_stream_graph(
     transformations: Iterable[Transformation], *, parallelism: int = 1, max_parallelism: int | None = None, chaining: bool = True,
     buffer_timeout_ms: int = 100, runtime_mode: RuntimeMode = RuntimeMode.STREAMING, name: str = "flinkpy job",
+    batch_form: Callable[[Any], Any] = lambda operator: operator,
 ) -> StreamGraph:
     """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too does no harm).
+    In BATCH mode ``batch_form`` gives what runs instead of an operator.
 
     Raises ProgramError for what cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
     max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode.
     """
     order = _topological(transformations)
+    _refuse_open_loops(order)
     is_bounded = all(each.is_bounded for each in order if isinstance(each, SourceTransformation))
     mode = decide_runtime_mode(runtime_mode, order)
-    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode)
+    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form)
     for transformation in order:
         builder.add(transformation)
     if not builder.nodes:
@@ -142,7 +146,10 @@ class _Upstream(NamedTuple):
 class _Builder:
     """Adds transformations one by one, inputs first."""
 
-    def __init__(self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode) -> None:
+    def __init__(
+        self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode, batch_form: Callable[[Any], Any],
+    ) -> None:
+        self._form: Callable[[Any], Any] = batch_form if mode is RuntimeMode.BATCH else lambda operator: operator
         self._parallelism, self._max_parallelism = parallelism, max_parallelism
         self._buffer_timeout_ms = buffer_timeout_ms
         # In BATCH every edge that crosses the network blocks, forward ones too: a pipelined edge beside a blocking detour
@@ -176,6 +183,7 @@ class _Builder:
             raise ProgramError(f"two transformations have the id {transformation.id}: {other} and {_label(transformation)}")
         parallelism = transformation.parallelism or self._parallelism
         operator, kind = _operator_and_kind(transformation)
+        operator = self._form(operator)
         declared: ChainingStrategy = getattr(operator, "chaining", ChainingStrategy.ALWAYS)
         node = StreamNode(
             transformation.id, _display_name(transformation), kind, operator, parallelism, self._max_parallelism_of(transformation, parallelism),
@@ -269,6 +277,12 @@ def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode
             raise ProgramError(f"{first.label} and {node.label} demand different resources for the slot sharing group {node.slot_sharing_group!r} "
                                f"({known} and {transformation.resources}); give one of them another slot_sharing_group")
     return {group: profile for group, (profile, _) in demands.items()}
+
+
+def _refuse_open_loops(order: Iterable[Transformation]) -> None:
+    for each in order:
+        if isinstance(each, IterationHeadTransformation) and each.tail is None:
+            raise ProgramError(f"the loop begun by iterate() at {each.where} has no way back: call close_with(feedback) on the stream iterate() gave")
 
 
 def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:

@@ -44,6 +44,14 @@ class SourceTransformation(Transformation):
 
 
 @dataclass(eq=False, kw_only=True)
+class IterationHeadTransformation(SourceTransformation):
+    """The head of a loop, as the second source of its body. The way back from ``tail`` is no edge: it leads through memory."""
+
+    entry: Transformation  # through which the loop's input comes
+    tail: Transformation | None = None  # None until the loop is closed
+
+
+@dataclass(eq=False, kw_only=True)
 class OneInputTransformation(Transformation):
     """Also sinks, which nobody reads."""
 

@@ -85,16 +85,15 @@ class AsyncWaitOperator(OneInputOperator):
     def close(self) -> None:
         """Ends the calls first, so that none uses what the function's ``close`` gives back."""
         loop, self._loop = self._loop, None
-        if loop is None:
-            return
-        for timer in (self._timer, *self._pauses.values()):
-            if timer is not None:
-                timer.cancel()
-        loop.close()
+        if loop is not None:
+            for timer in (self._timer, *self._pauses.values()):
+                if timer is not None:
+                    timer.cancel()
+            loop.close()
         close_function(self.descriptor.async_function)
 
     def _save(self, checkpoint_id: int, timestamp_ms: int) -> None:
-        """A checkpoint begins. Kept are all records whose results have not gone out, in the order they came: their calls are made again after a
+        """A checkpoint begins. Kept are all records whose results have not gone out, in order: their calls are made again after a
         restore. Watermarks between them are not, as another parallelism would put them in front of other subtasks' records; leaving one
         out only makes event time wait for the next."""
         begun, saved = self._begun, [(element.value, element.timestamp) for element in self._queue if isinstance(element, Entry)]

@@ -126,6 +126,14 @@ class StreamOperator(ABC):
         up, and asks again when the listener is called; only then the operators behind this one finish."""
         return True
 
+    @property
+    def has_rest(self) -> bool:
+        """Asked after ``finish``: whether ``emit_rest`` is to be called (again). Then only the operators behind this one finish."""
+        return False
+
+    def emit_rest(self) -> None:
+        """Emits a bounded part of what is left after ``finish``: for operators whose work begins when the input ends."""
+
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Set by the task before ``open``: called in its thread when ``available`` turns true again, or ``drained`` after ``finish``."""
 

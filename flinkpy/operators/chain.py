@@ -137,14 +137,21 @@ class OperatorChain:
             if position in self._runs:
                 self._runs[position].compile()
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether ``finish`` can go on at once."""
+        return 0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest
+
     def finish(self) -> bool:
         """Every operator, first first: what one emits here still goes through the next. False: one of them still waits for something; call again
-        when the listener was called."""
+        when the listener was called, or at once while it ``has_rest``."""
         for position, operator in enumerate(self.operators):
             if position == self._finishing:
                 self._finishing += 1
                 _guarded(operator, operator.finish)
-            if not operator.drained:
+            if operator.has_rest:
+                _guarded(operator, operator.emit_rest)
+            if operator.has_rest or not operator.drained:
                 return False
         return True
 

@@ -56,7 +56,18 @@ class KeyIndex:
         self._known = len(self._ids)
         return keyed
 
-    def _of_small(self, keys: Any, table: Any) -> KeyedBatch:
+    def ids_of(self, data: Any) -> Any:
+        """The number of each record's key: all that is needed where records are grouped later."""
+        if self._table is not None:
+            column = data.column(column_index(self._columns[0], data.schema))
+            if pa.types.is_integer(column.type) and column.null_count == 0 and len(column):
+                keys = column.to_numpy()
+                if keys.min() >= 0 and (top := int(keys.max())) < _TABLE_LIMIT:
+                    return self._ids_of_small(keys, self._table.reach(top + 1))
+        keyed = self.of(data)
+        return keyed.ids[keyed.codes]
+
+    def _ids_of_small(self, keys: Any, table: Any) -> Any:
         ids, known = table[keys], self._known
         unknown = keys[ids < 0]
         if len(unknown):
@@ -64,6 +75,11 @@ class KeyIndex:
             table[unknown[firsts]] = np.arange(known, known + len(firsts))
             self._known += len(firsts)
             ids = table[keys]
+        return ids
+
+    def _of_small(self, keys: Any, table: Any) -> KeyedBatch:
+        known = self._known
+        ids = self._ids_of_small(keys, table)
         positions = np.arange(len(ids))
         first_of = np.empty(self._known, dtype=np.int64)  # only what this batch touches is written, and read
         first_of[ids[::-1]] = positions[::-1]  # the last assignment counts: the first record

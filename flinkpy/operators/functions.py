@@ -112,6 +112,14 @@ class RuntimeContext(KeyedStateStore):
         """The accumulator of that name in this task, or None."""
         return self._context.accumulators.get(name)
 
+    def get_cached_file(self, name: str) -> str:
+        """The path of a file given to ``env.register_cached_file(path, name)``; ProgramError when there is none of that name."""
+        for entry in str(self._context.configuration.get("pipeline.cached-files") or "").split(";"):
+            fields = dict(part.split(":", 1) for part in entry.split(",") if ":" in part)
+            if fields.get("name") == name:
+                return fields["path"]
+        raise ProgramError(f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})")
+
     def get_metrics_group(self) -> MetricGroup:
         """Where this function's metrics are named: operator and subtask. The job's result has their last values (``get_metrics()``).
 
@@ -181,6 +189,10 @@ class KeySelector(Function):
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The value's key: a number, text, bytes, date, enum, or a tuple of these."""
+
+    def __call__(self, value: Any) -> Any:
+        """The same, for the writers that partition by key: they know no functions but plain ones."""
+        return self.get_key(value)
 
 
 class Partitioner(Function):

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator
 from flinkpy.operators.errors import user_code_error
@@ -207,6 +207,22 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
         self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
         super().process_watermark(watermark)
 
+    def end_key(self) -> None:
+        """In a batch, the current key's records are all there: its timers fire, those on event time first. What they register in their turn is
+        dropped (Flink's semantics: a timer that sets itself again would never come to an end)."""
+        service = self._timer_service
+        queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
+        registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
+        if not any(registered):
+            return
+        service.watermark = MAX_TIMESTAMP
+        for (queue, domain), known in zip(queues, registered):
+            self._fire(_those_known(queue.due(MAX_TIMESTAMP), known), domain)
+        service.watermark = MIN_TIMESTAMP
+        for queue, _ in queues:
+            for _ in queue.due(MAX_TIMESTAMP):
+                pass
+
     def _on_processing_time(self, due: Iterator[tuple[int, Any]]) -> None:
         self._fire(due, TimeDomain.PROCESSING_TIME)
 
@@ -228,6 +244,13 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
         except Exception as error:
             raise user_code_error(error, self.context) from error
         results.emit(self.output)
+
+
+def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    for timer in due:
+        if timer in known:
+            known.discard(timer)
+            yield timer
 
 
 class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):

@@ -37,6 +37,10 @@ class TimerQueue:
             found.setdefault(key, []).append(timestamp)
         return found
 
+    def registered(self) -> set[tuple[int, Any]]:
+        """(timestamp, key) of each timer; a copy."""
+        return set(self._registered)
+
     def restore(self, timers: Mapping[Any, list[int]]) -> None:
         """Adds what ``by_key`` gave."""
         for key, timestamps in timers.items():

@@ -16,10 +16,11 @@ from flinkpy.common.watermark_strategy import BoundedOutOfOrdernessWatermarks, W
 from flinkpy.core import options
 from flinkpy.core.clock import Clock
 from flinkpy.core.config import read
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
 from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.feedback import BEYOND_TIME
 from flinkpy.operators.timestamps import TimestampExtractor, column_function, is_columnar, is_expression
 
 
@@ -105,9 +106,10 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         strategy, context = self.strategy, self.context
         assigner = strategy.timestamp_assigner
         self._extractor = None if assigner is None else TimestampExtractor(assigner, context)
-        self._generator = strategy.create_generator()
+        is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH  # where only the last watermark counts
+        self._generator = None if is_batch else strategy.create_generator()
         self._emitter = WatermarkEmitter()
-        self._idleness = None if strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
+        self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
         self._interval_s = read(context.configuration, options.AUTO_WATERMARK_INTERVAL).total_seconds()
         if self._generator is not None or self._idleness is not None:
             self._arm()
@@ -155,7 +157,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     def _emit_periodically(self) -> None:
         generator, emitter = self._generator, self._emitter
-        if emitter.watermark == MAX_TIMESTAMP:
+        if emitter.watermark >= BEYOND_TIME:
             return  # event time has ended, there is nothing left to say
         if self._idleness is not None and self._idleness.is_idle():
             emitter.mark_idle()
@@ -169,7 +171,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
     # -- what comes from upstream ---------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> None:
-        if watermark.timestamp == MAX_TIMESTAMP:
+        if watermark.timestamp >= BEYOND_TIME:  # the end of event time, or a round of a loop
             self._emitter.emit_watermark(watermark)
             self._emitter.release(self.output)
 

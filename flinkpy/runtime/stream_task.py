@@ -216,9 +216,13 @@ class StreamTask:
     def _finish(self) -> None:
         """Until every operator has emitted all it has: one may still wait for others."""
         chain = self._alive
-        if not chain.finish():
-            chain.flush()
+        if chain.has_rest and not chain.available:
             self._suspend(Waiting.OUTPUT)
+            return
+        if not chain.finish():
+            if not chain.has_rest:
+                chain.flush()
+                self._suspend(Waiting.OUTPUT)
             return
         chain.end_of_data(self.end_of_data())
         self._enter("quiesce_timers")

@@ -26,7 +26,7 @@ from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapSt
 class HeapKeyedStateBackend(TableBackend):
     """Keyed state in this process's memory."""
 
-    def _new_entries(self, kind: StateKind, expires: bool) -> dict[Any, Any]:
+    def _new_entries(self, name: str, kind: StateKind, expires: bool) -> dict[Any, Any]:
         return {}
 
     def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
@@ -65,6 +65,11 @@ class HeapKeyedStateBackend(TableBackend):
     @property
     def statistics(self) -> StateStatistics:
         return StateStatistics({name: len(table.entries) for name, table in self._tables.items()}, self._groups)
+
+    def forget_all(self) -> None:
+        """Empties every state, in place: a batch job is through with the key it was processing."""
+        for table in self._tables.values():
+            table.entries.clear()
 
     def close(self) -> None:
         self._tables = {}

@@ -54,9 +54,9 @@ class RocksDBKeyedStateBackend(TableBackend):
             self._opened = RocksDBStore(self._config)
         return self._opened
 
-    def _new_entries(self, kind: StateKind, expires: bool) -> Entries:
+    def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Entries:
         self._made += 1
-        return entries_of(kind, self._store, self._made, self._max_parallelism, expires)
+        return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
 
     def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
         entries, current, rules, cleanup = table.entries, self.current, table.rules, table.cleanup

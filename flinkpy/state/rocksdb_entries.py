@@ -69,8 +69,8 @@ class _Values(ValuesView[Any]):
 class ValueEntries(Entries):
     """One value a key."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
-        self.slots = slots = Slots(store, KeyLayout(number, max_parallelism), expires)
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
+        self.slots = slots = Slots(store, KeyLayout(number, max_parallelism), name, expires)
         self._get = slots.get
         self.put = slots.put
 
@@ -162,9 +162,9 @@ class ElementEntries(Entries):
 class MapEntries(ElementEntries):
     """A dict a key, one slot an entry."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.layout = MapLayout(number, max_parallelism)
-        self.slots = Slots(store, self.layout, expires)
+        self.slots = Slots(store, self.layout, name, expires)
 
     def gathered(self, elements: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         return dict(elements)
@@ -181,9 +181,9 @@ class MapEntries(ElementEntries):
 class ListEntries(ElementEntries):
     """A list a key, one slot an element."""
 
-    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> None:
+    def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.layout = ListLayout(number, max_parallelism)
-        self.slots = Slots(store, self.layout, expires)
+        self.slots = Slots(store, self.layout, name, expires)
         self._next = 0
 
     def gathered(self, elements: Iterable[tuple[Any, Any]]) -> list[Any]:
@@ -239,8 +239,8 @@ def _without_repeats(keys: Iterable[Any]) -> Iterator[Any]:
         last = key
 
 
-def entries_of(kind: StateKind, store: RocksDBStore, number: int, max_parallelism: int, expires: bool) -> Entries:
+def entries_of(kind: StateKind, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> Entries:
     """The entries of a new state of that kind."""
     shape = {StateKind.LIST: ListEntries, StateKind.MAP: MapEntries}.get(kind, ValueEntries)
-    made: Entries = shape(store, number, max_parallelism, expires)
+    made: Entries = shape(store, number, max_parallelism, name, expires)
     return made

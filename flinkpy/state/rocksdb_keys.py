@@ -12,6 +12,7 @@ import enum
 import fractions
 import io
 import pickle
+import struct
 import uuid
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from flinkpy.common.types import Row
 from flinkpy.core import code
 
+_INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is
 
 
@@ -78,7 +80,10 @@ def decode_key(data: bytes) -> Any:
 
 
 def _encode_int(key: int) -> bytes:
-    return b"i" + key.to_bytes(max(1, (key.bit_length() + 8) // 8), "big", signed=True)
+    try:
+        return _INT64.pack(b"i", key)
+    except struct.error:
+        return b"i" + key.to_bytes(key.bit_length() // 8 + 1, "big", signed=True)  # nine bytes or more
 
 
 def _encode_other(key: Any) -> bytes:

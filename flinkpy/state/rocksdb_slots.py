@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from flinkpy.core import code
@@ -24,6 +26,7 @@ CACHED_SLOTS = 1 << 14
 CACHED_BYTES = 16 << 20
 _LIGHT_TEXT = 256
 _LIGHT = {int, float, bool, type(None)}
+_place_of = itemgetter(0)
 _STAMP = struct.Struct("<q")
 _UNKNOWN, ABSENT = object(), object()
 
@@ -50,10 +53,12 @@ def _is_light(value: Any) -> bool:
 class Slots:
     """Slot to value (or :class:`Stamped` where ``expires``)."""
 
-    def __init__(self, store: RocksDBStore, layout: KeyLayout, expires: bool) -> None:
+    def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
-        self._encode, self._decode = (_encode_stamped, _decode_stamped) if expires else (encode_value, decode_value)
+        self._encode = partial(_encode_stamped if expires else encode_value, what=f"the state of {name!r}")
+        self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
         self._cache: dict[Any, Any] = {}
+        self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
         self._dirty: set[Any] = set()
         self._bytes = 0
 
@@ -102,8 +107,10 @@ class Slots:
     def flush(self) -> None:
         """Writes what was changed."""
         if self._dirty:
-            cache, place = self._cache, self.layout.place
-            self._store.write([(place(slot), self._entry(slot, cache[slot])) for slot in self._dirty])
+            cache, known, place = self._cache, self._places.get, self.layout.place
+            changes = [(known(slot) or place(slot), self._entry(slot, cache[slot])) for slot in self._dirty]
+            changes.sort(key=_place_of)  # neighbours are written faster one after the other
+            self._store.write(changes)
             self._dirty.clear()
             if not self.layout.read_one_by_one:
                 self._forget()
@@ -114,10 +121,12 @@ class Slots:
 
     def _forget(self) -> None:
         self._cache.clear()
+        self._places.clear()
         self._bytes = 0
 
     def _load(self, slot: Any) -> Any:
-        data = self._store.get(self.layout.place(slot))
+        place = self._places[slot] = self.layout.place(slot)
+        data = self._store.get(place)
         found: Any = ABSENT
         if data is not None:
             payload = _payload(data)
@@ -165,8 +174,8 @@ def _pickled(slot: Any) -> bytes:
         return code.dumps(slot, "a key of state")
 
 
-def _encode_stamped(stamped: Stamped) -> bytes:
-    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value)
+def _encode_stamped(stamped: Stamped, what: str) -> bytes:
+    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value, what)
 
 
 def _decode_stamped(data: bytes) -> Stamped:

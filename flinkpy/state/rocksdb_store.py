@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rocksdict import Rdict
 
 MISSING_PACKAGE = "the rocksdb state backend needs a package that is not installed: pip install 'flinkpy[rocksdb]'"
+_BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
 
 
@@ -123,6 +124,8 @@ def _database_options(config: RocksDBConfig) -> Any:
     chosen.create_if_missing(True)
     chosen.set_block_based_table_factory(blocks)
     chosen.set_write_buffer_size(config.write_buffer)
+    chosen.set_memtable_whole_key_filtering(True)  # a key that was never written is known to be none without a search
+    chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
     chosen.set_compression_type(DBCompressionType.none())
     chosen.set_keep_log_file_num(_KEEP_LOGS)
     return chosen

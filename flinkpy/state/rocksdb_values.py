@@ -21,14 +21,14 @@ _INT64 = 1 << 63
 
 
 def _encode_int(value: int) -> bytes:
-    return _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else _encode_other(value)
+    return _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else b"\0" + pickle.dumps(value, 5)
 
 
-def _encode_other(value: Any) -> bytes:
+def _pickled(value: Any, what: str) -> bytes:
     try:
         return b"\0" + pickle.dumps(value, 5)
     except _PICKLE_TROUBLE:
-        return b"\0" + code.dumps(value, "a value of state")
+        return b"\0" + code.dumps(value, what)
 
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
@@ -51,14 +51,15 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
 }
 
 
-def encode_value(value: Any) -> bytes:
-    """The bytes of a value, taken out of its protection where it has one.
+def encode_value(value: Any, what: str = "a value of state") -> bytes:
+    """The bytes of a value, taken out of its protection where it has one. Raises ProgramError that names ``what`` cannot be pickled.
 
     >>> decode_value(encode_value(3)), len(encode_value(3)), decode_value(encode_value([None, "a"]))
     (3, 9, [None, 'a'])
     """
     value = reveal(value)
-    return _ENCODERS.get(type(value), _encode_other)(value)
+    encoder = _ENCODERS.get(type(value))
+    return encoder(value) if encoder is not None else _pickled(value, what)
 
 
 def decode_value(data: bytes) -> Any:

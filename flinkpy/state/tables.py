@@ -63,7 +63,7 @@ class TableBackend(KeyedStateBackend):
         self._tables: dict[str, Table] = {}
 
     @abstractmethod
-    def _new_entries(self, kind: StateKind, expires: bool) -> Any:
+    def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
         """The empty entries of a new table."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class TableBackend(KeyedStateBackend):
     def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = Table(kind, meta, self._new_entries(kind, meta.expires))
+            table = self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
         elif table.meta != meta:
             origin = "is" if table.state is not None else "was saved as"
             raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
@@ -133,7 +133,7 @@ class TableBackend(KeyedStateBackend):
                 f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
         for name, meta in opened.states.items():
             kind = StateKind(meta.kind)
-            self._tables[name] = Table(kind, meta, self._new_entries(kind, meta.expires))
+            self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
         for data in opened.within(self._groups).groups.values():
             for name, pairs in load_group(data).items():
                 table = self._tables[name]

@@ -15,7 +15,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Colum
 from flinkpy.core.errors import ProgramError
 from flinkpy.network.column_keys import key_hashes
 from flinkpy.operators.base import TwoInputOperator
-from flinkpy.operators.columnar import columns
+from flinkpy.operators.columnar import columns, one_batch
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.table.compiler import column_index
 from flinkpy.table.conversion import python_values
@@ -38,7 +38,7 @@ class JoinedColumns:
         for one, other in zip(*keys):
             types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
             if key_type(*types) is None:
-                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}, which are never equal; cast one of them")
+                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}, which never are equal; cast one")
         same = {name for name, other in zip(*keys) if name == other}
         self.right = [at for at, name in enumerate(right.names) if name not in same]
         fields = list(left)
@@ -88,18 +88,23 @@ class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
         keys: dict[int, Any] = {}  # of each group, any key
         for start, sides in self._slices.items():
             for side, held in enumerate(sides):
-                for fired_until, data in held:
-                    until = max(fired_until, self._grid.watermark)
+                for until, data in self._together(held):
                     for group, part in by_group(data, self.keys[side], self.context.task.max_parallelism):
                         key = keys.get(group)
                         if key is None:
                             key = keys[group] = _first_key(part, self.keys[side])
-                            saved[key] = []
-                        saved[key] = [*saved[key], (start, side, until, to_bytes(part))]
+                        saved[key] = [*saved.get(key, ()), (start, side, until, to_bytes(part))]
         try:
             return super().snapshot_state(barrier)
         finally:
             saved.clear()
+
+    def _together(self, held: list[Held]) -> list[Held]:
+        """In few batches, as each is cut into many groups."""
+        by_watermark: dict[int, list[Any]] = {}
+        for fired_until, data in held:
+            by_watermark.setdefault(max(fired_until, self._grid.watermark), []).append(data)
+        return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
 
     def _restore(self) -> None:
         saved = self.backend.engine_values(CONTENTS)
@@ -126,21 +131,19 @@ class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
         slicing = self._grid.slicing
         start = slicing.slice_of(earliest)
         if int(stamps.max()) < start + slicing.width:
-            self._take_slice(side, start, batch.data)
+            self._take_slice(side, start, batch.data, stamps)
             return
         starts = slicing.slices_of_all(stamps)
         for start in np.unique(starts).tolist():
             at = np.nonzero(starts == start)[0]
             first, count = int(at[0]), len(at)
             in_a_row = int(at[-1]) - first + 1 == count
-            self._take_slice(side, start, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)))
+            self._take_slice(side, start, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
 
-    def _take_slice(self, side: int, start: int, data: Any) -> None:
+    def _take_slice(self, side: int, start: int, data: Any, stamps: Any) -> None:
         end = self._grid.slicing.last_window_end(start)
-        if end is None:
-            return  # between two windows
-        if end - 1 <= self._grid.watermark:
-            self.late_records_dropped += data.num_rows
+        if end is None or end - 1 <= self._grid.watermark:  # between two windows, or late
+            self.late_records_dropped += int((stamps <= self._grid.watermark).sum())
         else:
             self._put(side, start, data)
 

@@ -58,12 +58,14 @@ class WindowGrid:
         return min(end - 1 + self.allowed_lateness, MAX_TIMESTAMP)
 
     def is_complete(self, timestamp: int) -> bool:
-        """Whether a window that holds the timestamp is complete, so that a record there is late in some way."""
-        slicing = self.slicing
-        start = slicing.slice_of(timestamp)
-        first = next(slicing.windows_of(start), None)
-        end = first[1] if first is not None else start - (start - slicing.offset) % slicing.slide + slicing.slide + slicing.size  # between windows
-        return end - 1 <= self.watermark
+        """Whether a window that holds the timestamp is complete, or, between two windows, whether the watermark has reached it. Where it is False, it
+        is False for all later timestamps."""
+        first = next(self.slicing.windows_of(self.slicing.slice_of(timestamp)), None)
+        return (timestamp if first is None else first[1] - 1) <= self.watermark
+
+    def is_late(self, timestamp: int) -> bool:
+        """Whether a record that no window took counts as late (Flink's rule): not between two windows, while it is in time."""
+        return timestamp + self.allowed_lateness <= self.watermark
 
     def open_windows(self, timestamp: int) -> list[TimeWindow]:
         """Those that hold the timestamp and still take records, complete or not; the latest first, as assigners give them."""

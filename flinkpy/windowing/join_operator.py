@@ -19,6 +19,7 @@ from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid
@@ -194,7 +195,7 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
         for key, value, stamp in zip(keys, values, stamps):
             windows = grid.open_windows(stamp)
             if not windows:
-                self.late_records_dropped += grid.is_complete(stamp)
+                self.late_records_dropped += grid.is_late(stamp)
                 continue
             self._slice(grid.slicing.slice_of(stamp)).add(side, [key], [value])
             for window in windows:
@@ -221,9 +222,9 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
         if first or second:
             self.combine(first, second, window.max_timestamp())
 
-    def emit(self, values: list[Any], timestamp: int) -> None:
-        if values:
-            self.output.emit(RowBatch(values, [timestamp] * len(values)))
+    def emit(self, results: Results, timestamp: int) -> None:
+        results.stamps = [timestamp] * len(results.values)
+        results.emit(self.output)
 
 
 def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:
@@ -247,27 +248,29 @@ class WindowJoinOperator(GridJoinOperator):
             return
         join, flat, limit, current = method_of(self.function, "join"), self.flat, self.context.batch_records, self.backend.current
         find = by_key(narrowed(second, first)).get
-        results: list[Any] = []
-        append, value, partner = results.append, None, None
+        results = Results(True)
+        values = results.values
+        one: Any = None
+        other: Any = None
         try:
-            for keys, values in first:
-                for key, value in zip(keys, values):
+            for keys, ones in first:
+                for key, one in zip(keys, ones):
                     partners = find(key)
                     if partners is None:
                         continue
                     current.key = key
-                    for partner in partners:
-                        given = join(value, partner)
+                    for other in partners:
+                        given = join(one, other)
                         if not flat:
-                            append(given)
+                            values.append(given)
                         elif given is not None:
-                            results.extend(given)
-                    if len(results) >= limit:
+                            values.extend(given)
+                    if len(values) >= limit:
                         self.emit(results, timestamp)
-                        results = []
-                        append = results.append
+                        results = Results(True)
+                        values = results.values
         except Exception as error:
-            raise user_code_error(error, self.context, (value, partner)) from error
+            raise user_code_error(error, self.context, (one, other)) from error
         self.emit(results, timestamp)
 
 
@@ -292,18 +295,18 @@ class WindowCoGroupOperator(GridJoinOperator):
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
         co_group, limit, current = method_of(self.function, "co_group"), self.context.batch_records, self.backend.current
         firsts, seconds = by_key(first), by_key(second)
-        results: list[Any] = []
+        results = Results(True)
         group: Any = None
         try:
             for key in {**firsts, **seconds}:
                 current.key = key
                 group = firsts.get(key, []), seconds.get(key, [])
-                given = co_group(list(group[0]), list(group[1]))  # its own lists: it may sort or empty them
+                given = co_group(*group)
                 if given is not None:
-                    results.extend(given)
-                if len(results) >= limit:
+                    results.values.extend(given)
+                if len(results.values) >= limit:
                     self.emit(results, timestamp)
-                    results = []
+                    results = Results(True)
         except Exception as error:
             raise user_code_error(error, self.context, group) from error
         self.emit(results, timestamp)

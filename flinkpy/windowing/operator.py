@@ -1,9 +1,10 @@
 """The window operator: Flink's semantics for any assigner, trigger, evictor and function.
 
 Each record is put into its windows, and the trigger asked for each of them; timers ask it again. Where it says FIRE the window is evaluated, where
-it says PURGE its contents go. An event-time window is done with when the watermark has reached its last timestamp plus the allowed lateness, one of
-processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted, or sent to
-a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``, windows with nothing special about them take ``flinkpy.windowing.grid_loop``.
+it says PURGE its contents go. A window of event time is done with when the watermark has reached its last timestamp plus the allowed lateness,
+one of processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted,
+or sent to a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``; windows with nothing special about them take the loop of
+``flinkpy.windowing.grid_loop``.
 
 State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
 """
@@ -57,21 +58,23 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
     - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
     - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default one; ``evictor``: None for none;
     - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or ``ListContents()`` for all records;
-    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` where there is no key), or a function ``(key, window, inputs)`` (without a
-      key ``(window, inputs)``) that returns results or None; None where the contents are themselves the result (reduce, aggregate);
+    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` where there is no key), or a function ``(key, window, inputs)``
+      (without a key ``(window, inputs)``) that returns results or None; None where the contents are themselves the result (reduce, aggregate);
     - ``allowed_lateness``: milliseconds; ``late_tag``: the OutputTag of the side output for records that came too late, else they are counted in
       ``late_records_dropped``.
 
     Results have the timestamp ``window.max_timestamp()``. ProgramError for parts that do not fit together.
 
     >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
-    >>> WindowOperator(KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=lambda key, window, inputs: [(key, len(inputs))])
+    >>> count = lambda key, window, inputs: [(key, len(inputs))]
+    >>> WindowOperator(KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=count)
     <WindowOperator TumblingEventTimeWindows(1000, 0), EventTimeTrigger(), All records>
     """
 
     def __init__(
-        self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None, evictor: Evictor[Any, Any] | None = None,
-        contents: Contents | None = None, window_function: Any = None, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
+        self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None,
+        evictor: Evictor[Any, Any] | None = None, contents: Contents | None = None, window_function: Any = None, allowed_lateness: int = 0,
+        late_tag: OutputTag | None = None,
     ) -> None:
         self.key = KeySpec(the_one_key) if key is None else key
         key_function(self.key)
@@ -305,6 +308,9 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
 
     def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> None:
         """What due timers bring about, earliest first."""
+        if self._slicing is not None and event == self._event_time:
+            self._fire_grid(due)
+            return
         current, results, limit, ends = self.backend.current, self._results, self.context.batch_records, event == self._event_time
         trigger = self.trigger.on_event_time if event else self.trigger.on_processing_time
         try:
@@ -325,18 +331,48 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             raise user_code_error(error, self.context) from error
         self._emit()
 
+    def _fire_grid(self, due: Iterator[tuple[int, Timer]]) -> None:
+        """The same for default triggers, whose timers are the end of a window and the end of its life, without asking them."""
+        current, at, pages, limit = self.backend.current, self._at, self._pages, self.context.batch_records
+        lateness, evaluate, results = self.allowed_lateness if self._event_time else 0, self._evaluation.evaluate, self._results
+        try:
+            for moment, (key, window) in due:
+                page = pages.get(key)
+                contents = None if page is None else page.get(window)
+                if page is None or contents is None:
+                    continue
+                current.key, at.key = key, window
+                last = window[1] - 1  # all these are TimeWindows
+                if moment == last:
+                    evaluate(results, key, window, contents)
+                if moment == last + lateness:
+                    del page[window]
+                    if not page:
+                        del pages[key]
+                    self._forget(key, window)
+                if len(results.values) >= limit:
+                    self._emit()
+                    results = self._results
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        self._emit()
+
     def _end(self, key: Any, window: Any, state_window: Any) -> None:
         """Forgets a window."""
         take(self._pages, key, state_window)
         self.trigger.clear(window, self._trigger_context)
-        if self._clear is not None:
-            self._clear(self._function_context)
+        self._forget(key, window)
         if self._trigger_pages:
             take(self._trigger_pages, key, window)
-        if self._window_pages:
-            take(self._window_pages, key, window)
         if self._merging is not None:
             self._merging.retire(key, window)
+
+    def _forget(self, key: Any, window: Any) -> None:
+        """What the window's function keeps for it."""
+        if self._clear is not None:
+            self._clear(self._function_context)
+        if self._window_pages:
+            take(self._window_pages, key, window)
 
     def _emit(self) -> None:
         """Passes on what was gathered, and writes back what was changed."""

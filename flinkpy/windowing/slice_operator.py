@@ -30,6 +30,8 @@ from flinkpy.windowing.slices import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [(slice, accumulator), ...])
+NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these have none: call assign_timestamps_and_watermarks(...) before, "
+                 "or use windows of processing time")
 
 
 class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
@@ -146,7 +148,7 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         stamps = batch.timestamps
         low = MIN_TIMESTAMP if stamps is None else min(stamps)
         if stamps is None or low == MIN_TIMESTAMP:
-            raise no_timestamps(self.context.name)
+            raise ProgramError(f"operator {self.context.name!r}: {NO_TIMESTAMPS}")
         start = self.slicing.slice_of(low)
         if max(stamps) < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
             self._add(start, batch.values)
@@ -300,12 +302,6 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
-
-
-def no_timestamps(operator: str) -> ProgramError:
-    """What to say where windows of event time meet records that have none."""
-    return ProgramError(f"operator {operator!r}: windows of event time need records with timestamps, and these have none: call "
-                        "assign_timestamps_and_watermarks(...) before, or use windows of processing time")
 
 
 def _no_key(record: Any) -> None:

@@ -1,7 +1,7 @@
 """Timers of windows: by moment, as all keys of one window have theirs at the same one.
 
-A heap holds each moment once, and a dict the (key, window) pairs that wait for it, in the order they were registered. A pair has a moment at most once.
-What comes up are the pairs of the earliest moment; those added meanwhile count too.
+A heap holds each moment once, and a dict the (key, window) pairs that wait for it, in the order they were registered; a pair has a moment at most
+once. What comes up are the pairs of the earliest moment; those added meanwhile count too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class WindowTimers:
 class WindowTimerService:
     """The timers of an operator's windows. ``on_processing_time`` gets the due ones, one by one as it asks.
 
-    A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that ends with it.
+    A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that
+    ends with it.
     """
 
     def __init__(self, processing_time: ProcessingTimeService, on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None]) -> None:

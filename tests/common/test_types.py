@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import decimal
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -110,12 +111,16 @@ def test_mistakes_in_declarations_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("type_info", "value", "text"), [
-    (Types.TUPLE([Types.STRING(), Types.INT()]), ("hi", 4), "(hi,4)"), (PERSON, Row("a", 1), "+I[a, 1]"),
-    (PERSON, Row.of_kind(RowKind.DELETE, "a", None), "-D[a, null]"), (Types.BOOLEAN(), True, "true"), (Types.DOUBLE(), 12345678.9, "1.23456789E7"),
+    (Types.TUPLE([Types.STRING(), Types.INT()]), ("hi", 4), "(hi,4)"), (PERSON, Row("a", 1), "+I[a,1]"),
+    (PERSON, Row.of_kind(RowKind.DELETE, "a", None), "-D[a,None]"), (Types.TUPLE([PERSON]), (Row("a", None),), "(+I[a, null])"), (Types.BOOLEAN(), True, "true"), (Types.DOUBLE(), 12345678.9, "1.23456789E7"),
     (Types.DOUBLE(), 2, "2.0"), (Types.LIST(Types.INT()), [1, 2], "[1, 2]"), (Types.MAP(Types.STRING(), Types.INT()), {"a": 1}, "{a=1}"),
     (Types.SQL_TIMESTAMP(), datetime.datetime(2020, 1, 2, 3, 4, 5), "2020-01-02 03:04:05.0"),
     (Types.SQL_DATE(), datetime.date(2020, 1, 2), "2020-01-02"),
     (Types.INSTANT(), Instant(0, 5_000_000), "1970-01-01T00:00:00.005Z"),
+    (Types.INSTANT(), Instant(1, 500_000_000), "1970-01-01T00:00:01.500Z"), (Types.FLOAT(), 110.1, "110.1"), (Types.FLOAT(), 0.1 + 0.2, "0.3"),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"\x01\xff", "[1, -1]"), (Types.BIG_DEC(), decimal.Decimal("1.50"), "1.50"),
+    (Types.TUPLE([Types.TUPLE([Types.BOOLEAN()]), Types.LIST(Types.STRING())]), ((False,), ["a", None]), "((false),[a, null])"),
+    (Types.SQL_TIME(), datetime.time(3, 4, 5), "03:04:05"), (Types.MAP(Types.STRING(), Types.DOUBLE()), {"a": None}, "{a=null}"),
     (None, ("hi", 4), "('hi', 4)"), (None, Row(a=1), "Row(a=1)"), (Types.INT(), None, "null"),
 ])
 def test_values_are_printed_as_flink_prints_them(type_info: Any, value: Any, text: str) -> None:

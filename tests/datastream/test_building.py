@@ -268,17 +268,20 @@ def test_a_plan_listener_gets_the_graph_and_the_program_ends_there() -> None:
     assert seen == ["wanted"]
 
 
-def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment) -> None:
+def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env.set_runtime_mode(RuntimeExecutionMode.BATCH).set_buffer_timeout(7).disable_operator_chaining().set_max_parallelism(99)
     env.enable_checkpointing(5000, CheckpointingMode.AT_LEAST_ONCE).set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 2))
     env.get_checkpoint_config().enable_unaligned_checkpoints().set_min_pause_between_checkpoints(3)
-    env.add_python_file("a.py")
-    env.add_python_file("b.py")
+    monkeypatch.setattr("sys.path", list(sys.path))
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).touch()
+        env.add_python_file(str(tmp_path / name))
     env.set_python_requirements("requirements.txt")
     values = env.get_configuration().to_dict()
     assert (env.get_buffer_timeout(), env.is_chaining_enabled(), env.get_max_parallelism(), env.get_checkpoint_interval()) == (7, False, 99, 5000)
     assert (env.get_checkpointing_mode(), env.is_unaligned_checkpoints_enabled()) == (CheckpointingMode.AT_LEAST_ONCE, True)
-    assert (values["python.files"], values["restart-strategy.type"]) == ("a.py,b.py", "fixed-delay")
+    assert (values["python.files"], values["restart-strategy.type"]) == (f"{tmp_path}/a.py,{tmp_path}/b.py", "fixed-delay")
+    assert sys.path[0] == str(tmp_path)
     assert env._values["execution.runtime-mode"] is RuntimeMode.BATCH
 
 

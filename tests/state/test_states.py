@@ -152,8 +152,8 @@ def test_an_accumulator_that_holds_its_values_and_is_its_own_result_stays_privat
     assert state.get() == [[1]]
 
 
-def test_what_cannot_change_is_stored_as_it_is() -> None:
-    heap = backend()
+def test_what_cannot_change_is_stored_as_it_is_on_the_heap() -> None:
+    heap = backend(kind="hashmap")
     state: Any = heap.state(ValueStateDescriptor("v"))
     for value in ("text" * 100, ("a", 1, 2.5), 10**30):
         state.update(value)

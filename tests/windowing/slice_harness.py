@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group_range
@@ -37,7 +38,8 @@ class Gathered(Output):
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         assert tag_id == LATE.tag_id
-        self.side += stamped([batch])
+        assert isinstance(batch, RowBatch)
+        self.side += [(tuple(record), stamp) if isinstance(record, Row) else (record, stamp) for record, stamp in stamped([batch])]
 
     def emit_control(self, element: ControlElement) -> None:
         assert isinstance(element, Watermark)
@@ -155,7 +157,8 @@ ELEMENTS = st.lists(
 
 def elements_of(drawn: list[Any]) -> list[RowBatch | Watermark]:
     """Batches of records around a time that goes on, and watermarks, the last one the end of time."""
-    now, watermark, elements = 20, 0, []
+    elements: list[RowBatch | Watermark] = []
+    now, watermark = 20, 0
     for each in drawn:
         if isinstance(each, int):
             now += 2

@@ -1,0 +1,122 @@
+"""Where checkpoints are kept: in the JobManager's memory, or in files. Each is the set of options (``execution.checkpointing.*``) it stands for.
+
+They are kept today; they take effect with the checkpoints milestone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from flinkpy.core import kept_options as kept
+from flinkpy.core.config import read
+from flinkpy.core.errors import ConfigurationError
+
+
+class CheckpointStorage(ABC):
+    """One of the classes below."""
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """The options it stands for."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.options() == other.options()
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.options().items())))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options()})"
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """In the JobManager's memory: for tests and small state. ``max_state_size`` is in bytes.
+
+    >>> JobManagerCheckpointStorage().get_max_state_size()
+    5242880
+    """
+
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+
+    def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+        self._path = checkpoint_path
+        self._max_state_size = _whole(self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size, "max_state_size", 1)
+
+    def get_checkpoint_path(self) -> str | None:
+        """Where the metadata goes; None: nowhere."""
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """None: the default savepoint directory."""
+        return None
+
+    def get_max_state_size(self) -> int:
+        """Bytes."""
+        return self._max_state_size
+
+    def options(self) -> dict[str, Any]:
+        found = {kept.CHECKPOINT_STORAGE.key: "jobmanager", kept.CHECKPOINT_MAX_STATE.key: self._max_state_size}
+        return found if self._path is None else {**found, kept.CHECKPOINT_DIRECTORY.key: self._path}
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold (bytes) stands in the checkpoint's metadata.
+
+    >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
+    'file:///tmp/checkpoints'
+    """
+
+    MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
+
+    def __init__(self, checkpoint_path: str, file_state_size_threshold: int | None = None, write_buffer_size: int = -1) -> None:
+        if not isinstance(checkpoint_path, str) or not checkpoint_path:
+            raise ConfigurationError(f"FileSystemCheckpointStorage takes a folder or a URI, this is {checkpoint_path!r:.80}")
+        threshold = -1 if file_state_size_threshold is None else _whole(file_state_size_threshold, "file_state_size_threshold", -1)
+        if threshold > self.MAX_FILE_STATE_THRESHOLD:
+            raise ConfigurationError(f"file_state_size_threshold is at most {self.MAX_FILE_STATE_THRESHOLD} bytes, this is {threshold}")
+        self._path, self._threshold, self._buffer = checkpoint_path, threshold, _whole(write_buffer_size, "write_buffer_size", -1)
+
+    def get_checkpoint_path(self) -> str:
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """None: the default savepoint directory."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        """Bytes."""
+        return self._threshold if self._threshold >= 0 else int(kept.CHECKPOINT_FILE_THRESHOLD.default)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes."""
+        return self._buffer if self._buffer >= 0 else int(kept.CHECKPOINT_WRITE_BUFFER.default)
+
+    def options(self) -> dict[str, Any]:
+        found: dict[str, Any] = {kept.CHECKPOINT_STORAGE.key: "filesystem", kept.CHECKPOINT_DIRECTORY.key: self._path}
+        if self._threshold >= 0:
+            found[kept.CHECKPOINT_FILE_THRESHOLD.key] = self._threshold
+        if self._buffer >= 0:
+            found[kept.CHECKPOINT_WRITE_BUFFER.key] = self._buffer
+        return found
+
+
+def storage_of(values: Mapping[str, Any]) -> CheckpointStorage | None:
+    """The storage the options stand for; None where they name none."""
+    kind, path = read(values, kept.CHECKPOINT_STORAGE), read(values, kept.CHECKPOINT_DIRECTORY)
+    if kind is None and path is None:
+        return None
+    if str(kind).lower() == "jobmanager":
+        return JobManagerCheckpointStorage(path, read(values, kept.CHECKPOINT_MAX_STATE))
+    if path is None:
+        raise ConfigurationError(f"option {kept.CHECKPOINT_STORAGE.key}: {kind} needs {kept.CHECKPOINT_DIRECTORY.key}")
+    threshold = values.get(kept.CHECKPOINT_FILE_THRESHOLD.key)
+    buffer = values.get(kept.CHECKPOINT_WRITE_BUFFER.key)
+    return FileSystemCheckpointStorage(path, None if threshold is None else int(threshold), -1 if buffer is None else int(buffer))
+
+
+def _whole(number: Any, what: str, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ConfigurationError(f"{what} is a whole number from {least} on, this is {number!r}")
+    return number

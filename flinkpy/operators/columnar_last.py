@@ -1,0 +1,83 @@
+"""In a batch job, the last row of every key out of an operator that gives running rows: what a key's aggregate comes to.
+
+The rows of all keys seen so far are kept, one each; newer ones are gathered and merged in now and then, so that a row is copied seldom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Watermark
+from flinkpy.operators.base import OneInputOperator, Output
+from flinkpy.operators.batch import BatchOperator
+from flinkpy.operators.columnar import columns
+from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
+
+_ROW = "__row"  # the name of the row numbers beside the keys
+_PENDING_ROWS = 65_536
+
+
+def gives_running_rows(operator: Any) -> bool:
+    """Whether it is one of those."""
+    return isinstance(operator, (KeyedAggregatesOperator, KeyedColumnAggregateOperator))
+
+
+class LastRows(BatchOperator, OneInputOperator):
+    """``inner`` names its key columns ``keys``."""
+
+    results: LastOfKeys
+
+    def make_results(self) -> Output:
+        return LastOfKeys(tuple(self.inner.keys))
+
+    def process_batch(self, batch: Batch) -> None:
+        self.inner.process_batch(batch)
+
+    def work(self) -> Iterator[None]:
+        last = self.results.merged()
+        if last is None:
+            return
+        step = self.context.batch_records
+        for start in range(0, len(last), step):
+            stamps = last.timestamps
+            self.output.emit(ColumnBatch(last.data.slice(start, step), None if stamps is None else stamps[start : start + step]))
+            yield
+
+
+class LastOfKeys(Output):
+    """Keeps the last row of each key that comes."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = list(keys)
+        self._parts: list[ColumnBatch] = []
+        self._rows = self._merged_rows = 0
+
+    def emit(self, batch: Batch) -> None:
+        self._parts.append(columns(batch))
+        self._rows += len(batch)
+        if self._rows > _PENDING_ROWS + 2 * self._merged_rows:
+            self.merged()
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """Nobody asks for one."""
+
+    def emit_control(self, element: ControlElement) -> None:
+        assert isinstance(element, Watermark)
+
+    def merged(self) -> ColumnBatch | None:
+        """The last row of every key, in the order in which these rows came; None where nothing came."""
+        if not self._parts:
+            return None
+        table = pa.Table.from_batches([part.data for part in self._parts]).combine_chunks()
+        numbered = table.select(self._keys).append_column(_ROW, pa.array(np.arange(len(table))))
+        last = np.sort(numbered.group_by(self._keys, use_threads=False).aggregate([(_ROW, "max")]).column(f"{_ROW}_max").to_numpy())
+        data = table.take(pa.array(last)).combine_chunks().to_batches()[0]
+        stamps = [part.timestamps for part in self._parts if part.timestamps is not None]
+        merged = ColumnBatch(data, np.concatenate(stamps)[last] if stamps else None)
+        self._parts, self._rows, self._merged_rows = [merged], len(merged), len(merged)
+        return merged

@@ -1,0 +1,120 @@
+"""The way back of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
+
+A loop is no cycle in the graph. Its head is a source, its tail a sink, and what the tail takes the head gives out again. Both stand in one slot (their
+vertices are co-located), so the way back is a queue in memory. It is not bounded, as in Flink: a bounded one could fill while the head waits for
+room in an output that only the tail, further down, could clear. A loop that makes more records than it lets go fills the memory.
+
+Barriers do not travel here, so records on the way back would be missing in a checkpoint; programs with loops and checkpoints are refused.
+
+Rounds. When all input has ended, the heads' coordinator looks for the moment when nothing is in the loop any more. Round ``k`` is a watermark
+``BEYOND_TIME + k``, sent by each head behind everything it had: as watermarks are combined over all channels, a tail sees it only when all that was
+sent before it has gone through. If in all tails nothing came between two of them, there is nothing left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from flinkpy.core.elements import RowBatch
+from flinkpy.core.ids import ExecutionAttemptId
+
+BEYOND_TIME = 2**62  # milliseconds: watermarks from here on (and below MAX_TIMESTAMP) are rounds of a loop; no record is as late
+
+
+class RoundPassed(NamedTuple):
+    """The tail saw round ``number``, ``records`` after the one before."""
+
+    number: int
+    records: int
+
+
+class InputEnded(NamedTuple):
+    """The loop's input has ended in this subtask, and all of it is inside."""
+
+
+Item: TypeAlias = "RowBatch | RoundPassed | InputEnded"
+
+
+class FeedbackChannel:
+    """From tail (and entry) to head. ``put`` may be called from another thread than ``take``."""
+
+    def __init__(self) -> None:
+        self._items: deque[Item] = deque()
+        self._hungry = False
+        self._wake_head: Callable[[], None] | None = None
+        self.over = False  # said by the head: nothing that is put now goes round again
+
+    @property
+    def has_head(self) -> bool:
+        return self._wake_head is not None
+
+    def listen(self, wake_head: Callable[[], None]) -> None:
+        """The head is there; it is woken, from any thread, when something comes after it had found nothing."""
+        self._wake_head = wake_head
+
+    def put(self, item: Item) -> None:
+        """Never waits."""
+        self._items.append(item)
+        if self._hungry and self._wake_head is not None:
+            self._hungry = False
+            self._wake_head()
+
+    def take(self) -> Item | None:
+        """The next item; None where there is none, and then the head will be woken."""
+        if not self._items:
+            self._hungry = True
+            if not self._items:  # else it came between looking and saying so
+                return None
+        self._hungry = False
+        return self._items.popleft()
+
+    def take_batch(self, first: RowBatch, limit: int) -> RowBatch:
+        """The batch, and those that follow it as long as they are of one kind and not too many together: loops make small ones."""
+        items, values, stamps = self._items, first.values, first.timestamps
+        while items and isinstance(following := items[0], RowBatch) and len(values) + len(following.values) <= limit:
+            if (following.timestamps is None) != (stamps is None):
+                break
+            items.popleft()
+            values = values + following.values
+            stamps = stamps + following.timestamps if stamps is not None and following.timestamps is not None else None
+        return RowBatch(values, stamps)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"<FeedbackChannel: {len(self._items)} items{', over' if self.over else ''}>"
+
+
+Key: TypeAlias = tuple[Any, ...]
+_LOCK = threading.Lock()
+_CHANNELS: dict[Key, tuple[FeedbackChannel, int]] = {}  # with the number of those who use it
+
+
+def channel_key(iteration: str, attempt_id: ExecutionAttemptId) -> Key:
+    """One per job, loop, subtask and attempt (the tasks of a loop start together, so they are of one attempt)."""
+    return attempt_id.job_id, iteration, attempt_id.subtask_index, attempt_id.attempt
+
+
+def attach(key: Key) -> FeedbackChannel:
+    """The channel of that key in this process; whoever comes first makes it."""
+    with _LOCK:
+        channel, users = _CHANNELS.get(key) or (FeedbackChannel(), 0)
+        _CHANNELS[key] = channel, users + 1
+        return channel
+
+
+def detach(key: Key) -> None:
+    """Once for each ``attach``: the last one forgets the channel."""
+    with _LOCK:
+        channel, users = _CHANNELS.pop(key)
+        if users > 1:
+            _CHANNELS[key] = channel, users - 1
+
+
+def open_channels() -> int:
+    """How many are in use in this process."""
+    return len(_CHANNELS)

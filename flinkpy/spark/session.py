@@ -1,0 +1,110 @@
+"""Spark on the Ray cluster the streams run on, through RayDP, with everything that takes on Java 17; nothing of it is the user's to know."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import ray
+
+from flinkpy.cluster.ray_connection import connect_ray
+from flinkpy.cluster.settings import program_settings
+from flinkpy.core.config import read
+from flinkpy.core.errors import ProgramError, ResourceUnavailableError
+from flinkpy.core.ids import IdFactory
+from flinkpy.core.options import PARALLELISM, TASK_CPUS
+from flinkpy.spark.java import trouble_on_node, use_java
+from flinkpy.spark.sizing import SparkSize, fit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, raydp and a Java"
+# Java 17 hides these packages, and RayDP and Spark look into them.
+_OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
+           "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
+_JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
+             "spark.sql.execution.arrow.pyspark.enabled": "true"}
+
+
+def spark_session(
+    app_name: str = "flinkpy", *, executors: int | None = None, cores: int | None = None, memory: str = "1g", stream_cpus: float | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A SparkSession whose executors are actors of the Ray cluster this program is connected to; one is started on this machine where there is none.
+
+    ``executors`` of ``cores`` cores and ``memory`` each; left out, what the streams leave: they are taken to need ``stream_cpus`` CPUs (default: the
+    default parallelism, one slot each). ``configs`` are Spark's own options. The session's time zone is UTC unless they say otherwise.
+
+    Raises ResourceUnavailableError when Spark and the streams do not fit the cluster together, or there is no Java that Spark runs on; ProgramError
+    when a session is there already.
+
+    >>> spark = spark_session(executors=1, cores=1)  # doctest: +SKIP
+    """
+    _require_packages()
+    import raydp
+    from pyspark.sql import SparkSession as Session
+
+    if Session.getActiveSession() is not None:
+        raise ProgramError("there is a Spark session in this program already: use it, or end it with stop_spark() first")
+    settings = program_settings()
+    use_java()
+    connect_ray(settings, start=True)
+    needed = read(settings, PARALLELISM) * read(settings, TASK_CPUS) if stream_cpus is None else stream_cpus
+    size = _size(needed, executors, cores)
+    _check_nodes()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    options = spark_configs(configs or {})
+    try:
+        return raydp.init_spark(f"{app_name}-{IdFactory().hex(6)}", size.executors, size.cores, memory, configs=options)
+    except Exception as error:
+        raise ResourceUnavailableError(f"Spark did not start on Ray: {_first_line(error)}") from error
+
+
+def stop_spark() -> None:
+    """Ends Spark and gives its CPUs back. What was handed over to a stream stays until that stream has ended."""
+    _require_packages()
+    import raydp
+
+    raydp.stop_spark()
+
+
+def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
+    """Spark's options: ours, then the user's; the modules Java must open stand in front of the user's own Java options."""
+    opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
+    merged = {**_DEFAULTS, **own}
+    for key in _JVMS:
+        merged[key] = f"{opened} {own[key]}" if key in own else opened
+    return merged
+
+
+def _require_packages() -> None:
+    try:
+        import pyspark  # noqa: F401
+        import raydp  # noqa: F401
+    except ImportError as error:
+        raise ProgramError(f"{EXTRA} ({error})") from None
+
+
+def _size(stream_cpus: float, executors: int | None, cores: int | None) -> SparkSize:
+    nodes = [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    return fit(nodes, stream_cpus, executors, cores)
+
+
+def _check_nodes() -> None:
+    """Every node that could hold an executor must be able to run Java."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    check: Any = ray.remote(trouble_on_node)
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    asked = [check.options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in nodes]
+    for node, trouble in zip(nodes, ray.get(asked)):
+        if trouble is not None:
+            raise ResourceUnavailableError(f"on node {node['NodeManagerHostname']}: {trouble}")
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,35 @@
+"""The end of a stream that goes into Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.connectors.ray_block_sink import RayBlockSink
+from flinkpy.connectors.ray_store import Store, make_keeper, tables
+from flinkpy.core.errors import ProgramError
+from flinkpy.spark.frames import dataframe_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkSink(RayBlockSink):
+    """Takes a stream of columns. After the job, ``dataframe`` gives what it wrote; the blocks stay for as long as this program runs."""
+
+    def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
+        """The records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only where there are none."""
+        blocks = Store(self.keeper).committed()
+        if blocks:
+            schema = tables(blocks[:1])[0].schema
+        if schema is None:
+            raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...])); "
+                               "or the job has not run yet")
+        return dataframe_of(spark, self.keeper, blocks, schema)
+
+
+def spark_sink() -> SparkSink:
+    """A new sink, for one job.
+
+    >>> sink = spark_sink(); stream.sink_to(sink); env.execute(); frame = sink.dataframe(spark)  # doctest: +SKIP
+    """
+    return SparkSink(make_keeper())

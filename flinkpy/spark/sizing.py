@@ -1,0 +1,61 @@
+"""How much of a Ray cluster Spark gets, so that the stream's slots find room beside it. Arithmetic only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.options import TASK_CPUS
+
+MASTER_CPUS = 0.0  # of RayDP's master, which only manages
+
+
+@dataclass(frozen=True)
+class SparkSize:
+    """So many executors of so many cores each."""
+
+    executors: int
+    cores: int
+
+    @property
+    def cpus(self) -> int:
+        return self.executors * self.cores
+
+
+def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None, cores: int | None = None) -> SparkSize:
+    """The size asked for, or half of what the stream leaves, one executor on each node. Raises ResourceUnavailableError, with the numbers and what to
+    change, when Spark and the stream's slots cannot run side by side.
+
+    >>> fit([4.0], stream_cpus=2)
+    SparkSize(executors=1, cores=2)
+    >>> fit([8.0, 8.0], stream_cpus=4, cores=2)
+    SparkSize(executors=2, cores=2)
+    """
+    total = sum(node_cpus)
+    size = SparkSize(executors or _default_executors(node_cpus, stream_cpus), cores or 1)
+    if cores is None:
+        size = SparkSize(size.executors, max(1, min(_largest_fit(node_cpus, size.executors), int((total - stream_cpus) // size.executors))))
+    if size.cpus + stream_cpus > total + 1e-6 or _places(node_cpus, size.cores) < size.executors:
+        raise ResourceUnavailableError(
+            f"Spark asks for {size.executors} executor{'s' if size.executors != 1 else ''} of {size.cores} core{'s' if size.cores != 1 else ''}, and "
+            f"the stream's slots for {stream_cpus:g} CPUs; this Ray cluster has {total:g} in all"
+            + (f" on {len(node_cpus)} nodes" if len(node_cpus) > 1 else "") + ": lower executors= or cores= of spark_session(), "
+            f"the stream's parallelism (stream_cpus=), or let a slot take less with -D {TASK_CPUS.key}=0.5")
+    return size
+
+
+def _default_executors(node_cpus: list[float], stream_cpus: float) -> int:
+    roomy = [cpus for cpus in node_cpus if cpus >= 1]
+    return max(1, min(len(roomy), int(sum(node_cpus) - stream_cpus)))
+
+
+def _largest_fit(node_cpus: list[float], executors: int) -> int:
+    """The most cores an executor can have when so many must find a node."""
+    cores = int(max(node_cpus, default=0))
+    while cores > 1 and _places(node_cpus, cores) < executors:
+        cores -= 1
+    return cores
+
+
+def _places(node_cpus: list[float], cores: int) -> int:
+    return sum(int(cpus // cores) for cpus in node_cpus)

@@ -1,0 +1,131 @@
+"""Two streams as one, for joins that run in the general window operator: records say which stream they are of, and window functions take the contents
+of a window apart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from flinkpy.operators.functions import Function, KeySelector, RuntimeContext, method_of
+from flinkpy.windowing.window_functions import WindowFunction
+
+
+class TaggedUnion(NamedTuple):
+    """A record of one of two streams: what assigners, triggers and evictors of a join see.
+
+    >>> record = TaggedUnion.one("left")
+    >>> record.is_one(), record.get_one(), record.get_two()
+    (True, 'left', None)
+    """
+
+    number: int
+    value: Any
+
+    @staticmethod
+    def one(value: Any) -> TaggedUnion:
+        return TaggedUnion(1, value)
+
+    @staticmethod
+    def two(value: Any) -> TaggedUnion:
+        return TaggedUnion(2, value)
+
+    def is_one(self) -> bool:
+        """Whether it is of the first stream."""
+        return self.number == 1
+
+    def is_two(self) -> bool:
+        return self.number == 2
+
+    def get_one(self) -> Any:
+        """The record of the first stream, or None."""
+        return self.value if self.number == 1 else None
+
+    def get_two(self) -> Any:
+        return self.value if self.number == 2 else None
+
+
+class TaggedKey(KeySelector):
+    """Each stream's own key."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._selectors = first, second
+        self._found: tuple[Callable[[Any], Any], ...] | None = None
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        _open(self._selectors, runtime_context)
+
+    def close(self) -> None:
+        _close(self._selectors)
+
+    def get_key(self, value: TaggedUnion) -> Any:
+        if self._found is None:
+            self._found = tuple(method_of(selector, "get_key") for selector in self._selectors)
+        return self._found[value[0] - 1](value[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_found": None}
+
+
+class _OfBoth(WindowFunction):
+    """The user's function behind a window function."""
+
+    method: str
+
+    def __init__(self, function: Any) -> None:
+        method_of(function, self.method)
+        self._function = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        _open((self._function,), runtime_context)
+
+    def close(self) -> None:
+        _close((self._function,))
+
+    def _parts(self, inputs: Iterable[TaggedUnion]) -> tuple[list[Any], list[Any]]:
+        sides: tuple[list[Any], list[Any]] = [], []
+        for number, value in inputs:
+            sides[number - 1].append(value)
+        return sides
+
+
+class CoGroup(_OfBoth):
+    """A CoGroupFunction as a window function."""
+
+    method = "co_group"
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any] | None:
+        given: Iterable[Any] | None = method_of(self._function, "co_group")(*self._parts(inputs))
+        return given
+
+
+class JoinPairs(_OfBoth):
+    """A JoinFunction, or with ``flat`` a FlatJoinFunction, as a window function."""
+
+    method = "join"
+
+    def __init__(self, function: Any, flat: bool) -> None:
+        super().__init__(function)
+        self._flat = flat
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any]:
+        first, second = self._parts(inputs)
+        join = method_of(self._function, "join")
+        for one in first:
+            for other in second:
+                if self._flat:
+                    yield from join(one, other) or ()
+                else:
+                    yield join(one, other)
+
+
+def _open(functions: Iterable[Any], runtime_context: RuntimeContext) -> None:
+    for function in functions:
+        if isinstance(function, Function):
+            function.open(runtime_context)
+
+
+def _close(functions: Iterable[Any]) -> None:
+    for function in functions:
+        if isinstance(function, Function):
+            function.close()

@@ -1,0 +1,101 @@
+"""Choosing where keyed state lives, and jobs that give the same results whichever it is."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.errors import ConfigurationError, FlinkpyError, ProgramError
+from flinkpy.datastream import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+
+
+class Remember(KeyedProcessFunction):
+    """Value, list and map state of every key, and a timer at the end."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count: Any = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self.seen: Any = runtime_context.get_list_state(ListStateDescriptor("seen", Types.LONG()))
+        self.by: Any = runtime_context.get_map_state(MapStateDescriptor("by", Types.STRING(), Types.LONG()))
+
+    def process_element(self, value: tuple[str, int], ctx: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        self.seen.add(value[1])
+        self.by.put("odd" if value[1] % 2 else "even", value[1])
+        yield value[0], self.count.value(), sum(self.seen.get()), sorted(self.by.items())
+
+
+def results(env: StreamExecutionEnvironment) -> list[Any]:
+    stream = env.from_collection([(f"k{number % 3}", number) for number in range(20)]).key_by(lambda pair: pair[0])
+    with stream.process(Remember()).execute_and_collect() as found:
+        return list(found)
+
+
+def test_a_job_gives_the_same_with_both_backends_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    pytest.importorskip("rocksdict")
+    expected = results(StreamExecutionEnvironment.get_execution_environment().set_state_backend(HashMapStateBackend()))
+    assert len(expected) == 20
+    env = StreamExecutionEnvironment.get_execution_environment({"io.tmp.dirs": str(tmp_path), "state.backend.type": "rocksdb"})
+    assert results(env) == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_database_is_deleted_after_a_failure_too(tmp_path: Path) -> None:
+    pytest.importorskip("rocksdict")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths(str(tmp_path / "states"))
+    env.set_state_backend(backend)
+
+    def fail(left: tuple[str, int], right: tuple[str, int]) -> tuple[str, int]:
+        raise ValueError(f"databases: {len(list((tmp_path / 'states').iterdir()))}")
+
+    env.from_collection([("a", 1), ("a", 2)]).key_by(lambda pair: pair[0]).reduce(fail).print()
+    with pytest.raises(FlinkpyError, match="databases: 1"):
+        env.execute()
+    assert list((tmp_path / "states").iterdir()) == []
+
+
+def test_options_and_backends_are_two_spellings_of_one_choice() -> None:
+    pytest.importorskip("rocksdict")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert isinstance(env.get_state_backend(), HashMapStateBackend)
+    env.configure({"state.backend.type": "rocksdb", "state.backend.rocksdb.localdir": "/somewhere"})
+    chosen = env.get_state_backend()
+    assert isinstance(chosen, EmbeddedRocksDBStateBackend)
+    assert chosen.get_db_storage_paths() == ["/somewhere"]
+    assert env.set_state_backend(HashMapStateBackend()).get_state_backend().kind().value == "hashmap"
+
+
+def test_mistakes_are_refused_when_the_program_is_built() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    wrong: Any = "rocksdb"
+    with pytest.raises(ProgramError, match=r"takes HashMapStateBackend\(\) or EmbeddedRocksDBStateBackend\(\)"):
+        env.set_state_backend(wrong)
+    with pytest.raises(ConfigurationError, match="none of hashmap, rocksdb"):
+        env.configure({"state.backend.type": "filesystem"})
+    with pytest.raises(ProgramError, match="one folder"):
+        EmbeddedRocksDBStateBackend().set_db_storage_paths("/a", "/b")
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name == "rocksdict":
+            raise ImportError(name)
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ProgramError, match=r"pip install 'flinkpy\[rocksdb\]'"):
+        StreamExecutionEnvironment.get_execution_environment().set_state_backend(EmbeddedRocksDBStateBackend())

@@ -1,0 +1,461 @@
+"""Window joins and co-groups: Flink's rules, and that all their forms (grid, general, columns) follow them on any input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.functions import KeySelector, RuntimeContext
+from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.windowing.columnar_join import ColumnarJoinOperator
+from flinkpy.windowing.grid import WindowGrid
+from flinkpy.windowing.join_operator import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.matching import matching_pairs
+from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.sessions import EventTimeSessionWindows
+from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
+from tests.operators.joining import Record, Subtasks, disordered, without_restarts
+
+FIRST = KeySpec(selector=lambda value: value[0])
+TUMBLING = TumblingEventTimeWindows(10)
+SLIDING = SlidingEventTimeWindows(10, 4)
+
+
+def pair(first: Any, second: Any) -> Any:
+    return first, second
+
+
+def group(first: list[Any], second: list[Any]) -> list[Any]:
+    return [(first, second)]
+
+
+def joined(assigner: Any = TUMBLING, lateness: int = 0, function: Any = pair, parallelism: int = 1, flat: bool = False) -> Subtasks:
+    return Subtasks(lambda: WindowJoinOperator(function, FIRST, FIRST, assigner, lateness, flat=flat), parallelism)
+
+
+def grouped(assigner: Any = TUMBLING, lateness: int = 0, function: Any = group, parallelism: int = 1) -> Subtasks:
+    return Subtasks(lambda: WindowCoGroupOperator(function, FIRST, FIRST, assigner, lateness), parallelism)
+
+
+class BothAsOne(WindowOperator):
+    """The general form, behind two inputs."""
+
+    def process_batch1(self, batch: Any) -> None:
+        self.process_batch(RowBatch(list(map(TaggedUnion.one, batch.values)), batch.timestamps))
+
+    def process_batch2(self, batch: Any) -> None:
+        self.process_batch(RowBatch(list(map(TaggedUnion.two, batch.values)), batch.timestamps))
+
+
+def general(function: Any, assigner: Any, lateness: int, parallelism: int = 1) -> Subtasks:
+    key = KeySpec(TaggedKey(lambda value: value[0], lambda value: value[0]))
+    return Subtasks(lambda: BothAsOne(key, assigner, window_function=function, allowed_lateness=lateness), parallelism)
+
+
+def at(name: str, *moments: int) -> list[Record]:
+    """Records of key k."""
+    return [(("k", f"{name}{moment}"), moment) for moment in moments]
+
+
+def names(of: Subtasks) -> list[str]:
+    return [f"{first[1]} {second[1]}" for (first, second), _ in of.output.main]
+
+
+# -- joins ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_of_a_window_are_joined_when_it_is_complete_and_get_its_last_timestamp() -> None:
+    of = joined()
+    of.push(0, at("l", 1, 12, 3))
+    of.push(1, at("r", 9, 2, 10))
+    of.watermark(8)
+    assert of.output.main == []
+    of.watermark(9)
+    assert names(of) == ["l1 r9", "l1 r2", "l3 r9", "l3 r2"]
+    assert {stamp for _, stamp in of.output.main} == {9}
+    of.watermark(MAX_TIMESTAMP)
+    assert names(of)[4:] == ["l12 r10"]
+    assert of.operators[0]._slices == {}
+
+
+def test_a_record_without_partner_gives_nothing() -> None:
+    of = joined()
+    of.push(0, [(("a", 1), 1), (("b", 1), 1)])
+    of.push(1, [(("b", 2), 2), (("c", 2), 2)])
+    assert [result for result, _ in of.run([MAX_TIMESTAMP]).main] == [(("b", 1), ("b", 2))]
+
+
+def test_overlapping_windows_each_join_their_records() -> None:
+    of = joined(SLIDING)  # [0, 10), [4, 14), ...
+    of.push(0, at("l", 5))
+    of.push(1, at("r", 6, 12))
+    of.run([MAX_TIMESTAMP])
+    assert Counter((name, stamp) for name, (_, stamp) in zip(names(of), of.output.main)) == Counter({
+        ("l5 r6", 9): 1, ("l5 r6", 13): 1, ("l5 r12", 13): 1})
+
+
+def test_records_between_two_windows_are_in_none_and_not_late() -> None:
+    of = joined(SlidingEventTimeWindows(2, 10))
+    of.push(0, at("l", 1, 5))
+    of.push(1, at("r", 0, 5, 11))
+    of.push(0, at("l", 6))
+    of.push(0, at("l", 11, 15))
+    of.run([MAX_TIMESTAMP])
+    assert names(of) == ["l1 r0", "l11 r11"]
+    assert of.operators[0].late_records_dropped == 0
+
+
+def test_late_records_are_dropped_and_counted() -> None:
+    of = joined()
+    of.push(0, at("l", 1))
+    of.watermark(9)
+    of.push(1, at("r", 2, 11, 3))
+    of.run([MAX_TIMESTAMP])
+    assert names(of) == []
+    assert of.operators[0].late_records_dropped == 2
+
+
+def test_within_the_allowed_lateness_each_late_record_evaluates_its_key_anew() -> None:
+    of = joined(lateness=5)
+    of.push(0, at("l", 1))
+    of.push(0, [(("other", "o"), 1)])
+    of.push(1, [*at("r", 2), (("other", "p"), 2)])
+    of.watermark(9)
+    assert len(of.output.main) == 2
+    of.push(1, at("r", 3, 4))
+    assert names(of)[2:] == ["l1 r2", "l1 r3", "l1 r2", "l1 r3", "l1 r4"]
+    of.watermark(14)
+    of.push(1, at("r", 5))
+    assert len(of.output.main) == 7
+    assert of.operators[0].late_records_dropped == 1
+
+
+def test_a_flat_join_gives_any_number() -> None:
+    class Repeat(FlatJoinFunction):
+        def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+            return None if first[1] == "l1" else [second[1]] * 2
+
+    of = joined(function=Repeat(), flat=True)
+    of.push(0, at("l", 1, 2))
+    of.push(1, at("r", 3))
+    assert [result for result, _ in of.run([9]).main] == ["r3", "r3"]
+
+
+def test_many_pairs_go_on_in_portions() -> None:
+    of = joined(TumblingEventTimeWindows(1000))
+    of.push(0, at("l", *range(30)))
+    of.push(1, at("r", *range(3)))
+    of.run([MAX_TIMESTAMP])
+    assert len(of.output.main) == 90
+    assert of.output.largest < 10
+
+
+def test_far_more_records_on_the_right_join_the_same() -> None:
+    of = joined(TumblingEventTimeWindows(1000))
+    of.push(1, [((number % 50, number), number) for number in range(300)])
+    of.push(0, [((7, -1), 3)])
+    assert [second for (_, second), _ in of.run([MAX_TIMESTAMP]).main] == [(7, number) for number in range(7, 300, 50)]
+
+
+# -- co-groups ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_co_group_sees_both_sides_of_each_key_also_where_one_is_empty() -> None:
+    of = grouped()
+    of.push(0, [(("a", 1), 1), (("b", 1), 1), (("a", 2), 2)])
+    of.push(1, [(("c", 3), 3), (("b", 3), 3)])
+    assert sorted(of.run([9]).main) == [
+        (([], [("c", 3)]), 9), (([("a", 1), ("a", 2)], []), 9), (([("b", 1)], [("b", 3)]), 9)]
+
+
+def test_a_co_group_function_may_change_its_lists() -> None:
+    def take_all(first: list[Any], second: list[Any]) -> Any:
+        yield [first.pop() for _ in range(len(first))], [second.pop() for _ in range(len(second))]
+
+    of = grouped(SLIDING, lateness=20, function=take_all)
+    of.push(0, at("l", 5, 6))
+    of.push(1, at("r", 7))
+    of.watermark(9)
+    of.push(1, at("r", 8))
+    of.watermark(13)
+    assert [(len(first), len(second)) for (first, second), _ in of.output.main] == [(1, 0), (2, 1), (2, 2), (2, 2)]
+
+
+# -- functions and failures ----------------------------------------------------------------------------------------------------------
+
+
+class Key(KeySelector):
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.calls.append("open key")
+
+    def get_key(self, value: Any) -> Any:
+        return value[0]
+
+    def close(self) -> None:
+        self.calls.append("close key")
+
+
+class Both(JoinFunction, CoGroupFunction):
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.calls.append("open")
+
+    def join(self, first: Any, second: Any) -> Any:
+        if second[1] == "r3":
+            raise ValueError("no")
+        return first
+
+    def co_group(self, first: list[Any], second: list[Any]) -> Any:
+        raise ValueError("no")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def test_functions_and_selectors_are_opened_and_closed() -> None:
+    for general_form in (False, True):
+        calls: list[str] = []
+        if general_form:
+            key = KeySpec(TaggedKey(Key(calls), Key(calls)))
+            of = Subtasks(lambda key=key, calls=calls: BothAsOne(key, TUMBLING, window_function=JoinPairs(Both(calls), False)))
+        else:
+            of = Subtasks(lambda calls=calls: WindowJoinOperator(Both(calls), KeySpec(Key(calls)), KeySpec(Key(calls)), TUMBLING))
+        of.push(0, at("l", 1))
+        of.push(1, at("r", 2))
+        assert of.run([9]).main == [(("k", "l1"), 9)]
+        of.close()
+        assert Counter(calls) == Counter({"open": 1, "close": 1, "open key": 2, "close key": 2})
+
+
+def test_failures_name_what_was_joined() -> None:
+    of = joined(function=Both([]))
+    of.push(0, at("l", 1))
+    of.push(1, at("r", 2, 3))
+    with pytest.raises(UserCodeError) as caught:
+        of.watermark(9)
+    assert (caught.value.cause, caught.value.record) == ("ValueError: no", "(('k', 'l1'), ('k', 'r3'))")
+    of = grouped(function=Both([]))
+    of.push(0, at("l", 1))
+    with pytest.raises(UserCodeError, match="ValueError: no"):
+        of.watermark(9)
+    of = joined()
+    with pytest.raises(UserCodeError) as caught:
+        of.operators[0].process_batch1(RowBatch([("a", 1), 5], [1, 2]))
+    assert caught.value.record == "5"
+
+
+def test_records_without_timestamps_are_refused() -> None:
+    columnar = Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING))
+    for operator, batch in ((joined().operators[0], RowBatch([("a", 1)])), (joined().operators[0], RowBatch([("a", 1)], [MIN_TIMESTAMP])),
+                            (columnar.operators[0], ColumnBatch(pa.RecordBatch.from_pydict({"k": [1]})))):
+        with pytest.raises(ProgramError, match="call assign_timestamps_and_watermarks"):
+            operator.process_batch1(batch)
+
+
+def test_a_window_complete_before_a_restore_is_not_fired_again() -> None:
+    of = grouped(lateness=100)
+    of.push(0, [(("a", 1), 1), (("b", 1), 1)])
+    of.watermark(9)
+    of.push(0, [(("a", 2), 12)])
+    of.restart(2)
+    of.watermark(9)
+    assert len(of.output.main) == 2
+    of.push(1, [(("b", 3), 3)])
+    assert of.output.main[2:] == [(([("b", 1)], [("b", 3)]), 9)]
+    of.watermark(19)
+    assert of.output.main[3:] == [(([("a", 2)], []), 19)]
+
+
+# -- any input, any form -------------------------------------------------------------------------------------------------------------
+
+
+def model(steps: Sequence[Any], assigner: Any, lateness: int) -> tuple[list[Any], int]:
+    """Flink's rules, record by record and window by window: (what a co-group is given, late records)."""
+    watermark, late = MIN_TIMESTAMP, 0
+    contents: dict[Any, tuple[list[Any], list[Any]]] = {}
+    waiting: set[Any] = set()
+    fired: list[Any] = []
+
+    def fire(window: Any, key: Any) -> None:
+        fired.append((tuple(list(side) for side in contents[window, key]), window.max_timestamp()))
+
+    for step in steps:
+        if isinstance(step, int):
+            watermark = step
+            for window, key in sorted(waiting):
+                if window.max_timestamp() <= watermark:
+                    waiting.discard((window, key))
+                    fire(window, key)
+            contents = {name: sides for name, sides in contents.items() if name[0].max_timestamp() + lateness > watermark}
+            continue
+        side, records = step
+        for value, stamp in records:
+            windows = assigner.assign_windows(value, stamp, None)
+            taken = [window for window in windows if window.max_timestamp() + lateness > watermark]
+            late += not taken and stamp + lateness <= watermark
+            for window in taken:
+                contents.setdefault((window, value[0]), ([], []))[side].append(value)
+                if window.max_timestamp() <= watermark:
+                    fire(window, value[0])
+                else:
+                    waiting.add((window, value[0]))
+    return fired, late
+
+
+ASSIGNERS = st.one_of(
+    st.tuples(st.integers(1, 8), st.integers(-1, 1)).filter(lambda sizes: abs(sizes[1]) < sizes[0]).map(lambda sizes: TumblingEventTimeWindows(*sizes)),
+    st.tuples(st.integers(1, 12), st.integers(1, 8)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
+)
+
+
+def comparable(fired: Iterable[Any]) -> Counter[Any]:
+    return Counter((tuple(sorted(first)), tuple(sorted(second)), stamp) for (first, second), stamp in fired)
+
+
+def in_order(fired: Iterable[Any]) -> Counter[Any]:
+    return Counter((tuple(first), tuple(second), stamp) for (first, second), stamp in fired)
+
+
+def pairs_of(fired: Iterable[Any]) -> Counter[Any]:
+    return Counter((one, other, stamp) for (first, second), stamp in fired for one in first for other in second)
+
+
+def late_in(of: Subtasks) -> int:
+    return sum(operator.late_records_dropped for operator in of.operators)
+
+
+@given(disordered(), ASSIGNERS, st.sampled_from([0, 0, 1, 5, 100]), st.integers(1, 3))
+def test_any_input_is_grouped_and_joined_as_the_rules_say_and_a_restore_changes_nothing(
+    steps: list[Any], assigner: Any, lateness: int, parallelism: int,
+) -> None:
+    expected, late = model(without_restarts(steps), assigner, lateness)
+    groups, pairs = grouped(assigner, lateness, parallelism=parallelism), joined(assigner, lateness, parallelism=parallelism)
+    compare = in_order if isinstance(assigner, TumblingEventTimeWindows) else comparable  # overlapping windows are put together slice by slice
+    assert compare(groups.run(steps).main) == compare(expected)
+    assert Counter((*pair, stamp) for pair, stamp in pairs.run(steps).main) == pairs_of(expected)
+    assert groups.operators[0]._slices == {}
+    if not any(isinstance(step, tuple) and step[0] == "restart" for step in steps):
+        assert late_in(groups) == late_in(pairs) == late
+
+
+@given(disordered(), ASSIGNERS, st.sampled_from([0, 1, 5]))
+def test_the_general_form_gives_the_same_as_the_one_for_grids(steps: list[Any], assigner: Any, lateness: int) -> None:
+    groups, pairs = grouped(assigner, lateness).run(steps).main, joined(assigner, lateness).run(steps).main
+    assert comparable(general(CoGroup(group), assigner, lateness).run(steps).main) == comparable(groups)
+    assert Counter(general(JoinPairs(pair, False), assigner, lateness).run(steps).main) == Counter(pairs)
+
+
+def test_sessions_of_both_streams_are_joined_in_the_general_form() -> None:
+    of = general(JoinPairs(pair, False), EventTimeSessionWindows(5), 0)
+    of.push(0, at("l", 1, 20))
+    of.push(1, at("r", 5, 9, 30))
+    of.run([MAX_TIMESTAMP])
+    assert names(of) == ["l1 r5", "l1 r9"]
+    assert {stamp for _, stamp in of.output.main} == {13}
+
+
+# -- columns ---------------------------------------------------------------------------------------------------------------------------
+
+
+def columns(side: int, records: Sequence[Record]) -> Batch:
+    data = {"k": [value[0] for value, _ in records], ("l", "r")[side]: [value[1] for value, _ in records]}
+    return ColumnBatch(pa.RecordBatch.from_pydict(data), np.array([stamp for _, stamp in records], dtype=np.int64))
+
+
+@given(disordered(), ASSIGNERS, st.integers(1, 3))
+def test_columns_are_joined_as_rows_are(steps: list[Any], assigner: Any, parallelism: int) -> None:
+    of = Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], assigner), parallelism, columns)
+    expected = joined(assigner, parallelism=parallelism)
+    found = Counter(of.run(steps).main)
+    assert found == Counter(((one[0], one[1], other[1]), stamp) for (one, other), stamp in expected.run(steps).main)
+    assert late_in(of) == late_in(expected)
+    assert of.operators[0]._slices == {}
+
+
+def schema(**types: Any) -> Any:
+    return pa.schema([pa.field(name, kind) for name, kind in types.items()])
+
+
+def test_columns_of_one_name_are_told_apart_and_a_key_of_one_name_stands_once() -> None:
+    left, right = schema(id=pa.int32(), at=pa.int64(), price=pa.float64()), schema(id=pa.int64(), at=pa.int64(), name=pa.string())
+    assert ColumnarJoinOperator(["id"], ["id"], TUMBLING).output_schema(left, right) == schema(
+        id=pa.int32(), at=pa.int64(), price=pa.float64(), at_right=pa.int64(), name=pa.string())
+    assert ColumnarJoinOperator(["id"], ["at"], TUMBLING).output_schema(left, right).names == ["id", "at", "price", "id_right", "at_right", "name"]
+
+
+def test_columns_that_cannot_be_joined_are_refused() -> None:
+    operator = ColumnarJoinOperator(["id"], ["name"], TUMBLING)
+    with pytest.raises(ProgramError, match="'id' is int64 and the key 'name' is string"):
+        operator.output_schema(schema(id=pa.int64()), schema(name=pa.string()))
+    with pytest.raises(ProgramError, match="two columns of the result would be called 'id_right'"):
+        operator.output_schema(schema(id=pa.string(), id_right=pa.int64()), schema(name=pa.string(), id=pa.int64()))
+    with pytest.raises(ProgramError, match="did you mean 'namee'"):
+        operator.output_schema(schema(id=pa.string()), schema(namee=pa.string(), name_=pa.int64()))
+
+
+VALUES: Any = st.one_of(
+    st.just((pa.int64(), st.integers(-3, 3))), st.just((pa.int64(), st.sampled_from([0, 10**15, -(10**15)]))),
+    st.just((pa.string(), st.sampled_from(["", "a", "b"]))), st.just((pa.int32(), st.one_of(st.none(), st.integers(0, 2)))),
+    st.just((pa.float64(), st.sampled_from([0.0, -0.0, 1.5]))), st.just((pa.bool_(), st.booleans())),
+)
+
+
+@given(st.data(), st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 8), st.integers(0, 8))
+def test_matching_pairs_are_those_with_equal_keys_in_order(data: Any, kinds: list[Any], ours: int, theirs: int) -> None:
+    sides = [[data.draw(st.lists(values, min_size=count, max_size=count)) for _, values in kinds] for count in (ours, theirs)]
+    arrays = [[pa.chunked_array([pa.array(column, kind)]) for column, (kind, _) in zip(side, kinds)] for side in sides]
+    left, right = matching_pairs(*arrays)
+    rows = [list(zip(*side)) for side in sides]
+    assert list(zip(left.tolist(), right.tolist())) == [(i, j) for i in range(ours) for j in range(theirs) if rows[0][i] == rows[1][j]]
+
+
+def test_a_dictionary_column_matches_plain_text_and_integers_of_any_width_match() -> None:
+    text = pa.chunked_array([pa.array(["a", "b"]).dictionary_encode()])
+    assert [each.tolist() for each in matching_pairs([text], [pa.chunked_array([["b", "b"]])])] == [[1, 1], [0, 1]]
+    narrow, wide = pa.chunked_array([pa.array([1, 2], pa.int8())]), pa.chunked_array([pa.array([2, 300], pa.int64())])
+    assert [each.tolist() for each in matching_pairs([narrow], [wide])] == [[1], [0]]
+
+
+# -- the grid --------------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 6), st.lists(st.tuples(st.integers(-20, 40), st.integers(0, 9)), max_size=20))
+def test_a_grid_gives_each_window_once_and_each_slice_when_no_window_needs_it(
+    size: int, slide: int, lateness: int, steps: list[tuple[int, int]],
+) -> None:
+    slicing = Slicing(size, slide, 0)
+    grid = WindowGrid(slicing, lateness)
+    opened: set[int] = set()
+    watermark, given_windows, gone = -30, [], []
+    grid.advance(watermark)
+    for stamp, step in [*steps, (0, 10**6)]:
+        start = slicing.slice_of(stamp)
+        if slicing.last_window_end(start) is not None and grid.open_windows(stamp) and start not in opened:
+            opened.add(start)
+            grid.open_slice(start)
+        before, watermark = watermark, watermark + step
+        complete = grid.advance(watermark)
+        assert all(before < window.max_timestamp() <= watermark for window in complete)
+        given_windows += complete
+        expired = grid.expired()
+        assert all(grid.cleanup_time(slicing.last_window_end(each) or 0) <= watermark for each in expired)
+        gone += expired
+    assert len(set(given_windows)) == len(given_windows)
+    assert sorted(gone) == sorted(opened)
