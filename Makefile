@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test tests explore lint types contracts bench clean
+.PHONY: help demo test tests explore lint types contracts compatibility bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -39,6 +39,9 @@ types: $(READY)  ## static types
 
 contracts: $(READY)  ## who may import whom
 	$(BIN)/lint-imports
+
+compatibility: $(READY) ## docs/pyflink-compatibility.md, from calling every name
+	$(BIN)/python -m tests.compatibility.page
 
 bench: $(READY)  ## the benchmarks, each with its ratio to a bare loop
 	$(BIN)/python -m benchmarks

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.connectors.coordinator import SourceCoordinator
+from flinkpy.connectors.watermark_alignment import AlignmentGroups
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
@@ -24,6 +25,7 @@ class SourceCoordinators:
         self._send, self._run_in_background, self._fail, self._schedule = send, run_in_background, fail, schedule
         self._sources = {vertex.id: tuple(operator_id for operator_id, _ in vertex.sources) for vertex in job_graph.vertices if vertex.sources}
         self._current: dict[ExecutionVertexId, ExecutionAttemptId] = {}
+        self._alignment = AlignmentGroups()
         self._coordinators = {
             operator_id: self._make(vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
         }
@@ -35,7 +37,8 @@ class SourceCoordinators:
                 self._send(attempt_id, operator_id, event)
 
         name = next((operator.name for operator in vertex.operators if operator.operator_id == operator_id), vertex.name)
-        return SourceCoordinator(operator_id, source, vertex.parallelism, send_event, self._run_in_background, self._fail, self._schedule, name)
+        return SourceCoordinator(operator_id, source, vertex.parallelism, send_event, self._run_in_background, self._fail, self._schedule, name,
+                                 alignment=self._alignment)
 
     def start(self) -> None:
         """Before any task is deployed."""

@@ -1,6 +1,6 @@
 """q8 on rows and columns, embedded, parallelism 1: a window join of auctions with their sellers, against the same join in a plain loop.
 
-Ten seconds of event time hold 100,000 auctions and 10,000 persons; every auction is of a person of the last five seconds. Records of both sides count.
+Ten seconds of event time hold 100,000 auctions and 10,000 persons; each auction is of a person of the last five seconds. Both sides' records count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from benchmarks.data import BASE_MS, once
 from benchmarks.harness import Comparison, compare, quick
@@ -22,7 +22,8 @@ from flinkpy.datastream.window import TumblingEventTimeWindows
 ROWS, COLUMNS = 1_000, 8_190  # records in a batch of auctions; a tenth of it in one of persons
 WINDOW_MS = 10_000
 
-Auction, Person = tuple[int, int, int], tuple[int, int]
+Auction: TypeAlias = tuple[int, int, int]
+Person: TypeAlias = tuple[int, int]
 
 
 def auctions(count: int, seed: int = 7) -> list[Auction]:

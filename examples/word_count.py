@@ -1,11 +1,11 @@
 """Word count: of a file the most frequent words, of a socket every word's count as it grows.
 
-    python examples/word_count.py [--input FILE]
+    python examples/word_count.py [--input FILE] [--batch]
     nc -lk 9999                                          # in another terminal; type lines there
     python examples/word_count.py --host localhost --port 9999
 
 Lines become words, words become (word, 1), and pairs of one word meet in one subtask, which adds up. A sum is emitted for every word
-that comes, so the last one of each word is its count.
+that comes, so the last one of each word is its count. With --batch the whole text is read first, and each word gives its count alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flinkpy.common import Types
-from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 
 DATA = Path(__file__).parent / "data" / "river.txt"
 
@@ -45,12 +45,15 @@ def count_file(env: StreamExecutionEnvironment, path: str | Path) -> dict[str, i
 def main() -> None:
     parser = argparse.ArgumentParser(description="Counts words.")
     parser.add_argument("--input", default=str(DATA), metavar="FILE", help="text to count (default: a few lines about rivers)")
+    parser.add_argument("--batch", action="store_true", help="run as a batch job: one result per word")
     parser.add_argument("--host", default="localhost")
     parser.add_argument("--port", type=int, help="count the lines of a server there instead")
     arguments = parser.parse_args()
 
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
+    if arguments.batch:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     if arguments.port is not None:
         running_counts(env.socket_text_stream(arguments.host, arguments.port)).print()
         env.execute("word count")

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, RowBatch
+from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
 from flinkpy.core.options import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.network.partition import WritablePartition
@@ -98,6 +98,7 @@ class PartitionWriter:
         self._flush_wanted = False
         self._timer: ReactorTimer | None = None
         self._on_available: Callable[[], None] | None = None
+        self._marked = -1  # the channel that got the last latency marker
         self._ended = False
         self._closed = False
         partition.set_room_listener(self._room)
@@ -125,6 +126,10 @@ class PartitionWriter:
             return
         self._hand_on_gathered()
         self._ended = self._ended or type(element) is EndOfPartition
+        if type(element) is LatencyMarker:  # to one channel, in turn: on its way through all it would become as many as there are paths
+            self._marked = (self._marked + 1) % self._selector.channels
+            self._pass(self._marked, element, 0)
+            return
         for channel in range(self._selector.channels):
             self._pass(channel, element, 0)
 

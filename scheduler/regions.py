@@ -113,6 +113,8 @@ def _binding_results(graph: ExecutionGraph) -> set[IntermediateResult]:
     for result in graph.results:
         if not result.is_blocking:
             sets.join([numbers[result.producer], numbers[result.consumer]])
+    for members in _co_located(graph):
+        sets.join([numbers[member] for member in members])
     ends = {result: (sets.find(numbers[result.producer]), sets.find(numbers[result.consumer])) for result in graph.results}
     following: dict[int, set[int]] = {}
     for result, (producer, consumer) in ends.items():

@@ -93,7 +93,7 @@ class ExecutionConfig:
         return bool(read(self._values, kept_options.AUTO_GENERATED_UIDS))
 
     def set_latency_tracking_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Milliseconds; 0 or less: no latency markers. Kept."""
+        """Milliseconds; 0 or less: no latency markers. Operators keep a histogram per source, among the metrics of the job's result."""
         return self._set(kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval))))
 
     def get_latency_tracking_interval(self) -> int:

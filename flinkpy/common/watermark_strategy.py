@@ -73,7 +73,12 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         self.greatest = max(self.greatest, event_timestamp)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        output.emit_watermark(self.greatest - self._bound - 1)
+        output.emit_watermark(self.current)
+
+    @property
+    def current(self) -> int:
+        """The watermark as of now; MIN_TIMESTAMP or less before the first record."""
+        return self.greatest - self._bound - 1
 
 
 @runtime_checkable
@@ -162,7 +167,14 @@ class WatermarkStrategy:
 
     def with_watermark_alignment(self, watermark_group: str, max_allowed_watermark_drift: timedelta,
                                  update_interval: timedelta | None = None) -> WatermarkStrategy:
-        """Keeps the sources of a group together."""
+        """Keeps the sources of a group together: a subtask whose event time is ahead of the slowest of the group by more than the drift stops
+        reading until that one has come nearer. For strategies of sources (``env.from_source``); a group spans all sources of a job that name
+        it. Give sources that may fall silent ``with_idleness``, or the others wait for them.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("all", timedelta(seconds=20))
+        >>> strategy.alignment.update_interval
+        datetime.timedelta(seconds=1)
+        """
         interval = timedelta(seconds=1) if update_interval is None else update_interval
         if not isinstance(watermark_group, str) or not watermark_group:
             raise ProgramError(f"a watermark group has a name, this is {watermark_group!r:.80}")

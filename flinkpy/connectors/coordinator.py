@@ -15,6 +15,7 @@ from flinkpy.connectors.failures import as_user_error
 from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import CustomSourceEvent, NoMoreSplits, ReaderRegistered, Source, SplitEnumerator, SplitRequested, SplitsAdded
 from flinkpy.connectors.travel import pack, unpack
+from flinkpy.connectors.watermark_alignment import AlignmentGroups, WatermarkReported
 from flinkpy.core.code import loads
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.futures import Future
@@ -52,7 +53,8 @@ class SourceCoordinator:
 
     ``source`` is a Source, or one pickled by ``flinkpy.core.code.dumps``. ``send_event(subtask, event)`` sends to the present attempt of
     the subtask and repeats until answered; ``run_in_background`` gives a future that completes in this thread; ``fail`` ends the job;
-    ``schedule(delay_s, action)`` is needed by enumerators that look again from time to time; ``restored`` is what ``snapshot_state`` gave.
+    ``schedule(delay_s, action)`` is needed by enumerators that look again from time to time; ``restored`` is what ``snapshot_state`` gave;
+    ``alignment`` is shared by all sources of a job.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class SourceCoordinator:
         schedule: Callable[[float, Callable[[], None]], object] | None = None,
         name: str = "Source",
         restored: bytes | None = None,
+        alignment: AlignmentGroups | None = None,
     ) -> None:
+        self._alignment = alignment or AlignmentGroups()
         self.operator_id, self.name, self.parallelism = operator_id, name, parallelism
         self._source, self._restored = source, restored
         self._send_event, self._run_in_background, self._fail, self._schedule = send_event, run_in_background, fail, schedule
@@ -134,6 +138,8 @@ class SourceCoordinator:
             self._require_enumerator().handle_split_request(subtask, event.host)
         elif isinstance(event, CustomSourceEvent):
             self._require_enumerator().handle_source_event(subtask, unpack(event.event))
+        elif isinstance(event, WatermarkReported):
+            self._alignment.report((self.operator_id, subtask), event, lambda answer: self._say(subtask, reader, answer))
         else:
             raise EngineError(f"source coordinator {self.name}: subtask {subtask} sent {event!r:.100}")
 
@@ -156,6 +162,7 @@ class SourceCoordinator:
     def _reset(self, subtask: int, next_attempt: int | None) -> None:
         given = self._readers[subtask].assigned
         self._readers[subtask] = _Reader(attempt=next_attempt)
+        self._alignment.forget((self.operator_id, subtask))
         if given:
             self._require_enumerator().add_splits_back(given, subtask)
 

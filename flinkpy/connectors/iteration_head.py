@@ -1,7 +1,7 @@
 """The head of a loop: a source that gives out what the loop's tail sent back, and knows when there will be no more.
 
-Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.feedback``) when all input has ended,
-and ends the heads after a round in which nothing came back anywhere.
+Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.feedback``) when all input has
+ended, and ends the heads after a round in which nothing came back anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.connectors.source_operator import SourceReaderOperator
 from flinkpy.core.elements import Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus
-from flinkpy.operators.feedback import BEYOND_TIME, FeedbackChannel, InputEnded, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.feedback import BEYOND_TIME, FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
 
 ROUND_PAUSE_S = 0.01  # while the loop is busy, rounds only cost: this long is waited between two
 

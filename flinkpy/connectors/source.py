@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from flinkpy.core.clock import Clock
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
 from flinkpy.operators.base import InputStatus
 
 __all__ = ["Boundedness", "InputStatus", "ReaderContext", "Source", "SourceReader", "SourceSplit", "SplitEnumerator", "SplitEnumeratorContext"]
@@ -96,6 +96,7 @@ class ReaderContext:
     send_source_event: Callable[[Any], None]
     wake_up: Callable[[], None]  # thread-safe: there is something to poll
     wake_up_after: Callable[[float], None]  # the same, in so many seconds
+    split_finished: Callable[[str], None] = lambda split_id: None  # for readers with ``split_of_batch``: nothing more comes from this split
 
 
 class SourceReader(ABC, Generic[S]):
@@ -106,8 +107,9 @@ class SourceReader(ABC, Generic[S]):
         """Before the first poll."""
 
     @abstractmethod
-    def poll(self, limit: int) -> Batch | InputStatus:
-        """The next batch of about ``limit`` records at most; or NOTHING_AVAILABLE (then ``wake_up`` must follow when there is), or END_OF_INPUT."""
+    def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
+        """The next batch of about ``limit`` records at most; or NOTHING_AVAILABLE (then ``wake_up`` must follow when there is), or END_OF_INPUT. A
+        reader that knows event time or idleness itself gives a Watermark or WatermarkStatus in its place among the batches."""
 
     @abstractmethod
     def add_splits(self, splits: list[S]) -> None:
@@ -125,6 +127,11 @@ class SourceReader(ABC, Generic[S]):
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""
+
+    def split_of_batch(self) -> str | None:
+        """The split the last polled batch came from, all of it. Readers that read several splits side by side override this, and call
+        ``context.split_finished`` at the end of each: every split then has its own watermark, and the least counts."""
+        return None
 
     def position(self) -> str | None:
         """Where the last polled batch came from (split and offset of its first record), for error messages."""

@@ -19,7 +19,7 @@ from flinkpy.connectors.source import (
     SplitsAdded,
 )
 from flinkpy.connectors.travel import pack, unpack
-from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch
+from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.network.sizing import pieces
 from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
@@ -80,6 +80,9 @@ class SourceReaderOperator(SourceOperator):
             raise self._failed(error) from error
         if type(polled) is InputStatus:
             return polled
+        if isinstance(polled, (Watermark, WatermarkStatus)):
+            self.output.emit_control(polled)
+            return _MORE
         if type(polled) is RowBatch and len(polled.values) > self.portion:
             self._rest.extend(pieces(polled, -(-len(polled.values) // self.portion)))
             polled = self._rest.popleft()
@@ -131,7 +134,11 @@ class SourceReaderOperator(SourceOperator):
             send_source_event=lambda event: self._say(CustomSourceEvent(pack(event, f"an event of {self.context.name}"))),
             wake_up=lambda: self.wake_up(),  # looked up late: the task sets it
             wake_up_after=self._wake_up_after,
+            split_finished=self.split_finished,
         )
+
+    def split_finished(self, split_id: str) -> None:
+        """The reader will give nothing more of this split."""
 
     def _wake_up_after(self, delay_s: float) -> None:
         """One timer at a time: a later call replaces an earlier one, as readers ask again at every poll."""

@@ -55,6 +55,7 @@ from flinkpy.datastream.functions import (
     SourceFunction,
     WindowFunction,
 )
+from flinkpy.datastream.iterative_stream import IterativeStream
 from flinkpy.datastream.output_tag import OutputTag
 from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
@@ -66,7 +67,7 @@ from flinkpy.datastream.timerservice import TimerService
 __all__ = [
     "AsyncDataStream", "AsyncFunction", "AsyncRetryStrategy",
     "BroadcastConnectedStream", "BroadcastProcessFunction", "BroadcastStream", "CheckpointedFunction", "FunctionInitializationContext",
-    "FunctionSnapshotContext", "KeyedBroadcastProcessFunction",
+    "FunctionSnapshotContext", "IterativeStream", "KeyedBroadcastProcessFunction",
     "AggregateFunction",
     "CheckpointConfig", "CheckpointingMode", "CloseableIterator", "StateBackend",
     "HashMapStateBackend", "EmbeddedRocksDBStateBackend", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",

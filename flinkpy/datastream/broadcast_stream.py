@@ -92,7 +92,7 @@ def broadcast_stream(stream: DataStream, descriptors: Sequence[Any]) -> Broadcas
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise refuse(f"broadcast(): two of the descriptors are named {min(twice)!r}; one name is one state")
-    return BroadcastStream(stream._with_rows(before_edge=True).broadcast(), descriptors)  # type: ignore[arg-type]  # without descriptors a stream
+    return BroadcastStream(stream._with_rows(before_edge=True).broadcast(), descriptors)
 
 
 def _check(function: Any, wanted: type[Function], keyed: bool) -> None:

@@ -1,4 +1,7 @@
-"""What windowed streams offer over columns: built-in aggregates by Arrow kernels, where windows lie on a grid and nothing but lateness is said of them."""
+"""What windowed streams offer over columns: built-in aggregates by Arrow kernels.
+
+That is where windows lie on a grid and nothing but lateness was said of them; all else is left to rows.
+"""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations,
     def broadcast(self) -> DataStream: ...
 
     @overload
-    def broadcast(self, broadcast_state_descriptor: MapStateDescriptor, *more: MapStateDescriptor) -> BroadcastStream: ...
+    def broadcast(self, broadcast_state_descriptor: MapStateDescriptor, /, *more: MapStateDescriptor) -> BroadcastStream: ...
 
     def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> DataStream | BroadcastStream:
         """Every record to every subtask. With descriptors: a BroadcastStream, for ``connect``; its records write these states.
@@ -338,7 +338,7 @@ class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations,
         if limit is None:
             return results
         with results:
-            return [record for record, _ in zip(results, range(limit))]
+            return [record for _, record in zip(range(limit), results)]  # the limit first: no record more is waited for
 
     # -- how the program grows ------------------------------------------------------------------------------------------------
 
@@ -403,10 +403,10 @@ def _is_expression(value: Any) -> bool:
 
 from flinkpy.datastream.broadcast_stream import BroadcastConnectedStream as BroadcastConnectedStream  # noqa: E402
 from flinkpy.datastream.broadcast_stream import BroadcastStream as BroadcastStream  # noqa: E402
+from flinkpy.datastream.cached_stream import CachedDataStream as CachedDataStream  # noqa: E402
 from flinkpy.datastream.collecting import CloseableIterator as CloseableIterator  # noqa: E402  (PyFlink has all streams in this module)
 from flinkpy.datastream.connected_streams import ConnectedStreams as ConnectedStreams  # noqa: E402
 from flinkpy.datastream.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402
 from flinkpy.datastream.keyed_stream import KeyedStream as KeyedStream  # noqa: E402
 from flinkpy.datastream.windowed_stream import AllWindowedStream as AllWindowedStream  # noqa: E402
 from flinkpy.datastream.windowed_stream import WindowedStream as WindowedStream  # noqa: E402
-from flinkpy.datastream.cached_stream import CachedDataStream as CachedDataStream  # noqa: E402

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.event_time import lacks_timestamps
 from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
 from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
@@ -45,6 +46,7 @@ class IntervalJoin:
             lower, upper = milliseconds_of(lower_bound, "the lower bound"), milliseconds_of(upper_bound, "the upper bound")
         if lower > upper:
             raise refuse(f"between(): the lower bound ({lower} ms) is above the upper bound ({upper} ms); swap them")
+        refuse_unstamped({"left": self._left, "right": self._right}, "between(): an interval join needs", "before key_by(...)")
         return IntervalJoined(self._left, self._right, lower, upper)
 
     def process(self, *arguments: Any, **more: Any) -> DataStream:
@@ -108,6 +110,13 @@ class IntervalJoined:
             key1=self._left._key, key2=self._right._key, output_type=output_type, where=caller())
         env._add(transformation)
         return DataStream(env, transformation, helpers=left._conversion() + right._conversion())
+
+
+def refuse_unstamped(streams: dict[str, DataStream], need: str, advice: str) -> None:
+    """Refuses streams whose records certainly have no timestamps."""
+    for name, stream in streams.items():
+        if lacks_timestamps(stream._transformation):
+            raise refuse(f"{need} records with timestamps, and those of the {name} stream have none: call assign_timestamps_and_watermarks(...) {advice}")
 
 
 def _tag(tag: Any, call: str) -> OutputTag:

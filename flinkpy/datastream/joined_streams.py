@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.interval_joins import IntervalJoin
+from flinkpy.datastream.interval_joins import IntervalJoin, refuse_unstamped
 from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
 from flinkpy.datastream.settings import copy_place
 from flinkpy.datastream.typed_joins import typed_join
@@ -67,6 +67,8 @@ class TwoStreams:
             raise refuse("window(): the windows are known already")
         if not isinstance(assigner, WindowAssigner):
             raise refuse(f"window() takes a WindowAssigner, such as TumblingEventTimeWindows.of(Time.seconds(10)), this is {assigner!r:.80}")
+        if assigner.is_event_time():
+            refuse_unstamped({"first": self._first, "second": self._second}, f"window(): {assigner!r} needs", "before, or use windows of processing time")
         return replace(self, _assigner=assigner)
 
     def trigger(self: J, trigger: Any) -> J:
@@ -249,8 +251,9 @@ def _keyed(stream: DataStream, selectors: tuple[Any, ...], key_type: TypeInforma
     from flinkpy.datastream.columnar_stream import is_columnar_key
     from flinkpy.operators.functions import KeySelector
 
-    if len(selectors) == 2 and isinstance(selectors[1], TypeInformation):
-        selectors, key_type = selectors[:1], selectors[1]
+    if len(selectors) > 1 and isinstance(selectors[-1], TypeInformation):
+        *names, key_type = selectors
+        selectors = tuple(names)
     if not selectors:
         raise refuse(f"{call} takes a function of the record, a KeySelector, or the names of fields")
     if not is_columnar_key(selectors[0], selectors[1:]):

@@ -62,14 +62,14 @@ def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
     """A watermark strategy that can be carried out."""
     if not isinstance(strategy, WatermarkStrategy):
         raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
-    if strategy.alignment is not None:
-        raise refuse(f"{call}: watermark alignment is not carried out yet; leave with_watermark_alignment(...) out")
+    if strategy.alignment is not None and call != "from_source()":
+        raise refuse(f"{call}: only sources can be aligned, as only they can stop reading; give the strategy to env.from_source(...)")
     return strategy
 
 
 def check_function(function: Any, kind: type[Function], method: str, arguments: int, call: str) -> None:
     """Refuses what could never be called as ``method`` with so many arguments."""
-    if isinstance(function, type):
+    if isinstance(function, type) and issubclass(function, Function):  # other classes are called like any function: map(str)
         raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
     found = getattr(function, method, None)
     if isinstance(function, Function):

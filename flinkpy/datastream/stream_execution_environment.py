@@ -318,13 +318,16 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         from flinkpy.core.ids import IdFactory
         from flinkpy.graph.job_graph_generator import build_job_graph
 
-        if read(self._values, kept_options.CHECKPOINT_INTERVAL) is not None:
+        values = dict(self._values)
+        if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: what fails reads the results before it again
+            values.pop(kept_options.CHECKPOINT_INTERVAL.key, None)
+        if read(values, kept_options.CHECKPOINT_INTERVAL) is not None:
             from flinkpy.datastream.iterative_stream import refuse_checkpoints
 
             refuse_checkpoints(self._transformations)
             LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
         with located():
-            job_graph = build_job_graph(graph, IdFactory().job_id(), dict(self._values))
+            job_graph = build_job_graph(graph, IdFactory().job_id(), values)
         self._transformations.clear()
         return submit(job_graph, self._values)
 

@@ -78,5 +78,5 @@ def _of_count(kind: type[Windowed], stream: DataStream, size: int, slide: int, c
     with located():
         assigner: Any = CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
         # PyFlink's default trigger, and what it fired goes: a full window never gets another record.
-        windowed: Any = kind(stream, assigner)  # type: ignore[call-arg, arg-type]
+        windowed: Any = kind(stream, assigner)  # type: ignore[call-arg]
         return windowed.trigger(PurgingTrigger(CountTrigger(size)))  # type: ignore[no-any-return]

@@ -112,9 +112,9 @@ def build_stream_graph(
     max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode.
     """
     order = _topological(transformations)
-    _refuse_open_loops(order)
     is_bounded = all(each.is_bounded for each in order if isinstance(each, SourceTransformation))
     mode = decide_runtime_mode(runtime_mode, order)
+    _check_loops(order, mode)
     builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form)
     for transformation in order:
         builder.add(transformation)
@@ -125,10 +125,13 @@ def build_stream_graph(
 
 
 def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transformation]) -> RuntimeMode:
-    """The one place that decides it: AUTOMATIC is BATCH when every source is bounded; BATCH with an unbounded source is refused."""
+    """The one place that decides it: AUTOMATIC is BATCH when every source is bounded and there is no loop; BATCH with an unbounded source is
+    refused."""
+    transformations = list(transformations)
     unbounded = [each for each in transformations if isinstance(each, SourceTransformation) and not each.is_bounded]
     if wanted is RuntimeMode.AUTOMATIC:
-        return RuntimeMode.STREAMING if unbounded else RuntimeMode.BATCH
+        loops = any(isinstance(each, IterationHeadTransformation) for each in transformations)
+        return RuntimeMode.STREAMING if unbounded or loops else RuntimeMode.BATCH
     if wanted is RuntimeMode.BATCH and unbounded:
         raise ProgramError(
             f"runtime mode BATCH needs bounded sources, but {_label(unbounded[0])} never ends; use RuntimeExecutionMode.STREAMING or AUTOMATIC")
@@ -279,10 +282,15 @@ def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode
     return {group: profile for group, (profile, _) in demands.items()}
 
 
-def _refuse_open_loops(order: Iterable[Transformation]) -> None:
+def _check_loops(order: Iterable[Transformation], mode: RuntimeMode) -> None:
+    """Every loop is closed; and none is in a BATCH program, where its body would wait for all that its head will ever give (Flink refuses it too)."""
     for each in order:
-        if isinstance(each, IterationHeadTransformation) and each.tail is None:
-            raise ProgramError(f"the loop begun by iterate() at {each.where} has no way back: call close_with(feedback) on the stream iterate() gave")
+        if isinstance(each, IterationHeadTransformation):
+            begun = f"the loop begun by iterate() at {each.where}"
+            if each.tail is None:
+                raise ProgramError(f"{begun} has no way back: call close_with(feedback) on the stream iterate() gave")
+            if mode is RuntimeMode.BATCH:
+                raise ProgramError(f"{begun} cannot run in runtime mode BATCH: use RuntimeExecutionMode.STREAMING")
 
 
 def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:

@@ -20,6 +20,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.operators.latency import record_latency
 from flinkpy.state.containers import split
 from flinkpy.state.operator_backend import OperatorStateBackend
 
@@ -144,6 +145,9 @@ class StreamOperator(ABC):
         self.output.emit_control(status)
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """Keeps how long it took to come here, and passes it on."""
+        context = self.context
+        record_latency(marker, context.timers.now_ms(), context.name, context.task.subtask_index, context.accumulators)
         self.output.emit_control(marker)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:

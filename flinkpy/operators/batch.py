@@ -42,8 +42,8 @@ def batch_form(operator: Any) -> Any:
         return SortedInput(operator, operator.key, only_last=True)
     if isinstance(operator, (KeyedStageOperator, KeyedProcessOperator)):
         return SortedInput(operator, operator.key)
-    if isinstance(operator, KeyedCoProcessOperator) or (isinstance(operator, CoFunctionOperator) and operator.keys is not None):
-        return SortedInputs(operator, operator.keys)
+    if isinstance(operator, (KeyedCoProcessOperator, CoFunctionOperator)):
+        return operator if operator.keys is None else SortedInputs(operator, operator.keys)
     if isinstance(operator, KeyedBroadcastProcessOperator):
         return BroadcastFirst(operator, operator.key)
     if isinstance(operator, BroadcastProcessOperator):

@@ -148,8 +148,8 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     """The same on a keyed stream: ``process_element`` and ``on_timer`` have a key, with state and timers. On the broadcast side there is none;
     ``ctx.apply_to_keyed_state`` goes through the state of all keys there."""
 
-    Context: TypeAlias = KeyedBroadcastContext  # type: ignore[misc]  # narrower, as in PyFlink
-    ReadOnlyContext: TypeAlias = KeyedReadOnlyContext  # type: ignore[misc]
+    Context: TypeAlias = KeyedBroadcastContext  # narrower, as in PyFlink
+    ReadOnlyContext: TypeAlias = KeyedReadOnlyContext
     OnTimerContext: TypeAlias = BroadcastTimerContext
 
     @abstractmethod

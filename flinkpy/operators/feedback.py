@@ -1,8 +1,9 @@
 """The way back of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
 
-A loop is no cycle in the graph. Its head is a source, its tail a sink, and what the tail takes the head gives out again. Both stand in one slot (their
-vertices are co-located), so the way back is a queue in memory. It is not bounded, as in Flink: a bounded one could fill while the head waits for
-room in an output that only the tail, further down, could clear. A loop that makes more records than it lets go fills the memory.
+A loop is no cycle in the graph. Its head is a source, its tail a sink, and what the tail takes the head gives out again. Both stand in one slot
+(their vertices are co-located), so the way back is a queue in memory. It is not bounded, as in Flink: a bounded one could fill while the head waits
+for room in an output that only the tail, further down, could clear. But the entry takes no further input while much is on its way back: the loop does
+not need it to go on, so nothing can stand still, and only a loop that makes ever more records of its own fills the memory.
 
 Barriers do not travel here, so records on the way back would be missing in a checkpoint; programs with loops and checkpoints are refused.
 
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.ids import ExecutionAttemptId
 
+ENOUGH_RECORDS = 8192
 BEYOND_TIME = 2**62  # milliseconds: watermarks from here on (and below MAX_TIMESTAMP) are rounds of a loop; no record is as late
 
 
@@ -45,6 +47,9 @@ class FeedbackChannel:
         self._items: deque[Item] = deque()
         self._hungry = False
         self._wake_head: Callable[[], None] | None = None
+        self._call_entry: Callable[[], None] | None = None
+        self._put_records = self._taken_records = 0  # each written by one side only
+        self._full = False
         self.over = False  # said by the head: nothing that is put now goes round again
 
     @property
@@ -55,8 +60,27 @@ class FeedbackChannel:
         """The head is there; it is woken, from any thread, when something comes after it had found nothing."""
         self._wake_head = wake_head
 
+    def call_when_room(self, call_entry: Callable[[], None]) -> None:
+        """The entry is there; it is called, from any thread, when there is room after ``has_room`` was False."""
+        self._call_entry = call_entry
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the loop can do with more input."""
+        if self.records < ENOUGH_RECORDS:
+            return True
+        self._full = True
+        return self.records < ENOUGH_RECORDS // 2  # it may have been emptied meanwhile
+
+    @property
+    def records(self) -> int:
+        """On their way back."""
+        return self._put_records - self._taken_records
+
     def put(self, item: Item) -> None:
         """Never waits."""
+        if isinstance(item, RowBatch):
+            self._put_records += len(item.values)
         self._items.append(item)
         if self._hungry and self._wake_head is not None:
             self._hungry = False
@@ -72,7 +96,7 @@ class FeedbackChannel:
         return self._items.popleft()
 
     def take_batch(self, first: RowBatch, limit: int) -> RowBatch:
-        """The batch, and those that follow it as long as they are of one kind and not too many together: loops make small ones."""
+        """The batch just taken, and those that follow it as long as they are of one kind and not too many together: loops make small ones."""
         items, values, stamps = self._items, first.values, first.timestamps
         while items and isinstance(following := items[0], RowBatch) and len(values) + len(following.values) <= limit:
             if (following.timestamps is None) != (stamps is None):
@@ -80,6 +104,10 @@ class FeedbackChannel:
             items.popleft()
             values = values + following.values
             stamps = stamps + following.timestamps if stamps is not None and following.timestamps is not None else None
+        self._taken_records += len(values)
+        if self._full and self.records < ENOUGH_RECORDS // 2 and self._call_entry is not None:
+            self._full = False
+            self._call_entry()
         return RowBatch(values, stamps)
 
     def __len__(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
@@ -36,6 +38,23 @@ class IterationEntryOperator(LoopEnd):
     and that is beyond all time.
     """
 
+    _on_available: Callable[[], None] | None = None
+
+    def open(self) -> None:
+        super().open()
+        self._channel.call_when_room(lambda: self.context.run_in_task(self._room))
+
+    @property
+    def available(self) -> bool:
+        return self._channel.has_room
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._on_available = on_available
+
+    def _room(self) -> None:
+        if self._on_available is not None:
+            self._on_available()
+
     def process_batch(self, batch: Batch) -> None:
         self.output.emit(batch)
 
@@ -60,7 +79,7 @@ class IterationTailOperator(LoopEnd):
     def process_batch(self, batch: Batch) -> None:
         if self._channel.over:
             raise ProgramError(
-                f"{len(batch)} records came back to {self.context.name} when the loop had ended, as nothing was left in it: a function in the loop gave "
+                f"{len(batch)} records came back to {self.context.name} when the loop had ended, as nothing was left in it: a function in it gave "
                 "them later, by a timer on processing time or at the end of its input. Pass iterate() a max_wait_time longer than such timers take")
         self._channel.put(rows(batch))
         self._records += len(batch)

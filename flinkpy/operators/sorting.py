@@ -60,6 +60,8 @@ class KeyGroups:
 
     def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
         """Records with their keys. Raises ProgramError for records that do not pickle, ResourceUnavailableError where the disk fails."""
+        if not values:
+            return
         if stamps is not None and not self.full:
             self.full = True
             self._groups = {key: _completed(items) for key, items in self._groups.items()}

@@ -191,6 +191,19 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         """The last one emitted."""
         return self._emitter.watermark
 
+    @property
+    def event_time(self) -> int:
+        """The watermark that would be emitted now; of generators of the program's own, the last one that was."""
+        generator = self._generator
+        if type(generator) is BoundedOutOfOrdernessWatermarks:
+            return max(generator.current, self._emitter.watermark)
+        return self._emitter.watermark
+
+    @property
+    def idle(self) -> bool:
+        """Whether it was said that there are no records for now."""
+        return self._emitter.idle
+
     def __repr__(self) -> str:
         return f"<TimestampsAndWatermarksOperator{' at ' + repr(self._emitter) if hasattr(self, '_emitter') else ', not open'}>"
 

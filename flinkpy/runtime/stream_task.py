@@ -29,6 +29,7 @@ from flinkpy.operators.chain import OperatorChain
 from flinkpy.operators.errors import user_code_error
 from flinkpy.runtime.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
+from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.timers import TaskTimers
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
@@ -300,6 +301,7 @@ class SourceStreamTask(StreamTask):
         head.wake_up = self._wake_source
         self._head, self._emit_next = head, head.emit_next
         self._polls = 0
+        LatencyMarkers(chain, head.context).start()
 
     def _wake_source(self) -> None:
         self.mailbox.put(self.input_available, "source has data")

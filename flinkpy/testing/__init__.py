@@ -1,1 +1,15 @@
-"""For tests: the simulated cluster, and a reactor that is stepped by hand."""
+"""For tests. Of a user's program: harnesses that run a function by hand, a scripted source, a sink to look into (docs/testing.md). Of flinkpy
+itself: the simulated cluster, and a reactor that is stepped by hand.
+"""
+
+from flinkpy.core.elements import Watermark
+from flinkpy.testing.clock import ManualClock
+from flinkpy.testing.collecting_sink import CollectingSink
+from flinkpy.testing.environment import embedded_environment
+from flinkpy.testing.function_harness import KeyedOneInputHarness, KeyedTwoInputHarness, OneInputHarness, TwoInputHarness
+from flinkpy.testing.scripted_source import ACTIVE, IDLE, At, Fail, ScriptedFailure, ScriptedSource
+
+__all__ = [
+    "OneInputHarness", "KeyedOneInputHarness", "TwoInputHarness", "KeyedTwoInputHarness", "ManualClock",
+    "ScriptedSource", "At", "Watermark", "IDLE", "ACTIVE", "Fail", "ScriptedFailure", "CollectingSink", "embedded_environment",
+]

@@ -28,6 +28,7 @@ from flinkpy.windowing.windows import TimeWindow
 CONTENTS = "_columnar window join contents"  # the name of the state
 ROWS_AT_ONCE = 1 << 16  # in one batch of results
 SUFFIX = "_right"
+_FEW = 8  # slices that are tried one by one, which is cheaper than sorting
 Held: TypeAlias = "tuple[int, Any]"  # up to which watermark its windows were fired before a restore; a record batch
 
 
@@ -134,8 +135,11 @@ class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
             self._take_slice(side, start, batch.data, stamps)
             return
         starts = slicing.slices_of_all(stamps)
-        for start in np.unique(starts).tolist():
+        several = int(starts.max()) - start > _FEW * slicing.width
+        for start in np.unique(starts).tolist() if several else range(start, int(starts.max()) + 1, slicing.width):
             at = np.nonzero(starts == start)[0]
+            if not len(at):
+                continue
             first, count = int(at[0]), len(at)
             in_a_row = int(at[-1]) - first + 1 == count
             self._take_slice(side, start, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])

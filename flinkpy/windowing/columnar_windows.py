@@ -40,7 +40,7 @@ _LARGEST = 1 << 15  # rows in one batch of results
 class ColumnarWindowOperator(KeyedStateOperator, ColumnOperator):
     """What the two forms share. ``keys``: the key columns, none for windows over all records."""
 
-    _input_schema: Any = None
+    _input_schema: Any = None  # of the records so far
     _aggregates: Sequence[ColumnAggregate]
     _result: Any
 
@@ -268,6 +268,8 @@ class ColumnarWindowOperator(KeyedStateOperator, ColumnOperator):
 
 class WindowAggregatesOperator(ColumnarWindowOperator):
     """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates, and the window's begin and end."""
+
+    _types: list[Any]
 
     def __init__(
         self, keys: Sequence[str], slicing: Slicing, event_time: bool, calls: Sequence[AggregateCall], allowed_lateness: int = 0,

@@ -33,8 +33,8 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 class TriggerContext(Trigger.OnMergeContext):
     """``window.key`` is the window at hand; ``merged`` those that just became it."""
 
-    def __init__(self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, metric_group: Any) -> None:
-        self._service, self._key, self._window, self._states, self._metric_group = service, key, window, states, metric_group
+    def __init__(self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext) -> None:
+        self._service, self._key, self._window, self._states, self._runtime_context = service, key, window, states, runtime_context
         self.merged: Iterable[Any] = ()
 
     def get_current_processing_time(self) -> int:
@@ -44,7 +44,7 @@ class TriggerContext(Trigger.OnMergeContext):
         return self._service.watermark
 
     def get_metric_group(self) -> Any:
-        return self._metric_group
+        return self._runtime_context.get_metrics_group()
 
     def register_processing_time_timer(self, time: int) -> None:
         self._service.add_processing(time, self._key.key, self._window.key)

@@ -3,17 +3,17 @@
 Each record is put into its windows, and the trigger asked for each of them; timers ask it again. Where it says FIRE the window is evaluated, where
 it says PURGE its contents go. A window of event time is done with when the watermark has reached its last timestamp plus the allowed lateness,
 one of processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted,
-or sent to a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``; windows with nothing special about them take the loop of
-``flinkpy.windowing.grid_loop``.
+or sent to a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``; windows with nothing special about them take the loops of
+``flinkpy.windowing.grid_loop`` and ``flinkpy.windowing.session_loop``.
 
 State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
@@ -27,15 +27,18 @@ from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
-from flinkpy.state.backend import CurrentKey
+from flinkpy.state.api import State
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
 from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
-from flinkpy.windowing.grid_loop import GridLoop, default_slicing, grid_loop, windows_ahead
+from flinkpy.windowing.grid_loop import default_slicing, grid_loop, windows_ahead
 from flinkpy.windowing.merging_windows import MergingWindows
 from flinkpy.windowing.pages import pages_over, take, write_back
+from flinkpy.windowing.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.window_state import NoWindowState, WindowStates
@@ -47,9 +50,20 @@ CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window s
 EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
 
 
+DROPPED = "numLateRecordsDropped"  # the metric's name in Flink
+
+
 def the_one_key(record: Any) -> int:
     """The key of all records where there is none."""
     return 0
+
+
+class _NoStateOfItsOwn:
+    """Instead of keyed state, for the functions that windows keep state for."""
+
+    def state(self, descriptor: StateDescriptor) -> State:
+        raise ProgramError(f"state {descriptor.name!r}: reduce and aggregate of windows have no keyed state beside what the window keeps for them; "
+                           "give them a ProcessWindowFunction that has")
 
 
 class WindowOperator(KeyedStateOperator, OneInputOperator):
@@ -61,7 +75,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
     - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` where there is no key), or a function ``(key, window, inputs)``
       (without a key ``(window, inputs)``) that returns results or None; None where the contents are themselves the result (reduce, aggregate);
     - ``allowed_lateness``: milliseconds; ``late_tag``: the OutputTag of the side output for records that came too late, else they are counted in
-      ``late_records_dropped``.
+      ``late_records_dropped``, and in the metric numLateRecordsDropped.
 
     Results have the timestamp ``window.max_timestamp()``. ProgramError for parts that do not fit together.
 
@@ -105,8 +119,8 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         self._results = Results(True)
         self._late = RowBatch([], [])
         self._open_state()
-        for function in (self.key.selector, self.contents.function):
-            open_function(function, self.context)
+        open_function(self.key.selector, self.context)
+        open_function(self.contents.function, self.context, cast("KeyedStateBackend", _NoStateOfItsOwn()))
         open_function(self.window_function, self.context, self.backend)
         self._select = key_function(self.key)
         self._open_parts()
@@ -128,17 +142,23 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         key, at, service = self.backend.current, self._at, self._service
         runtime_context = RuntimeContext(self.context, self.backend)
         self._assigner_context = AssignerContext(service, runtime_context)
-        self._trigger_context = TriggerContext(service, key, at, WindowStates(self._trigger_pages, key, at), None)
+        self._trigger_context = TriggerContext(service, key, at, WindowStates(self._trigger_pages, key, at), runtime_context)
         merges = isinstance(self.assigner, MergingWindowAssigner)
         self._window_states = WindowStates(self._window_pages, key, at)
         self._function_context = FunctionContext(service, at, NoWindowState() if merges else self._window_states, runtime_context)
         self._merging = MergingWindows(self) if merges else None
-        self._slicing = None if self.evictor is not None else default_slicing(self.assigner, self.trigger)
+        plain = self.evictor is None
+        self._slicing = default_slicing(self.assigner, self.trigger) if plain else None
+        self._is_default = self._slicing is not None or (plain and are_default_sessions(self.assigner, self.trigger))
 
     def _open_loop(self) -> None:
         shared = not isinstance(self.assigner, MergingWindowAssigner) and (self._slicing is None or self._slicing.size != self._slicing.slide)
         names = self.contents.prepare(shared and not self.context.object_reuse)
-        self._loop: GridLoop | None = None if self._slicing is None else grid_loop(self._slicing, self.contents, names)
+        self._loop: Callable[..., None] | None = None
+        if self._slicing is not None:
+            self._loop = grid_loop(self._slicing, self.contents, names)
+        elif self._is_default:
+            self._loop = session_loop(self.assigner, self.contents, names)
         function = self.window_function
         call = None if function is None else bound_call(function, self.is_keyed, self._function_context)
         bases = (ProcessWindowFunction, ProcessAllWindowFunction)
@@ -148,7 +168,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             self._kept = ListContents()
             self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.evictor, EvictorContext(self._service))
             return
-        ends_at_once = self._slicing is not None and self.allowed_lateness == 0
+        ends_at_once = self._is_default and self.allowed_lateness == 0
         copies = not ends_at_once and not isinstance(self.contents, ListContents) and not self.context.object_reuse
         self._evaluation = Evaluation(self.contents, call, copies)
 
@@ -187,7 +207,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         if self._loop is None:
             self._run(batch.values, stamps)
         else:
-            self._run_grid(self._loop, batch.values, stamps)
+            self._run_loop(self._loop, batch.values, stamps)
         self._emit()
         self.backend.after_records(len(batch))
 
@@ -202,24 +222,27 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
 
-    def _run_grid(self, loop: GridLoop, values: list[Any], stamps: Any) -> None:
-        """The fast way, and the general one for records whose windows have been evaluated already."""
+    def _run_loop(self, loop: Callable[..., None], values: list[Any], stamps: Any) -> None:
+        """The fast way, and the general one for the records it hands back."""
         if self._event_time:
             time = self._service.watermark
         else:
             time = self._service.now_ms() - 1
             stamps = repeat(time + 1)
         slicing = self._slicing
-        assert slicing is not None, "there is no loop without"
         try:
-            loop(values, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._late_element, self._opened)
+            if slicing is not None:
+                loop(values, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._other, self._opened)
+            elif self._merging is not None:
+                loop(values, stamps, self._select, self._pages, self._merging.pages, time, self._other, self._opened, self._moved)
         except Exception as error:
             failure = failure_in(loop, error.__traceback__)
             raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
 
-    def _late_element(self, key: Any, record: Any, stamp: int) -> None:
+    def _other(self, key: Any, record: Any, stamp: int) -> None:
         self.backend.current.key = key
-        self._element(key, record, stamp)
+        element = self._element if self._merging is None else self._merging.element
+        element(key, record, stamp)
 
     def _element(self, key: Any, record: Any, stamp: int) -> None:
         """One record into its windows, which do not merge."""
@@ -252,6 +275,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             return
         if self.late_tag is None:
             self.late_records_dropped += 1
+            self._assigner_context.get_runtime_context().get_metrics_group().counter(DROPPED).inc()
         else:
             self._late.values.append(record)
             assert self._late.timestamps is not None
@@ -298,6 +322,14 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         else:
             self._service.add_processing(window.max_timestamp(), key, window)
 
+    def _moved(self, key: Any, before: Any, window: Any) -> None:
+        """A session of the default trigger became longer: its timers go with its end."""
+        timers = self._service.event if self._event_time else self._service.processing
+        timers.remove(before[1] - 1, key, before)
+        if self._event_time and self.allowed_lateness:
+            timers.remove(self.cleanup_time(before), key, before)
+        self._opened(key, window)
+
     def process_watermark(self, watermark: Watermark) -> None:
         self._service.watermark = watermark.timestamp
         self._fire(self._service.event.due(watermark.timestamp), True)
@@ -308,8 +340,8 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
 
     def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> None:
         """What due timers bring about, earliest first."""
-        if self._slicing is not None and event == self._event_time:
-            self._fire_grid(due)
+        if self._is_default and event == self._event_time:
+            self._fire_default(due)
             return
         current, results, limit, ends = self.backend.current, self._results, self.context.batch_records, event == self._event_time
         trigger = self.trigger.on_event_time if event else self.trigger.on_processing_time
@@ -331,25 +363,29 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             raise user_code_error(error, self.context) from error
         self._emit()
 
-    def _fire_grid(self, due: Iterator[tuple[int, Timer]]) -> None:
+    def _fire_default(self, due: Iterator[tuple[int, Timer]]) -> None:
         """The same for default triggers, whose timers are the end of a window and the end of its life, without asking them."""
         current, at, pages, limit = self.backend.current, self._at, self._pages, self.context.batch_records
         lateness, evaluate, results = self.allowed_lateness if self._event_time else 0, self._evaluation.evaluate, self._results
+        merging = self._merging
         try:
             for moment, (key, window) in due:
+                home = window if merging is None else merging.state_window(key, window)
                 page = pages.get(key)
-                contents = None if page is None else page.get(window)
-                if page is None or contents is None:
+                if page is None or home not in page:
                     continue
+                contents = page[home]
                 current.key, at.key = key, window
                 last = window[1] - 1  # all these are TimeWindows
-                if moment == last:
+                if moment == last and contents is not None:
                     evaluate(results, key, window, contents)
-                if moment == last + lateness:
-                    del page[window]
+                if moment == last + lateness or moment == MAX_TIMESTAMP:
+                    del page[home]
                     if not page:
                         del pages[key]
                     self._forget(key, window)
+                    if merging is not None:
+                        merging.retire(key, window)
                 if len(results.values) >= limit:
                     self._emit()
                     results = self._results

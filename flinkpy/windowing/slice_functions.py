@@ -7,9 +7,10 @@ from typing import Any
 
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.functions import RuntimeContext, S, open_function
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext
 from flinkpy.windowing.evaluation import bound_call
 from flinkpy.windowing.pages import pages_over, take, write_back
@@ -27,21 +28,35 @@ def can_follow_slices(function: Any) -> bool:
     return not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]
 
 
+class _AskedStates(WindowStates):
+    """Knows whether the function has asked for any."""
+
+    asked = False
+
+    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+        self.asked = True
+        return super()._state(descriptor, wanted, kind, call)
+
+
 class SliceFunction:
-    """One operator's window function, with its context and state."""
+    """One operator's window function, with its context and state. Which keys have state of a window is noted, as it goes with the window."""
 
     def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
-        self._function, self._context, self._key, self._window = function, context, backend.current, CurrentKey()
+        self._context, self._key, self._window = context, backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)
         self._pages = pages_over(backend.engine_values(WINDOW_STATE))
+        self._kept: dict[TimeWindow, dict[Any, None]] = {}
+        for key in backend.keys(WINDOW_STATE):
+            for window in self._pages.get(key) or ():
+                self._kept.setdefault(window, {})[key] = None
         open_function(function, context, backend)
-        states = WindowStates(self._pages, self._key, self._window)
-        self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, states, RuntimeContext(context, backend)))
+        self._states = _AskedStates(self._pages, self._key, self._window)
+        self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, self._states, RuntimeContext(context, backend)))
 
     def evaluate(self, window: TimeWindow, merged: Mapping[Any, Any], watermark: int, results: Results) -> None:
         """For each key what the function makes of its value, with the last moment of the window."""
         self._service.watermark, self._window.key = watermark, window
-        call, current, last_moment = self._call, self._key, window.end - 1
+        call, current, states, last_moment = self._call, self._key, self._states, window.end - 1
         try:
             for key, value in merged.items():
                 current.key = key
@@ -49,20 +64,17 @@ class SliceFunction:
                 if given is not None:
                     results.values.extend(given)
                     stamp_new(results, last_moment)
+                if states.asked and window in (self._pages.get(key) or ()):
+                    self._kept.setdefault(window, {})[key] = None
         except Exception as error:
             raise user_code_error(error, self._context) from error
 
     def forget(self, is_over: Callable[[TimeWindow], bool]) -> None:
         """The state of windows that are over goes."""
-        if not self._pages:
-            return
-        for key, page in list(self._pages.items()):
-            for window in [each for each in page if is_over(each)]:
+        for window in [window for window in self._kept if is_over(window)]:
+            for key in self._kept.pop(window):
                 take(self._pages, key, window)
 
     def write_back(self) -> None:
         """State that was looked at returns to a backend that gives copies."""
         write_back(self._pages)
-
-    def close(self) -> None:
-        close_function(self._function)

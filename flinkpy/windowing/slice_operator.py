@@ -216,6 +216,7 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
         times.settle(self._slices)
         if self._function is not None:
             self._function.forget(times.is_cleaned_up)
+            self._function.write_back()
         if self._ahead and until >= max(self._ahead.values()):
             self._ahead = {}
 

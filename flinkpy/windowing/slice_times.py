@@ -30,7 +30,7 @@ class SliceTimes:
 
     >>> times = SliceTimes(Slicing(size=10, slide=5, offset=0), allowed_lateness=0)
     >>> times.entered(5)
-    >>> times.is_quiet(13), times.is_quiet(14), times.due([5], until=14)
+    >>> times.is_quiet(8), times.is_quiet(9), times.due([5], until=14)
     (True, False, [TimeWindow(start=0, end=10), TimeWindow(start=5, end=15)])
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common import Duration, RestartStrategies, Types, WatermarkStrategy
+from flinkpy.common import Duration, RestartStrategies, Row, Types, WatermarkStrategy
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
@@ -19,6 +19,7 @@ from flinkpy.datastream import (
     OutputTag,
     ProcessFunction,
     RuntimeContext,
+    RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import ValueStateDescriptor
@@ -59,6 +60,25 @@ def test_nothing_is_lost_however_records_go_round(env: StreamExecutionEnvironmen
     env.set_parallelism(parallelism)
     numbers = env.from_sequence(1, 300).map(lambda number: (number, 1 + number % 17))
     assert sorted(results(down_to_zero(numbers, shuffle))) == [(number, 0) for number in range(1, 301)]
+
+
+@pytest.mark.parametrize(("ends", "middle"), [(2, 3), (3, 2), (4, 3), (1, 2)])
+def test_operators_in_the_loop_may_have_another_parallelism_than_its_ends(env: StreamExecutionEnvironment, ends: int, middle: int) -> None:
+    env.set_parallelism(ends)
+    iteration = env.from_sequence(1, 200).map(lambda number: (number, 1 + number % 9)).iterate()
+    smaller = iteration.rescale().map(lambda pair: (pair[0], pair[1] - 1)).set_parallelism(middle)
+    iteration.close_with(smaller.rescale().filter(lambda pair: pair[1] > 0))
+    assert sorted(results(smaller.filter(lambda pair: pair[1] <= 0))) == [(number, 0) for number in range(1, 201)]
+
+
+def test_columns_become_rows_in_the_loop(env: StreamExecutionEnvironment) -> None:
+    import pyarrow as pa
+
+    env.set_parallelism(1)
+    iteration = env.from_arrow(pa.table({"n": [3, 1]})).iterate()
+    steps = iteration.map(lambda row: Row(n=row.n - 1))
+    iteration.close_with(steps.filter(lambda row: row.n > 0))
+    assert Counter(row.n for row in results(steps)) == {2: 1, 1: 1, 0: 2}
 
 
 def test_a_loop_whose_input_is_empty_ends(env: StreamExecutionEnvironment) -> None:
@@ -240,6 +260,15 @@ def test_a_loop_nobody_reads_is_refused_too(plain: StreamExecutionEnvironment) -
         plain.get_execution_plan()
 
 
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.AUTOMATIC])
+def test_a_loop_in_a_batch_program_is_refused(plain: StreamExecutionEnvironment, mode: RuntimeExecutionMode) -> None:
+    plain.set_parallelism(1).set_runtime_mode(mode)
+    iteration = plain.from_collection([1]).iterate()
+    iteration.close_with(iteration.map(identity))
+    with pytest.raises(ProgramError, match=r"the loop begun by iterate\(\) at .*test_iterate.py:\d+ cannot run in runtime mode BATCH"):
+        plain.execute()
+
+
 def identity(value: Any) -> Any:
     return value
 
@@ -295,6 +324,7 @@ def test_checkpoints_are_refused_where_there_is_a_loop(plain: StreamExecutionEnv
 def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(plain: StreamExecutionEnvironment) -> None:
     from flinkpy.core.ids import IdFactory
     from flinkpy.graph.job_graph_generator import build_job_graph
+    from flinkpy.graph.plan import draw_plan
 
     plain.set_parallelism(2)
     numbers = plain.from_sequence(1, 3).slot_sharing_group("numbers").map(identity)
@@ -306,6 +336,7 @@ def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(plain: StreamE
     assert sorted(name.split("-")[0] for name in ends) == ["IterationEntry", "IterationSink", "Source: IterationSource"]
     assert "predecessors" not in nodes[next(name for name in ends if "Source" in name)]
     graph = build_job_graph(plain._stream_graph(None), IdFactory().job_id())
+    assert "IterationSink" in draw_plan(plain._stream_graph(None))
     located = [vertex for vertex in graph.vertices if vertex.co_location_group is not None]
     assert {(vertex.slot_sharing_group, vertex.parallelism, len(vertex.operators)) for vertex in located} == {("numbers", 2, 1)}
     assert len(located) == 3

@@ -30,8 +30,9 @@ def test_words_are_counted_as_a_counter_counts_them(parallelism: int) -> None:
     assert word_count.count_file(env, word_count.DATA) == Counter(text.lower().split())
 
 
-def test_the_word_count_prints_the_most_frequent_words() -> None:
-    lines = run("word_count.py").splitlines()
+@pytest.mark.parametrize("arguments", [(), ("--batch",)])
+def test_the_word_count_prints_the_most_frequent_words(arguments: tuple[str, ...]) -> None:
+    lines = run("word_count.py", *arguments).splitlines()
     assert len(lines) == 10
     assert lines[0].split()[1] == "the"
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, RowBatch, Watermark
+from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, LatencyMarker, RowBatch, Watermark
 from flinkpy.core.options import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
@@ -308,3 +308,14 @@ def test_pieces_are_nearly_equal_and_lose_nothing(rows: int, count: int) -> None
     assert [value for part in parts if isinstance(part, RowBatch) for value in part.values] == values
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert min(map(len, parts)) >= 1
+
+
+def test_a_latency_marker_goes_to_one_channel_in_turn_behind_what_was_emitted() -> None:
+    with Line(channels=3) as line:
+        line.writer.emit(RowBatch([1, 2, 3]))
+        for number in range(4):
+            line.writer.emit_control(LatencyMarker(number, "source", 0))
+        line.writer.flush()
+        read = [line.read(channel) for channel in range(3)]
+        assert [[element.marked_ms for element in elements if isinstance(element, LatencyMarker)] for elements in read] == [[0, 3], [1], [2]]
+        assert all(isinstance(elements[0], RowBatch) for elements in read)

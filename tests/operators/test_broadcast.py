@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from flinkpy.core.errors import FlinkpyError, ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD, KeySpec
-from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.base import StreamOperator, TaskInfo
 from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
@@ -31,10 +32,22 @@ WAITING = ListStateDescriptor("waiting", Types.STRING())
 SIDE = OutputTag("side")
 FIRST = KeySpec(selector=lambda value: value[0])
 BARRIER = CheckpointBarrier(1, 0)
+BACKENDS = ["hashmap", "rocksdb"]
 
 
-def started(operator: StreamOperator, saved: bytes | None = None) -> ChainHarness:
-    harness = ChainHarness(linear(operator, inputs=2), open_it=False)
+class _Harness(ChainHarness):
+    """With a task and options of its own."""
+
+    def __init__(self, config: ChainConfig, task: TaskInfo = harnesses.TASK, backend: str = "hashmap") -> None:
+        self._task, self._options = task, {"state.backend.type": backend}
+        super().__init__(config, open_it=False)
+
+    def context(self, operator: ChainedOperator) -> Any:
+        return replace(super().context(operator), task=self._task, configuration=self._options)
+
+
+def started(operator: StreamOperator, saved: bytes | None = None, backend: str = "hashmap") -> ChainHarness:
+    harness = _Harness(linear(operator, inputs=2), backend=backend)
     operator.initialize_state(saved)
     harness.chain.open()
     return harness
@@ -141,6 +154,30 @@ def test_what_is_put_and_what_is_got_are_nobody_elses() -> None:
     assert harness.output == [[1, 7], [1, 8]]
 
 
+def test_keyed_state_is_refused_where_there_are_no_keys() -> None:
+    class Wrong(Lookup):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            runtime_context.get_list_state(WAITING)
+
+    with pytest.raises(ProgramError, match=r"call key_by\(...\) before it"):
+        started(BroadcastProcessOperator(Wrong(), [RULES]))
+
+
+def test_each_state_is_its_own() -> None:
+    class Two(BroadcastProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            yield ctx.get_broadcast_state(RULES).items(), ctx.get_broadcast_state(LIMITS).items()
+
+        def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+            ctx.get_broadcast_state(LIMITS if value[1] > 9 else RULES).put(*value)
+
+    operator = BroadcastProcessOperator(Two(), [RULES, LIMITS])
+    started(operator).push([("a", 1), ("a", 10), ("b", 11)], input_index=1)
+    again = started(BroadcastProcessOperator(Two(), [RULES, LIMITS]), operator.snapshot_state(BARRIER))
+    again.push(["x"])
+    assert again.output == [([("a", 1)], [("a", 10), ("b", 11)])]
+
+
 def test_what_the_function_raises_names_operator_and_element() -> None:
     class Raises(Lookup):
         def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
@@ -180,42 +217,48 @@ class Waiting(KeyedBroadcastProcessFunction):
         return released
 
 
-def test_the_broadcast_side_goes_through_the_keyed_state_of_all_keys() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_broadcast_side_goes_through_the_keyed_state_of_all_keys(backend: str) -> None:
     seen: dict[str, list[str]] = {}
 
     class Look(Waiting):
         def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
             ctx.apply_to_keyed_state(WAITING, lambda key, state: seen.update({key: state.get()}))
 
-    harness = started(KeyedBroadcastProcessOperator(Look(), [RULES], FIRST))
+    harness = started(KeyedBroadcastProcessOperator(Look(), [RULES], FIRST), backend=backend)
     harness.push(["a1", "b1", "a2", "c1"])
     harness.push(["look"], input_index=1)
     assert seen == {"a": ["a1", "a2"], "b": ["b1"], "c": ["c1"]}
+    assert harness.chain.close() == []
 
 
-def test_keyed_state_can_be_changed_while_going_through_it() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_keyed_state_can_be_changed_while_going_through_it(backend: str) -> None:
     operator = KeyedBroadcastProcessOperator(Waiting(), [RULES], FIRST)
-    harness = started(operator)
+    harness = started(operator, backend=backend)
     harness.push(["a1", "b1", "a2"])
     harness.push(["a", "a"], input_index=1)
     harness.push(["a3", "b2"])
     assert harness.output == ["a1", "a2", "a3"]
     assert list(operator.backend.keys("waiting")) == ["b"]
+    assert harness.chain.close() == []
 
 
-def test_keyed_state_without_a_key_is_refused() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_keyed_state_without_a_key_is_refused(backend: str) -> None:
     class Wrong(Waiting):
         def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
             if value == "after":
                 ctx.apply_to_keyed_state(WAITING, lambda key, state: None)
             self.waiting.add(value)
 
-    harness = started(KeyedBroadcastProcessOperator(Wrong(), [RULES], FIRST))
+    harness = started(KeyedBroadcastProcessOperator(Wrong(), [RULES], FIRST), backend=backend)
     harness.push(["a1"])
     for value in ("before", "after"):
         with pytest.raises(FlinkpyError, match=r"a broadcast element has no key.*apply_to_keyed_state"):
             harness.push([value], input_index=1)
     harness.push(["a2"])  # the element side has its key again
+    assert harness.chain.close() == []
 
 
 def test_what_apply_to_keyed_state_takes_is_checked() -> None:
@@ -300,7 +343,7 @@ class Subtasks:
         self.harnesses = []
         for subtask, (operator, state) in enumerate(zip(self.operators, saved)):
             attempt = harnesses.ATTEMPT._replace(subtask_index=subtask)
-            task = harnesses.TaskInfo("job", "task", attempt, parallelism, 128)
+            task = TaskInfo("job", "task", attempt, parallelism, 128)
             harness = _Harness(linear(operator, inputs=2), task)
             operator.initialize_state(state)
             harness.chain.open()
@@ -318,17 +361,6 @@ class Subtasks:
     @property
     def output(self) -> list[str]:
         return [value for harness in self.harnesses for value in harness.output]
-
-
-class _Harness(ChainHarness):
-    def __init__(self, config: ChainConfig, task: Any) -> None:
-        self._task = task
-        super().__init__(config, open_it=False)
-
-    def context(self, operator: ChainedOperator) -> Any:
-        context = super().context(operator)
-        context.task = self._task
-        return context
 
 
 @given(STEPS, STEPS, st.integers(1, 4), st.integers(1, 4))

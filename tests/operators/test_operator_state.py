@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream.typed import typed
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators import checkpointed
 from flinkpy.operators.base import InputStatus, StreamOperator
 from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
 from flinkpy.operators.functions import (
@@ -249,6 +251,10 @@ def test_keyed_state_is_refused_on_a_stream_without_keys() -> None:
 
     with pytest.raises(ProgramError, match=r"call key_by\(...\) before it"):
         started(MapOperator(Wrong()))
+
+
+def test_the_example_runs() -> None:
+    assert doctest.testmod(checkpointed).failed == 0
 
 
 # -- sources -------------------------------------------------------------------------------------------------------------

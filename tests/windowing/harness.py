@@ -77,7 +77,8 @@ class WindowHarness:
         operator.setup(context, self.output)
         operator.initialize_state(saved)
         if copying:
-            values, kept = operator.backend.engine_values, {}
+            values = operator.backend.engine_values
+            kept: dict[str, Copying] = {}
             operator.backend.engine_values = lambda name: kept.setdefault(name, Copying(values(name)))
         self._origin = self.timers.now_ms()
         operator.open()
@@ -123,7 +124,7 @@ class WindowHarness:
     def kept(self) -> int:
         """How much state and how many timers there are."""
         service = self.operator._service
-        return sum(self.operator.backend.statistics.keys.values()) + len(service.event) + len(service.processing)
+        return int(sum(self.operator.backend.statistics.keys.values())) + len(service.event) + len(service.processing)
 
 
 def add(one: Any, other: Any) -> Any:

@@ -63,11 +63,11 @@ class Alone:
     """One attempt of one subtask of the operator."""
 
     def __init__(self, operator: OneInputOperator, restored: bytes | None = None, subtask: int = 0, parallelism: int = 1,
-                 timers: ManualTimers | None = None, batch_records: int = 3) -> None:
+                 timers: ManualTimers | None = None, batch_records: int = 3, backend: str = "hashmap") -> None:
         self.operator, self.out, self.timers = operator, Gathered(), timers or ManualTimers()
         task = TaskInfo("job", "task", ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0), parallelism, MAX_PARALLELISM)
         context = OperatorContext(OperatorId("op"), "windows", None, task, self.timers.clock, self.timers, lambda action: action(),
-                                  lambda event: None, batch_records=batch_records)
+                                  lambda event: None, {"state.backend.type": backend}, batch_records=batch_records)
         operator.setup(context, self.out)
         operator.initialize_state(restored)
         operator.open()

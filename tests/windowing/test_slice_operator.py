@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.typeinfo import Types
@@ -18,8 +18,9 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.windowing.assigners import SlidingEventTimeWindows
-from flinkpy.windowing.contents import ReduceContents
+from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.windowing.built_in import CountRecords, FieldReduce
+from flinkpy.windowing.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.operator import WindowOperator
 from flinkpy.windowing.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slice_times import SliceTimes, Standing
@@ -178,6 +179,41 @@ def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: 
         assert by_time(slices.results) == by_time(general.results)
         assert by_time(slices.out.side) == by_time(general.out.side)
     assert slices.operator.backend.engine_values("_window state") == {}  # type: ignore[attr-defined]
+
+
+def test_state_may_be_kept_and_saved_on_disk() -> None:
+    def restarted(saved: bytes | None = None) -> Alone:
+        return Alone(SliceWindowOperator(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE), saved, backend="rocksdb")
+
+    one = restarted()
+    one.push(RowBatch([("a", 1, 0), ("b", 2, 0)], [1, 7]))
+    one.push(Watermark(9))
+    other = restarted(one.snapshot())
+    for each in (one, other):
+        each.push(Watermark(9))
+        each.push(RowBatch([("a", 5, 0)], [2]))
+        each.push(Watermark(MAX_TIMESTAMP))
+    later = [result for result, _ in other.results]
+    assert later == [result for result, _ in one.results][-len(later) :]
+    assert [(key, window, times, total[1]) for key, window, _, times, _, total in later] == [
+        ("a", (0, 10), 2, 6), ("a", (-5, 5), 2, 6), ("b", (5, 15), 1, 2)]
+    operator: Any = other.operator
+    assert list(operator.backend.keys("_window state")) == []
+    for each in (one, other):
+        each.operator.close()
+
+
+@given(ELEMENTS, st.integers(1, 12), st.sampled_from(sorted(EVALUATE)), st.sampled_from([0, 3]))
+@settings(max_examples=50)
+def test_windows_that_do_not_overlap_are_the_general_operators(drawn: list[Any], size: int, kind: str, lateness: int) -> None:
+    slices = Alone(operator_of(kind, Slicing(size, size, 0), lateness))
+    contents: Any = AggregateContents(CountRecords()) if kind == "count" else ReduceContents(joined if kind == "reduce" else FieldReduce(kind, 1))
+    general = Alone(WindowOperator(FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE))
+    for element in elements_of(drawn):
+        slices.push(element)
+        general.push(element)
+        assert by_time(slices.results) == by_time(general.results)
+        assert slices.out.side == general.out.side
 
 
 def test_a_function_of_all_records_gets_the_one_value_of_the_window() -> None:

@@ -862,6 +862,15 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(ProgramError, match="AggregateFunction"):
         AggregateContents(Mean)
 
+    class Asks(ReduceFunction):
+        def open(self, runtime_context: Any) -> None:
+            runtime_context.get_state(ValueStateDescriptor("own"))
+
+        def reduce(self, value1: Any, value2: Any) -> Any: ...
+
+    with pytest.raises(ProgramError, match="'own': reduce and aggregate of windows have no keyed state"):
+        WindowHarness(WindowOperator(FIRST, tumbling, contents=ReduceContents(Asks())))
+
 
 class Every(AllWindowFunction):
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None: ...
@@ -883,7 +892,7 @@ def test_a_failing_function_is_reported_with_its_record(assigner: Any) -> None:
 
 def test_a_failing_custom_assigner_or_trigger_is_the_user_s() -> None:
     class Fails(Scripted):
-        on_element = fail
+        on_element: Any = fail
 
     with pytest.raises(UserCodeError, match="ValueError: no"):
         listing(TumblingEventTimeWindows(10), Fails()).push((("a", 1), 1))
@@ -893,7 +902,12 @@ def test_results_are_passed_on_in_batches() -> None:
     windows = summing(TumblingEventTimeWindows(10)).push(*[((f"k{number}", 1), 1) for number in range(10)])
     batches: list[int] = []
     emit = windows.output.emit
-    windows.operator.output.emit = lambda batch: (batches.append(len(batch)), emit(batch))
+
+    def counting(batch: Any) -> None:
+        batches.append(len(batch))
+        emit(batch)
+
+    windows.operator.output.emit = counting
     windows.operator.process_watermark(Watermark(9))
     assert batches == [4, 4, 2]
     assert len(windows.take()) == 10

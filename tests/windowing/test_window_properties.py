@@ -36,6 +36,7 @@ STEPS = st.lists(st.one_of(
     st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 60)),
     st.tuples(st.none(), st.none(), st.integers(1, 12)),
 ), max_size=40)
+LATENESS = st.sampled_from([0, 7])
 
 
 @dataclass
@@ -150,10 +151,9 @@ def run(windows: WindowHarness, steps: list[Any], watermark: int = 0) -> int:
     return watermark
 
 
-@pytest.mark.parametrize("lateness", [0, 7])
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-@given(steps=STEPS)
+@given(lateness=LATENESS, steps=STEPS)
 def test_the_operator_does_what_the_definition_says(kind: str, trigger: str, lateness: int, steps: list[Any]) -> None:
     windows = WindowHarness(WindowOperator(FIRST, ASSIGNERS[kind], TRIGGERS[trigger], None, ListContents(), described, lateness, LATE))
     model = Model(kind, trigger, lateness)
@@ -175,10 +175,9 @@ def test_the_operator_does_what_the_definition_says(kind: str, trigger: str, lat
     assert windows.kept == 0
 
 
-@pytest.mark.parametrize("lateness", [0, 7])
 @pytest.mark.parametrize("contents", CONTENTS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-@given(steps=STEPS)
+@given(lateness=LATENESS, steps=STEPS)
 def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(kind: str, contents: str, lateness: int, steps: list[Any]) -> None:
     """And batching changes nothing."""
     kept, function = CONTENTS[contents]
@@ -209,10 +208,8 @@ def expected(contents: str, key: str, records: list[Any]) -> Any:
     return {"reduce": (key, sum(total)), "aggregate": sum(total) / len(total), "process": (key, sorted(total))}[contents]
 
 
-@pytest.mark.parametrize("lateness", [0, 7])
-@pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-@given(before=STEPS, behind=STEPS, copying=st.booleans())
+@given(trigger=st.sampled_from(sorted(TRIGGERS)), lateness=LATENESS, before=STEPS, behind=STEPS, copying=st.booleans())
 def test_restored_is_as_good_as_never_failed(kind: str, trigger: str, lateness: int, before: list[Any], behind: list[Any], copying: bool) -> None:
     def operator() -> WindowOperator:
         return WindowOperator(FIRST, ASSIGNERS[kind], TRIGGERS[trigger], None, ReduceContents(add), None, lateness, LATE)
@@ -226,7 +223,7 @@ def test_restored_is_as_good_as_never_failed(kind: str, trigger: str, lateness: 
     for windows in (first, again):
         run(windows, behind, watermark)
         windows.end()
-    assert sorted(first.take()) == sorted(again.take())  # type: ignore[type-var]  # all of them are stamped
+    assert sorted(first.take()) == sorted(again.take())
     assert first.output.side == again.output.side
     assert first.kept == again.kept == 0
 

@@ -135,13 +135,17 @@ class SimulatedCluster:
         segments: int = 2048,
     ) -> SimulatedWorker:
         service = self.network.service(resource_id)
-        runner = SimulatedTaskRunner(service, segments)
+        runner = SimulatedTaskRunner(service, segments, self._is_kept)
         executor = TaskExecutor(
             service, resource_id, runner, [profile] * slots, self.resource_manager.address,
             slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))
         worker = self.workers[resource_id] = SimulatedWorker(service, executor, runner, slots, on_failure)
         executor.start()
         return worker
+
+    def _is_kept(self, resource_id: ResourceId, attempt_id: ExecutionAttemptId) -> bool:
+        worker = self.workers.get(resource_id)
+        return worker is not None and worker.runner.keeps(attempt_id)
 
     def _refused(self, resource_id: ResourceId) -> None:
         self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")

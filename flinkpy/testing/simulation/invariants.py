@@ -43,6 +43,9 @@ def check_executor(executor: TaskExecutor) -> None:
     runner = executor.runner
     assert isinstance(runner, SimulatedTaskRunner)
     runner.check_invariants()
+    kept = {attempt_id for of_job in executor.results.values() for attempt_id in of_job}
+    if not kept <= runner.results.keys():
+        raise EngineError(f"{executor.resource_id} believes to keep results that are gone: {kept - runner.results.keys()}")
     for attempt_id, slot_index in runner.tasks_in_slots().items():
         slot = next((slot for slot in executor.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
         if slot is None or slot.index != slot_index:
@@ -60,6 +63,8 @@ def check_end(cluster: SimulatedCluster) -> None:
             raise EngineError(f"{resource_id} leaks slots: {worker.executor.slots!r}, {held}")
         if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.pool.statistics().pools:
             raise EngineError(f"{resource_id} leaks {runner} {worker.runner.pool!r}")
+        if worker.executor.results:
+            raise EngineError(f"{resource_id} keeps results nobody reads: {worker.executor.results}")
         if statistics.jobs:
             raise EngineError(f"{resource_id} still keeps {statistics.jobs} connections to JobMasters")
         if not manager.slots.knows(resource_id):

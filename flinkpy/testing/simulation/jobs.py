@@ -102,7 +102,8 @@ def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
     unbounded = chance.random() < 0.3
     builder = JobBuilder(job_id, configuration=_configuration(chance))
     groups = ["default"] if chance.random() < 0.75 else ["default", "other"]
-    blocking = chance.random() < 0.15 and not unbounded
+    share = chance.random()
+    blocking, batch = share < 0.15 and not unbounded, share < 0.08  # some exchanges block; or all do, as in BATCH mode
     widest = chance.choice((1, 2, 2, 3, 4))
     same = chance.random() < 0.4  # all vertices equally wide
     vertices: list[JobVertex] = []
@@ -110,7 +111,7 @@ def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
         parallelism = widest if same else chance.randint(1, widest)
         inputs = [(vertex, chance.choice(list(DistributionPattern))) for vertex in _producers(chance, vertices)]
         splits = chance.randint(0, 6) if not inputs and not unbounded and chance.random() < 0.5 else None
-        kind = ResultPartitionType.BLOCKING if blocking and chance.random() < 0.5 else ResultPartitionType.PIPELINED
+        kind = ResultPartitionType.BLOCKING if blocking and (chance.random() < 0.5 or batch) else ResultPartitionType.PIPELINED
         builder.vertex(
             parallelism, inputs, _behaviour(chance, parallelism, unbounded), group=chance.choice(groups), splits=splits, partition_type=kind)
         vertices.append(builder.graph.vertices[number])

@@ -1,8 +1,11 @@
-"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back."""
+"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back, leave
+blocking results behind, and fail when a blocking result they read is gone.
+"""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,8 +14,8 @@ from flinkpy.actors.service import Cancellable
 from flinkpy.actors.simulated_service import SimulatedRpcService
 from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
-from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.segments import LocalBufferPool, NetworkBufferPool
@@ -47,8 +50,13 @@ class SimulatedTaskRunner:
     SEGMENTS_PER_CHANNEL = 2
     SEGMENTS_AT_MOST = 8
 
-    def __init__(self, service: SimulatedRpcService, segments: int = 2048) -> None:
-        self._service = service
+    def __init__(
+        self, service: SimulatedRpcService, segments: int = 2048,
+        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True,
+    ) -> None:
+        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt."""
+        self._service, self._is_kept = service, is_kept
+        self.results: dict[ExecutionAttemptId, int] = {}  # blocking partitions of finished attempts
         self._chance = service.network.random
         self.pool = NetworkBufferPool(segments)
         self._tasks: dict[ExecutionAttemptId, SimulatedTask] = {}
@@ -98,16 +106,26 @@ class SimulatedTaskRunner:
         for one in task.heard.accept(event):
             self._heard(task, one)
 
+    def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        for attempt_id in attempt_ids:
+            self.results.pop(attempt_id, None)
+
+    def keeps(self, attempt_id: ExecutionAttemptId) -> bool:
+        """Whether the attempt runs here or left its results here."""
+        return attempt_id in self._tasks or attempt_id in self.results
+
     def metrics(self) -> list[TaskMetrics]:
         return [TaskMetrics(task.attempt_id, records_out=int(1000 * self._service.clock.monotonic())) for task in self._tasks.values()]
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
-        return RunnerStatistics(len(tasks), sum(len(task.partitions) for task in tasks), sum(len(task.gates) for task in tasks), self.pool.in_use)
+        partitions = sum(len(task.partitions) for task in tasks) + sum(self.results.values())
+        return RunnerStatistics(len(tasks), partitions, sum(len(task.gates) for task in tasks), self.pool.in_use)
 
     def stop(self) -> None:
         for task in list(self._tasks.values()):
             self._end(task, _S.FAILED, EngineError("the TaskExecutor stops"))
+        self.results.clear()
 
     # -- a task's life -----------------------------------------------------------------------------------------------------
 
@@ -126,6 +144,10 @@ class SimulatedTaskRunner:
         return self.pool.create(owner, min(2, most), most)
 
     def _run(self, task: SimulatedTask) -> None:
+        missing = self._missing_result(task)
+        if missing is not None:
+            self._end(task, _S.FAILED, PartitionNotFoundError(f"the results of {missing} are gone"))
+            return
         self._move(task, _S.RUNNING)
         behaviour, attempt_id = task.behaviour, task.attempt_id
         if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
@@ -135,6 +157,13 @@ class SimulatedTaskRunner:
             self._say(task, SplitRequested(self._service.process))
         elif behaviour.run_s is not None:
             self._later(task, behaviour.run_s, partial(self._end, state=_S.FINISHED))
+
+    def _missing_result(self, task: SimulatedTask) -> ExecutionAttemptId | None:
+        for gate in task.descriptor.gates:
+            for producer in gate.producers if gate.partition_type.is_blocking else ():
+                if not self._is_kept(producer.location.resource_id, producer.partition_id.producer):
+                    return producer.partition_id.producer
+        return None
 
     def _break(self, task: SimulatedTask) -> None:
         error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
@@ -146,6 +175,9 @@ class SimulatedTaskRunner:
         for pool in (*task.partitions, *task.gates):
             pool.close()
         del self._tasks[task.attempt_id]
+        left = sum(partition.partition_type.is_blocking for partition in task.descriptor.partitions)
+        if left and state is _S.FINISHED:
+            self.results[task.attempt_id] = left
         task.lifecycle.move(state)
         self._report(task, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -61,6 +61,8 @@ class InstantRunner:
         self._end(attempt_id, ExecutionState.FAILED)
 
     def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None: ...
+
+    def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None: ...
 
     def metrics(self) -> list[TaskMetrics]:
         return []

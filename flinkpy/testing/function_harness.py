@@ -1,0 +1,186 @@
+"""The harnesses users make: of a function, by kind of input, or of a piece of stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+from flinkpy.datastream import functions as f
+from flinkpy.graph.transformations import (
+    OneInputTransformation,
+    PartitionTransformation,
+    SourceTransformation,
+    Transformation,
+    TwoInputTransformation,
+)
+from flinkpy.operators.base import StreamOperator
+from flinkpy.testing.harness import OperatorHarness, pickled
+
+_METHODS: dict[type, str] = {
+    f.MapFunction: "map", f.FlatMapFunction: "flat_map", f.FilterFunction: "filter", f.ReduceFunction: "reduce", f.ProcessFunction: "process",
+    f.KeyedProcessFunction: "process", f.CoMapFunction: "map", f.CoFlatMapFunction: "flat_map", f.CoProcessFunction: "process",
+    f.KeyedCoProcessFunction: "process",
+}
+_KEYED = (f.KeyedProcessFunction, f.KeyedCoProcessFunction, f.ReduceFunction)
+
+
+class OneInputHarness(OperatorHarness):
+    """Runs a function of one stream: a MapFunction, FlatMapFunction, FilterFunction or ProcessFunction.
+
+    >>> from flinkpy.datastream import MapFunction
+    >>> class Double(MapFunction):
+    ...     def map(self, value):
+    ...         return value * 2
+    >>> with OneInputHarness(Double()) as harness:
+    ...     harness.push(4, timestamp=100)
+    ...     harness.push_watermark(100)
+    ...     harness.stamped_output, harness.watermarks
+    ([(8, 100)], [100])
+
+    Keyword arguments of all harnesses: ``parallelism``, ``subtask_index``, ``max_parallelism`` (which key groups it owns), ``configuration``
+    (options by key, such as ``state.backend.type``) and ``start_ms``, the time its clock begins at.
+    """
+
+    def __init__(self, function: Any, **options: Any) -> None:
+        super().__init__(_recipe(1, lambda stream: _applied(stream, function, keyed=False)), **options)
+
+    @classmethod
+    def of(cls, build: Callable[[DataStream], DataStream], **options: Any) -> OneInputHarness:
+        """Of a piece of stream: what ``build`` makes of its input, each operator behind the one before.
+
+        >>> with OneInputHarness.of(lambda stream: stream.map(len).filter(lambda size: size > 1)) as harness:
+        ...     harness.push_all(["a", "bc"])
+        ...     harness.output
+        [2]
+        """
+        made = object.__new__(cls)
+        OperatorHarness.__init__(made, _recipe(1, build), **options)
+        return made
+
+    def push(self, value: Any, timestamp: int | None = None) -> None:
+        """One element, with its event time in milliseconds if it has one."""
+        self._push(0, [value], None if timestamp is None else [timestamp])
+
+    def push_all(self, values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
+        """Several elements as one batch."""
+        self._push(0, values, timestamps)
+
+    def push_watermark(self, timestamp: int) -> None:
+        """No element at or before that time follows."""
+        self._push_watermark(0, timestamp)
+
+
+class KeyedOneInputHarness(OneInputHarness):
+    """Runs a function of a keyed stream, with state and timers: a KeyedProcessFunction, ReduceFunction or one of the others.
+
+    >>> from flinkpy.datastream import KeyedProcessFunction
+    >>> class Remind(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield ctx.get_current_key(), timestamp
+    >>> with KeyedOneInputHarness(Remind(), lambda value: value) as harness:
+    ...     harness.push("a", timestamp=5)
+    ...     waiting = harness.num_event_time_timers
+    ...     harness.push_watermark(1005)
+    ...     waiting, harness.output
+    (1, [('a', 1005)])
+    """
+
+    def __init__(self, function: Any, key_selector: Any, **options: Any) -> None:
+        OperatorHarness.__init__(self, _recipe(1, lambda stream: _applied(stream.key_by(key_selector), function)), **options)
+
+
+class TwoInputHarness(OperatorHarness):
+    """Runs a function of two connected streams: a CoMapFunction, CoFlatMapFunction or CoProcessFunction.
+
+    >>> from flinkpy.datastream import CoMapFunction
+    >>> class Names(CoMapFunction):
+    ...     def map1(self, value):
+    ...         return f"left {value}"
+    ...     def map2(self, value):
+    ...         return f"right {value}"
+    >>> with TwoInputHarness(Names()) as harness:
+    ...     harness.push1(1)
+    ...     harness.push2(2)
+    ...     harness.output
+    ['left 1', 'right 2']
+    """
+
+    def __init__(self, function: Any, **options: Any) -> None:
+        super().__init__(_recipe(2, lambda left, right: _applied(left.connect(right), function, keyed=False)), **options)
+
+    def push1(self, value: Any, timestamp: int | None = None) -> None:
+        """An element of the first input."""
+        self._push(0, [value], None if timestamp is None else [timestamp])
+
+    def push2(self, value: Any, timestamp: int | None = None) -> None:
+        """An element of the second input."""
+        self._push(1, [value], None if timestamp is None else [timestamp])
+
+    def push_watermark1(self, timestamp: int) -> None:
+        """Of the first input: the operator sees the lower of both."""
+        self._push_watermark(0, timestamp)
+
+    def push_watermark2(self, timestamp: int) -> None:
+        """Of the second input."""
+        self._push_watermark(1, timestamp)
+
+
+class KeyedTwoInputHarness(TwoInputHarness):
+    """The same where both streams are keyed, and share state and timers: a KeyedCoProcessFunction, CoMapFunction or CoFlatMapFunction."""
+
+    def __init__(self, function: Any, key_selector1: Any, key_selector2: Any, **options: Any) -> None:
+        OperatorHarness.__init__(
+            self, _recipe(2, lambda left, right: _applied(left.connect(right).key_by(key_selector1, key_selector2), function)), **options)
+
+
+def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
+    """The stream's method for a function of that class, called with it."""
+    method = next((name for kind, name in _METHODS.items() if isinstance(function, kind) and hasattr(stream, name)), None)
+    if isinstance(function, _KEYED) and not keyed:
+        raise ProgramError(f"{type(function).__name__} is a function of a keyed stream: use the Keyed… harness, with a key selector")
+    if method is None:
+        raise ProgramError(
+            f"a {type(function).__name__} cannot be run by this harness: pass an object of a function class of flinkpy.datastream, "
+            "or use OneInputHarness.of(lambda stream: stream.map(...))")
+    made: DataStream = getattr(stream, method)(function)
+    return made
+
+
+def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    streams = [env.from_collection([None]) for _ in range(inputs)]
+    built = build(*streams)
+    if not isinstance(built, DataStream):
+        raise ProgramError(f"a harness is built of what gives a DataStream, this is {built!r:.80}")
+    return pickled(_operators(built._transformation, [stream._transformation for stream in streams]), "the harness's function")
+
+
+def _operators(end: Transformation, starts: Sequence[Transformation]) -> list[StreamOperator]:
+    """From the first operator behind the inputs to the last."""
+    found: list[StreamOperator] = []
+    here = end
+    while here not in starts:
+        if isinstance(here, TwoInputTransformation):
+            found.insert(0, here.operator)
+            sources = [_origin(side) for side in (here.input1, here.input2)]
+            if sources != list(starts):
+                raise ProgramError("a harness of two inputs begins with the operator that connects them: test what stands before it by itself")
+            break
+        if isinstance(here, OneInputTransformation):
+            found.insert(0, here.operator)
+        elif isinstance(here, SourceTransformation) or not isinstance(here, PartitionTransformation):
+            raise ProgramError(f"a harness takes operators one behind the other; {here.name!r} is a {type(here).__name__}: run it in a job")
+        here = here.input
+    if not found:
+        raise ProgramError("there is no operator to test: apply one to the stream")
+    return found
+
+
+def _origin(transformation: Transformation) -> Transformation:
+    while isinstance(transformation, PartitionTransformation):
+        transformation = transformation.input
+    return transformation

@@ -1,0 +1,203 @@
+"""Harnesses: a user function, or a short piece of stream, run by hand without a job.
+
+Elements and watermarks are pushed in, time stands still until it is set, and everything that comes out is kept. The operators are those of a job,
+made by the same calls of the DataStream API, and the function travels into the harness by value as it would to a worker: what a test may look at
+is the output, or ``harness.function``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.code import dumps, loads
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
+from flinkpy.operators.timers import KeyedTimerService
+from flinkpy.state.containers import redistribute_all
+from flinkpy.testing.clock import ManualClock, ManualTimers
+from flinkpy.testing.recorder import Recorder, inputs_of, wire
+
+H = TypeVar("H", bound="OperatorHarness")
+MAX_PARALLELISM = 128
+_BATCH_RECORDS = 4096
+
+
+class OperatorHarness:
+    """What all harnesses share. Made of pickled operators; use one of the others to make it of a function or a stream."""
+
+    def __init__(
+        self, recipe: bytes, *, snapshots: Sequence[bytes] = (), parallelism: int = 1, subtask_index: int = 0,
+        max_parallelism: int = MAX_PARALLELISM, configuration: Mapping[str, Any] | None = None, start_ms: int = 0,
+    ) -> None:
+        self._recipe, self._max_parallelism, self._configuration = recipe, max_parallelism, dict(configuration or {})
+        attempt = ExecutionAttemptId(JobId("test"), JobVertexId("harness"), subtask_index, 0)
+        self._task = TaskInfo("test", "harness", attempt, parallelism, max_parallelism)
+        self.clock = ManualClock(start_ms)
+        self._timers = ManualTimers(self.clock)
+        self._recorder = Recorder()
+        self._operators: list[StreamOperator] = loads(recipe)
+        outputs, self._way_in = wire(self._operators, self._recorder)
+        self._inputs = inputs_of(self._operators[0], self._way_in)
+        self._watermarks = [MIN_TIMESTAMP] * len(self._inputs)
+        self._closed = False
+        for position, (operator, output) in enumerate(zip(self._operators, outputs)):
+            operator.setup(self._context(position), output)
+        try:
+            self._start(snapshots)
+        except BaseException:
+            self.close()
+            raise
+
+    def _context(self, position: int) -> OperatorContext:
+        name = type(self._operators[position]).__name__
+        return OperatorContext(
+            OperatorId(f"operator-{position}"), name, None, self._task, self.clock, self._timers, run_in_task=lambda action: action(),
+            send_operator_event=lambda event: None, configuration=self._configuration, batch_records=_BATCH_RECORDS,
+        )
+
+    def _start(self, snapshots: Sequence[bytes]) -> None:
+        saved: list[list[bytes | None]] = [pickle.loads(snapshot) for snapshot in snapshots]
+        if any(len(each) != len(self._operators) for each in saved):
+            raise ProgramError(f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
+        for position in reversed(range(len(self._operators))):
+            of_operator = [each[position] for each in saved]
+            restored = redistribute_all(of_operator, self._max_parallelism, self._task.parallelism)[self._task.subtask_index] if saved else None
+            self._operators[position].initialize_state(restored)
+        for operator in reversed(self._operators):
+            operator.open()
+
+    # -- pushing ------------------------------------------------------------------------------------------------------------------
+
+    def _push(self, index: int, values: Sequence[Any], timestamps: Sequence[int] | None) -> None:
+        if values:
+            self._inputs[index](RowBatch(list(values), None if timestamps is None else list(timestamps)))
+
+    def _push_watermark(self, index: int, timestamp: int) -> None:
+        if timestamp < self._watermarks[index]:
+            raise ValueError(f"a watermark does not go back (from {self._watermarks[index]} to {timestamp})")
+        before = min(self._watermarks)
+        self._watermarks[index] = timestamp
+        if min(self._watermarks) > before:
+            self._way_in.control(Watermark(min(self._watermarks)))
+
+    def set_processing_time(self, now_ms: int) -> None:
+        """It is so late now; fires the timers that are due."""
+        self._timers.set_ms(now_ms)
+
+    def end_input(self) -> None:
+        """The input has ended: event time too, and the operators emit what they held back."""
+        if min(self._watermarks) < MAX_TIMESTAMP:
+            self._watermarks = [MAX_TIMESTAMP] * len(self._watermarks)
+            self._way_in.control(Watermark(MAX_TIMESTAMP))
+        for operator in self._operators:
+            operator.finish()
+            while operator.has_rest:
+                operator.emit_rest()
+
+    # -- what came out --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def output(self) -> list[Any]:
+        """The values, in order."""
+        return [value for value, _ in self._recorder.stamped]
+
+    @property
+    def stamped_output(self) -> list[tuple[Any, int | None]]:
+        """(value, event time in ms or None)."""
+        return self._recorder.stamped
+
+    @property
+    def watermarks(self) -> list[int]:
+        """The timestamps of the watermarks."""
+        return self._recorder.watermarks
+
+    @property
+    def elements(self) -> list[Any]:
+        """Everything: (value, event time) pairs and control elements as they came."""
+        return list(self._recorder.elements)
+
+    def side_output(self, tag: OutputTag) -> list[Any]:
+        """What went to that side output."""
+        return list(self._recorder.sides.get(tag.tag_id, ()))
+
+    def clear_output(self) -> None:
+        """Forgets what came out so far."""
+        self._recorder.elements.clear()
+        self._recorder.sides.clear()
+
+    # -- state ----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def function(self) -> Any:
+        """The function as it lives in the harness (of the last operator, where there are several)."""
+        return getattr(self._operators[-1], "function", None)
+
+    def num_keyed_state_entries(self, name: str | None = None) -> int:
+        """How many keys hold something, in the state of that name or in all states together."""
+        counts = [backend.statistics.keys for operator in self._operators if (backend := getattr(operator, "backend", None)) is not None]
+        return sum(count for of_operator in counts for state, count in of_operator.items() if name is None or state == name)
+
+    @property
+    def num_event_time_timers(self) -> int:
+        return sum(len(service.event_timers) for service in self._timer_services())
+
+    @property
+    def num_processing_time_timers(self) -> int:
+        return sum(len(service.processing_timers) for service in self._timer_services())
+
+    def _timer_services(self) -> list[KeyedTimerService]:
+        found = [getattr(operator, "_timer_service", None) for operator in self._operators]
+        return [service for service in found if isinstance(service, KeyedTimerService)]
+
+    def snapshot(self, checkpoint_id: int = 1) -> bytes:
+        """What a checkpoint would save of this subtask; give it to ``restore``."""
+        for operator in self._operators:
+            operator.prepare_snapshot_pre_barrier(checkpoint_id)
+        barrier = CheckpointBarrier(checkpoint_id, self.clock.time_ms())
+        return pickle.dumps([operator.snapshot_state(barrier) for operator in self._operators])
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable."""
+        for operator in self._operators:
+            operator.notify_checkpoint_complete(checkpoint_id)
+
+    def restore(self: H, *snapshots: bytes, parallelism: int = 1, subtask_index: int = 0, configuration: Mapping[str, Any] | None = None) -> H:
+        """A new harness that goes on from the snapshots, those of all subtasks there were: as one of ``parallelism`` subtasks. The clock shows the
+        time of this one. ``configuration`` replaces this harness's, say for another state backend."""
+        made = object.__new__(type(self))
+        OperatorHarness.__init__(
+            made, self._recipe, snapshots=snapshots, parallelism=parallelism, subtask_index=subtask_index, max_parallelism=self._max_parallelism,
+            configuration=self._configuration if configuration is None else configuration, start_ms=self.clock.time_ms())
+        return made
+
+    # -- end ------------------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Closes the operators; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            for operator in self._operators:
+                operator.close()
+
+    def __enter__(self: H) -> H:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        names = " → ".join(type(operator).__name__ for operator in self._operators)
+        return f"<{type(self).__name__} of {names}: {len(self._recorder.stamped)} values out>"
+
+
+def pickled(operators: Sequence[StreamOperator], what: str) -> bytes:
+    """The recipe of a harness."""
+    return dumps(list(operators), what)
+
+

@@ -1,0 +1,79 @@
+"""The loop for sessions with the trigger they come with, for what nearly all records do: begin a session, fall into one, or make one longer.
+
+It is the general way with what cannot happen left out. A record whose own window ends ahead of the watermark (or of the clock) is not late and
+makes no default trigger fire. If it meets one open session at most, there is nothing to merge but an interval: the contents stay where they are, and
+the timers move to its new end. All other records are handed to ``element``, which is the general way itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.operators.generated import compile_function
+from flinkpy.windowing.assigners import WindowAssigner
+from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.sessions import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
+from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from flinkpy.windowing.windows import time_window
+
+_LOOP = """\
+def session_loop(values, stamps, select, pages, sessions, time, element, opened, moved):
+    for record, stamp in zip(values, stamps):
+        key = select(record)
+        end = stamp + {gap}
+        if end - 1 <= time:
+            element(key, record, stamp)
+            continue
+        open_ones = sessions.get(key)
+        if open_ones is None:
+            open_ones = sessions[key] = {{}}
+        met = None
+        for window in open_ones:
+            if window[0] <= end and window[1] >= stamp:
+                if met is not None:
+                    break
+                met = window
+        else:
+            page = pages.get(key)
+            if page is None:
+                page = pages[key] = {{}}
+            if met is None:
+                home = window = time_window((stamp, end))
+                open_ones[window] = window
+                opened(key, window)
+            else:
+                start, last = met
+                if start <= stamp and end <= last:
+                    home = open_ones[met]
+                else:
+                    window = time_window((start if start < stamp else stamp, last if last > end else end))
+                    home = open_ones[window] = open_ones.pop(met)
+                    moved(key, met, window)
+            contents = page.get(home)
+            page[home] = {first} if contents is None else {add}
+            continue
+        element(key, record, stamp)
+"""
+
+SessionLoop = Callable[..., None]
+_STATIC, _DYNAMIC = (EventTimeSessionWindows, ProcessingTimeSessionWindows), (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
+
+
+def are_default_sessions(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> bool:
+    """Whether the loop is for these."""
+    wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
+    return type(assigner) in (*_STATIC, *_DYNAMIC) and type(trigger) is wanted
+
+
+def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> SessionLoop:
+    """The loop for these sessions and contents. ``names``: what ``contents.prepare`` gave."""
+    static = type(assigner) in _STATIC
+    source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
+    more = {} if static else {"gap_of": assigner.gap}
+    return compile_function("session_loop", source, {**names, **more, "time_window": time_window})

@@ -1,0 +1,63 @@
+"""What differs, and what is absent and why. A note on a class or module holds for all of its names that have none of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_KEPT = "kept, shown by its getter, without effect so far"
+_WORKER_FILES = "put on this process's path; on Ray it is kept, and must be there on every worker"
+_SAVEPOINT = "raises until there are savepoints"
+
+DIFFERENT = {
+    "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_interval": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_timeout": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_use_snapshot_compression": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_execution_mode": "kept, without effect: the runtime mode decides",
+    "pyflink.common.execution_config.ExecutionConfig.set_default_input_dependency_constraint": "kept, without effect: the scheduler decides",
+    "pyflink.common.execution_config.ExecutionConfig.get_registered_pojo_types": "empty: there are no Java classes",
+    "pyflink.common.io.InputFormat": "to be written in Python; PyFlink wraps Java's",
+    "pyflink.common.job_client.JobClient.stop_with_savepoint": _SAVEPOINT,
+    "pyflink.common.job_client.JobClient.trigger_savepoint": _SAVEPOINT,
+    "pyflink.common.serialization.BulkWriterFactory": "Parquet, CSV, JSON lines and text of flinkpy.connectors.file_formats, instead of Java's",
+    "pyflink.common.watermark_strategy.WatermarkStrategy.with_watermark_alignment": "kept; refused where the strategy is used",
+    "pyflink.datastream.connectors.base.DeliveryGuarantee": "named by programs; which guarantee holds is the sink's own matter",
+    "pyflink.datastream.connectors.file_system.BucketAssigner.date_time_bucket_assigner": "its pattern takes Java's common letters",
+    "pyflink.datastream.connectors.file_system.BulkFormat": "BulkFormat.parquet() instead of Java's formats",
+    "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.enable_compaction_on_checkpoint": "compacts at the end of the stream",
+    "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.set_num_compact_threads": "kept: a subtask compacts its own files",
+    "pyflink.datastream.connectors.file_system.FileSink": "parts become visible when the stream has ended well",
+    "pyflink.datastream.connectors.file_system.FileSplitAssignerProvider": "the file systems here say nothing of places, so parts go in order",
+    "pyflink.datastream.connectors.file_system.RollingPolicy.default_rolling_policy": "looked at after each batch, not each record",
+    "pyflink.datastream.connectors.file_system.RollingPolicy.on_checkpoint_rolling_policy": "one part for each subtask and bucket so far",
+    "pyflink.datastream.connectors.file_system.StreamingFileSink": "parts become visible when the stream has ended well",
+    "pyflink.datastream.data_stream.CachedDataStream": "bounded streams in any mode; the cache is files of the program's machine",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive": "kept; not unpacked",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_file": _WORKER_FILES,
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_changelog_state_backend": _KEPT,
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.get_default_local_parallelism":
+        "parallelism.default where none was set, not the number of cores",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.is_chaining_of_operators_with_different_max_parallelism_enabled":
+        "always False",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.register_cached_file":
+        "found by runtime_context.get_cached_file(name); on Ray it must lie at that path on every worker",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable": "kept, without effect",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements": "kept; nothing is installed",
+    "pyflink.datastream.checkpoint_storage.JobManagerCheckpointStorage": _KEPT,
+    "pyflink.datastream.checkpoint_storage.FileSystemCheckpointStorage": _KEPT,
+}
+
+ABSENT = {
+    "pyflink.common.watermark_strategy.AssignerWithPeriodicWatermarksWrapper": "wraps a Java class; write a WatermarkGenerator",
+    "pyflink.datastream.checkpoint_storage.CustomCheckpointStorage": "wraps a Java class",
+    "pyflink.datastream.state_backend.CustomStateBackend": "wraps a Java class",
+}
+
+
+def note_of(notes: Mapping[str, str], path: str, otherwise: str) -> str:
+    """The note of the name, or of what it belongs to."""
+    while path:
+        if path in notes:
+            return notes[path]
+        path = path.rpartition(".")[0]
+    return otherwise

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flinkpy.core.errors import ProgramError, ResourceUnavailableError
+from flinkpy.operators import sorting
+from flinkpy.operators.sorting import NO_TIME, KeyGroups
+
+KEYS = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")]))
+BATCHES = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 5)), max_size=12), max_size=8)
+MEMORY = st.sampled_from([0, 500, 1 << 20])
+
+
+def everything(groups: KeyGroups) -> list[tuple[Any, list[Any]]]:
+    found = [(key, [item for chunk in chunks for item in chunk]) for key, chunks in groups.groups()]
+    groups.close()
+    return found
+
+
+@given(BATCHES, MEMORY)
+def test_each_key_comes_once_with_its_records_in_order_of_arrival(batches: list[list[tuple[Any, int]]], memory: int) -> None:
+    groups = KeyGroups(memory)
+    expected: dict[Any, list[Any]] = {}
+    number = 0
+    for batch in batches:
+        values = list(range(number, number + len(batch)))
+        number += len(batch)
+        groups.add([key for key, _ in batch], values)
+        for (key, _), value in zip(batch, values):
+            expected.setdefault(key, []).append(value)
+    found = everything(groups)
+    assert dict(found) == expected
+    assert len(found) == len(expected)
+
+
+@given(BATCHES, MEMORY, st.booleans())
+def test_records_of_a_key_are_in_order_of_time_then_tag_then_arrival(batches: list[list[tuple[Any, int]]], memory: int, untimed_first: bool) -> None:
+    groups = KeyGroups(memory)
+    expected: dict[Any, list[tuple[int, int, int]]] = {}
+    for number, batch in enumerate(batches):
+        values, tag = [number] * len(batch), number % 2
+        untimed = untimed_first and number == 0
+        groups.add([key for key, _ in batch], values, None if untimed else [stamp for _, stamp in batch], 0 if untimed else tag)
+        for key, stamp in batch:
+            expected.setdefault(key, []).append((NO_TIME if untimed else stamp, 0 if untimed else tag, number))
+    if groups.full:
+        assert dict(everything(groups)) == {key: sorted(items, key=lambda item: item[:2]) for key, items in expected.items()}
+
+
+def test_one_key_with_more_records_than_fit_is_merged_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "CHUNK", 10)
+    groups = KeyGroups(5000)
+    for number in range(50):
+        groups.add(["k"] * 20, list(range(20)), [(7 * number + step) % 31 for step in range(20)])
+    assert len(groups.runs) > 5
+    [(key, chunks)] = [(key, list(chunks)) for key, chunks in groups.groups()]
+    assert key == "k"
+    assert max(map(len, chunks)) == 10
+    stamps = [item[0] for chunk in chunks for item in chunk]
+    assert stamps == sorted(stamps)
+    assert len(stamps) == 1000
+
+
+def test_keys_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "stable_hash", lambda key: 7)
+    groups = KeyGroups(0)
+    for number in range(4):
+        groups.add("abca", [number] * 4)
+    assert dict(everything(groups)) == {"a": [0, 0, 1, 1, 2, 2, 3, 3], "b": [0, 1, 2, 3], "c": [0, 1, 2, 3]}
+
+
+def test_what_was_spilled_goes_with_its_owner(tmp_path: Path) -> None:
+    groups = KeyGroups(0, [str(tmp_path)])
+    groups.add("ab", [1, 2])
+    assert list(tmp_path.iterdir()) == []
+    groups.close()
+    groups.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_an_error_that_names_the_option(tmp_path: Path) -> None:
+    with pytest.raises(ResourceUnavailableError, match=r"io\.tmp\.dirs"):
+        KeyGroups(0, [str(tmp_path / "missing")]).add("a", [1])
+
+
+def test_records_that_do_not_pickle_are_the_programs_mistake() -> None:
+    with pytest.raises(ProgramError, match="cannot be spilled"):
+        KeyGroups(0).add("a", [(number for number in range(3))])

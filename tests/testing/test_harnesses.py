@@ -1,0 +1,236 @@
+"""The harnesses: what users' own tests are written with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flinkpy.common.typeinfo import Types
+from flinkpy.core.elements import MAX_TIMESTAMP
+from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.keys import key_group, key_group_range
+from flinkpy.datastream import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    OutputTag,
+    ProcessFunction,
+    ReduceFunction,
+)
+from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.testing import KeyedOneInputHarness, KeyedTwoInputHarness, OneInputHarness, TwoInputHarness
+
+LATE = OutputTag("late", Types.STRING())
+BACKENDS = ["hashmap", "rocksdb"]
+
+
+class Session(KeyedProcessFunction):
+    """Counts per key; emits the count after a second of processing time, or when event time has passed; 'late' goes aside."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: str, ctx: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        timers = ctx.timer_service()
+        if ctx.timestamp() is None:
+            timers.register_processing_time_timer(timers.current_processing_time() + 1000)
+        elif ctx.timestamp() <= timers.current_watermark():
+            yield LATE, value
+        else:
+            timers.register_event_time_timer(ctx.timestamp())
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), self.count.value(), timestamp
+
+
+@pytest.fixture(params=BACKENDS)
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "rocksdb":
+        pytest.importorskip("rocksdict")
+    return {"configuration": {"state.backend.type": request.param}}
+
+
+def test_timers_fire_when_their_time_is_set(options: dict[str, Any]) -> None:
+    with KeyedOneInputHarness(Session(), lambda value: value, start_ms=500, **options) as harness:
+        harness.push("a")
+        harness.push_all(["b", "a"])
+        harness.set_processing_time(1499)
+        assert (harness.output, harness.num_processing_time_timers) == ([], 2)
+        harness.set_processing_time(1500)
+        assert (sorted(harness.output), harness.num_processing_time_timers) == ([("a", 2, 1500), ("b", 1, 1500)], 0)
+        assert harness.num_keyed_state_entries("count") == harness.num_keyed_state_entries() == 2
+        with pytest.raises(ValueError, match="time does not go back"):
+            harness.set_processing_time(1)
+
+
+def test_watermarks_fire_timers_and_late_elements_go_aside(options: dict[str, Any]) -> None:
+    with KeyedOneInputHarness(Session(), lambda value: value, **options) as harness:
+        harness.push("a", timestamp=10)
+        harness.push_watermark(9)
+        assert (harness.output, harness.num_event_time_timers) == ([], 1)
+        harness.push_watermark(10)
+        harness.push("a", timestamp=10)
+        assert harness.stamped_output == [(("a", 1, 10), 10)]
+        assert (harness.side_output(LATE), harness.side_output(OutputTag("other"))) == (["a"], [])
+        assert harness.watermarks == [9, 10]
+        harness.clear_output()
+        assert (harness.elements, harness.side_output(LATE)) == ([], [])
+        with pytest.raises(ValueError, match="does not go back"):
+            harness.push_watermark(9)
+
+
+def test_what_was_saved_goes_on_in_another_harness_on_any_backend(options: dict[str, Any]) -> None:
+    with KeyedOneInputHarness(Session(), lambda value: value, **options) as before:
+        before.push("a")
+        saved = before.snapshot()
+        before.push("a")
+    for backend in BACKENDS:
+        with before.restore(saved, configuration={"state.backend.type": backend}) as after:
+            assert (after.num_processing_time_timers, after.num_keyed_state_entries("count")) == (1, 1)
+            after.push("a")
+            after.set_processing_time(1000)
+            assert after.output == [("a", 2, 1000)]
+
+
+def test_a_snapshot_is_shared_out_to_several_subtasks_and_back() -> None:
+    keys = [f"k{number}" for number in range(40)]
+    with KeyedOneInputHarness(Session(), lambda value: value) as one:
+        one.push_all(keys)
+        saved = one.snapshot()
+    parts = [one.restore(saved, parallelism=3, subtask_index=index) for index in range(3)]
+    owned = [key_group_range(index, 128, 3) for index in range(3)]
+    assert [part.num_processing_time_timers for part in parts] == [sum(key_group(key, 128) in groups for key in keys) for groups in owned]
+    with one.restore(*(part.snapshot() for part in parts)) as again:
+        again.set_processing_time(1000)
+        assert sorted(again.output) == sorted((key, 1, 1000) for key in keys)
+    for part in parts:
+        part.close()
+
+
+class Split(FlatMapFunction):
+    def flat_map(self, value: str) -> Any:
+        return value.split()
+
+
+class Long(FilterFunction):
+    def filter(self, value: str) -> bool:
+        return len(value) > 2
+
+
+class Upper(MapFunction):
+    def map(self, value: str) -> str:
+        return value.upper()
+
+
+class Clock(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield value, ctx.timer_service().current_processing_time()
+
+
+@pytest.mark.parametrize(("function", "expected"), [(Split(), ["a", "long", "day"]), (Long(), ["a long day"]), (Upper(), ["A LONG DAY"]),
+                                                     (Clock(), [("a long day", 7)])])
+def test_functions_of_one_stream_are_run_by_their_class(function: Any, expected: list[Any]) -> None:
+    with OneInputHarness(function, start_ms=7) as harness:
+        harness.push("a long day")
+        assert harness.output == expected
+
+
+class Longest(ReduceFunction):
+    def reduce(self, value1: str, value2: str) -> str:
+        return max(value1, value2, key=len)
+
+
+def test_a_reduce_is_run_on_a_keyed_stream() -> None:
+    with KeyedOneInputHarness(Longest(), lambda value: value[0]) as harness:
+        harness.push_all(["a", "abc", "b", "ab"])
+        assert harness.output == ["a", "abc", "b", "abc"]
+
+
+def test_a_piece_of_stream_runs_as_one() -> None:
+    def build(stream: Any) -> Any:
+        return stream.flat_map(str.split).key_by(lambda word: word).process(Session()).map(lambda found: found[:2])
+
+    with OneInputHarness.of(build) as harness:
+        harness.push("a b a")
+        harness.set_processing_time(1000)
+        assert sorted(harness.output) == [("a", 2), ("b", 1)]
+        with harness.restore(harness.snapshot()) as again:
+            again.push("a")
+            again.set_processing_time(2000)
+            assert again.output == [("a", 3)]
+
+
+class Match(KeyedCoProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.left = runtime_context.get_state(ValueStateDescriptor("left"))
+
+    def process_element1(self, value: Any, ctx: Any) -> Any:
+        self.left.update(value)
+        ctx.timer_service().register_event_time_timer(100)
+
+    def process_element2(self, value: Any, ctx: Any) -> Any:
+        yield self.left.value(), value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield "end of", ctx.get_current_key()
+
+
+def test_two_inputs_share_state_and_see_the_lower_watermark() -> None:
+    with KeyedTwoInputHarness(Match(), lambda pair: pair[0], lambda pair: pair[0]) as harness:
+        harness.push1(("k", 1), timestamp=1)
+        harness.push2(("k", 2), timestamp=2)
+        harness.push_watermark1(200)
+        assert (harness.output, harness.watermarks) == ([(("k", 1), ("k", 2))], [])
+        harness.push_watermark2(150)
+        assert harness.output[1:] == [("end of", "k")]
+        assert harness.watermarks == [150]
+        harness.end_input()
+        assert harness.watermarks == [150, MAX_TIMESTAMP]
+
+
+def test_a_mistake_of_the_function_is_shown_as_in_a_job() -> None:
+    with OneInputHarness.of(lambda stream: stream.map(lambda value: 1 // value)) as harness, pytest.raises(FlinkpyError, match="ZeroDivisionError"):
+        harness.push(0)
+
+
+class Closes(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.calls = ["open"]
+
+    def map(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def test_the_function_in_the_harness_is_a_copy_that_lives_through_open_and_close() -> None:
+    mine = Closes()
+    harness = OneInputHarness(mine)
+    inside = harness.function
+    harness.close()
+    harness.close()
+    assert inside.calls == ["open", "close"]
+    assert not hasattr(mine, "calls")
+
+
+NUMBER: Any = lambda stream: 3  # noqa: E731  # a mistake that a type checker would find
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: OneInputHarness(lambda value: value), r"use OneInputHarness.of"),
+    (lambda: OneInputHarness(Session()), "Session is a function of a keyed stream"),
+    (lambda: OneInputHarness.of(lambda stream: stream), "no operator to test"),
+    (lambda: OneInputHarness.of(NUMBER), "gives a DataStream"),
+    (lambda: OneInputHarness.of(lambda stream: stream.map(str).union(stream.map(len))), "run it in a job"),
+    (lambda: TwoInputHarness(Upper()), "cannot be run|CoMapFunction"),
+    (lambda: OneInputHarness(Upper()).restore(OneInputHarness.of(lambda stream: stream.map(str).map(str)).snapshot()),
+     "2 operators, this harness has 1"),
+])
+def test_mistakes_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        make()
