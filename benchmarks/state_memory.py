@@ -98,10 +98,12 @@ def main() -> list[Comparison]:
     for side in SIDES[1:]:
         ours, bare = found[side], found["dict"]
         note = f"peak {ours['peak'] / 1e9:.2f} GB (at most {LIMIT_BYTES / 1e9:g}), filling {ours['fill']:,.0f} ns a key"
-        results.append(Comparison(f"{side}, {keys:,} keys int to int", "bytes/key", ours["bytes"], bare["bytes"], ours["bytes"] / bare["bytes"], None, note))
+        ratio = ours["bytes"] / bare["bytes"]
+        results.append(Comparison(f"{side}, {keys:,} keys int to int", "bytes/key", ours["bytes"], bare["bytes"], ratio, None, note))
         growth, bare_growth = ours["cost"] / few[side]["cost"], bare["cost"] / few["dict"]["cost"]
         note = f"a record costs {growth:.2f} times what it costs with 1,000 keys; in a plain dict {bare_growth:.2f} times"
-        results.append(Comparison(f"{side}, read and write at random", "ns/record", ours["cost"], bare["cost"], ours["cost"] / bare["cost"], None, note))
+        ratio = ours["cost"] / bare["cost"]
+        results.append(Comparison(f"{side}, read and write at random", "ns/record", ours["cost"], bare["cost"], ratio, None, note))
     for result in results:
         print(result, flush=True)
     return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,17 +49,23 @@ def run_job(
 
 @contextmanager
 def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
-    """While the program runs, ``import pyflink`` means flinkpy, where the options say so."""
+    """While the program runs, ``import pyflink`` means flinkpy, where the options say so. The engine's own messages below warnings are held
+    back: Flink's go to files of the JVM, so these programs turn Python's logging on for themselves."""
     from flinkpy.common.pyflink_imports import install, is_installed, uninstall
 
     if not read(settings, PYFLINK_IMPORTS) or is_installed():
         yield
         return
+    engine = logging.getLogger("flinkpy")
+    level = engine.level
+    if level == logging.NOTSET:
+        engine.setLevel(logging.WARNING)
     install()
     try:
         yield
     finally:
         uninstall()
+        engine.setLevel(level)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Watermark alignment: readers of one group do not run ahead of the slowest by more than the allowed drift.
 
-A reader may go on up to a watermark it was allowed. When it gets beyond, it stops reading and asks for more; the JobMaster, which knows what every reader
-of the group said last, answers as soon as the slowest has come near enough. So messages are as many as event time has drifts, and not as many as
-there are readers and seconds: in between a reader says where it is only every update interval, as others may wait for it.
+A reader may go on up to a watermark it was allowed. When it gets beyond, it stops reading and asks for more; the JobMaster, which knows what every
+reader of the group said last, answers as soon as the slowest has come near enough. So messages are as many as event time has drifts, and not as
+many as there are readers and seconds: in between a reader says where it is only every update interval, as others may wait for it. Whole batches
+are read, so a reader may be ahead by its last batch more.
 
 As in Flink, who has said nothing yet holds nobody back, and neither does a reader that is idle or at its end. A group spans all sources of the job
 that name it.

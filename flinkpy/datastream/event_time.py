@@ -12,7 +12,7 @@ from flinkpy.graph.transformations import (
 
 # Sources of the library whose records have no timestamps unless a strategy stamps them.
 _UNSTAMPED_SOURCES = {f"flinkpy.connectors.{name}" for name in (
-    "collection", "sequence", "ranges", "text_files", "socket_text", "datagen", "arrow", "column_files")}
+    "sequence", "ranges", "text_files", "socket_text", "datagen", "arrow", "column_files")}
 _NEVER_STAMP = {  # operators whose results have the timestamps of their records
     f"flinkpy.operators.{name}" for name in ("stateless", "columnar", "columnar_aggregate", "columnar_running", "keyed", "keyed_stages", "process")}
 

@@ -116,7 +116,8 @@ def refuse_unstamped(streams: dict[str, DataStream], need: str, advice: str) -> 
     """Refuses streams whose records certainly have no timestamps."""
     for name, stream in streams.items():
         if lacks_timestamps(stream._transformation):
-            raise refuse(f"{need} records with timestamps, and those of the {name} stream have none: call assign_timestamps_and_watermarks(...) {advice}")
+            raise refuse(f"{need} records with timestamps, and those of the {name} stream have none: "
+                         f"call assign_timestamps_and_watermarks(...) {advice}")
 
 
 def _tag(tag: Any, call: str) -> OutputTag:

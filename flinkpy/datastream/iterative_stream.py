@@ -37,8 +37,10 @@ class IterativeStream(DataStream):
 
     When the input has ended, the loop goes on until nothing is in it any more, and ``max_wait_time`` longer; a job whose sources end so ends too.
     Event time in the loop is that of the input, and when that has ended stands at 2**62 or above, beyond all time; records that come back keep their
-    timestamps, and may be late. The way back is a queue in memory without bounds; while much is in it no further input is taken. Loops can follow each other, but not lie one in the other, and a program that has one cannot have checkpoints: records on
-    their way back are part of none.
+    timestamps, and may be late. The way back is a queue in memory without bounds; while much is in it no further input is taken.
+
+    Loops can follow each other, but not lie one in the other. A program that has one cannot have checkpoints (records on their way back are part of
+    none), and cannot run in runtime mode BATCH.
     """
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, head: IterationHeadTransformation, iteration: str) -> None:

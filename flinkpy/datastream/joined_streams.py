@@ -68,7 +68,8 @@ class TwoStreams:
         if not isinstance(assigner, WindowAssigner):
             raise refuse(f"window() takes a WindowAssigner, such as TumblingEventTimeWindows.of(Time.seconds(10)), this is {assigner!r:.80}")
         if assigner.is_event_time():
-            refuse_unstamped({"first": self._first, "second": self._second}, f"window(): {assigner!r} needs", "before, or use windows of processing time")
+            streams = {"first": self._first, "second": self._second}
+            refuse_unstamped(streams, f"window(): {assigner!r} needs", "before, or use windows of processing time")
         return replace(self, _assigner=assigner)
 
     def trigger(self: J, trigger: Any) -> J:

@@ -43,7 +43,7 @@ class TypedJoin(Function):
 
     @staticmethod
     def _converted(given: Iterable[Any] | None, convert: Callable[[Any], Any]) -> Iterable[Any]:
-        for each in given or ():
+        for each in () if given is None else given:
             if type(each) is tuple and len(each) == 2 and isinstance(each[0], OutputTag):
                 yield each  # for a side output, of another type
             else:

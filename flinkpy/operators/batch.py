@@ -273,8 +273,8 @@ class BatchKeyed(BatchOperator):
         self.groups.add(keys, values, batch.timestamps, tag)
 
     def work(self) -> Iterator[None]:
-        keys = records = 0
-        for _, chunks in self.groups.groups():
+        records = 0
+        for number, (_, chunks) in enumerate(self.groups.groups(), 1):
             for chunk in chunks:
                 self.process_chunk(chunk)
                 records += len(chunk)
@@ -282,8 +282,7 @@ class BatchKeyed(BatchOperator):
                     records = 0
                     yield
             self._end_key()
-            keys += 1
-            if keys % KEYS_PER_STEP == 0:
+            if number % KEYS_PER_STEP == 0:
                 yield
 
     def process_chunk(self, chunk: list[Any]) -> None:

@@ -135,6 +135,10 @@ class RuntimeContext(KeyedStateStore):
 class Function(ABC):  # noqa: B024  # abstract for its subclasses, which say what must be written
     """What all user functions share."""
 
+    def __class_getitem__(cls, parameters: Any) -> Any:
+        """The class itself: programs for PyFlink write some of them with type parameters, ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
+        return cls
+
     def open(self, runtime_context: RuntimeContext) -> None:
         """Before the first record: take what is needed."""
 

@@ -60,6 +60,7 @@ class RocksDBKeyedStateBackend(TableBackend):
 
     def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
         entries, current, rules, cleanup = table.entries, self.current, table.rules, table.cleanup
+        made: State
         if isinstance(descriptor, ReducingStateDescriptor):
             if rules is None:
                 return RocksDBReducingState(entries, current, descriptor.reduce)
@@ -71,7 +72,8 @@ class RocksDBKeyedStateBackend(TableBackend):
             return TtlAggregatingState(entries, current, rules, cleanup, function)
         if rules is None:
             lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState}
-            return lasting[descriptor.kind](entries, current)
+            made = lasting[descriptor.kind](entries, current)
+            return made
         expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState}
         return expiring[descriptor.kind](entries, current, rules, cleanup)
 

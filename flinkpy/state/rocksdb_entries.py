@@ -89,7 +89,8 @@ class ValueEntries(Entries):
     def __setitem__(self, key: Any, stored: Any) -> None:
         self.put(key, stored)
 
-    add_new = __setitem__
+    def add_new(self, key: Any, stored: Any) -> None:
+        self.put(key, stored)
 
     def __delitem__(self, key: Any) -> None:
         if self._get(key, _MISSING) is _MISSING:
@@ -148,7 +149,8 @@ class ElementEntries(Entries):
         return self._grouped(self.slots.scan(self.layout.prefix if prefix is None else prefix))
 
     def _grouped(self, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        key, elements = _MISSING, []
+        key: Any = _MISSING
+        elements: list[tuple[Any, Any]] = []
         for (of_key, sub), value in found:
             if key is not _MISSING and of_key != key:
                 yield key, self.gathered(elements)
@@ -199,7 +201,8 @@ class ListEntries(ElementEntries):
             self.slots.put((key, self._next), value)
             self._next += 1
 
-    add_new = extend
+    def add_new(self, key: Any, stored: Iterable[Any]) -> None:
+        self.extend(key, stored)
 
 
 class EntriesOfKey(MutableMapping[Any, Any]):

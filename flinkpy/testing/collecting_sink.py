@@ -56,7 +56,8 @@ class CollectingSink(Sink):
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         collected = _here.get(self._id)
         if collected is None:
-            raise ProgramError("a CollectingSink collects in the process that made it: run the job with execution.target: embedded, and keep the sink")
+            raise ProgramError(
+                "a CollectingSink collects in the process that made it: run the job with execution.target: embedded, and keep the sink")
         return _CollectingWriter(collected)
 
     def __getstate__(self) -> dict[str, Any]:

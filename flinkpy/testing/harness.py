@@ -64,7 +64,8 @@ class OperatorHarness:
     def _start(self, snapshots: Sequence[bytes]) -> None:
         saved: list[list[bytes | None]] = [pickle.loads(snapshot) for snapshot in snapshots]
         if any(len(each) != len(self._operators) for each in saved):
-            raise ProgramError(f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
+            raise ProgramError(
+                f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
         for position in reversed(range(len(self._operators))):
             of_operator = [each[position] for each in saved]
             restored = redistribute_all(of_operator, self._max_parallelism, self._task.parallelism)[self._task.subtask_index] if saved else None

@@ -104,14 +104,14 @@ class ScriptReader(SourceReader[ScriptSplit]):
             self._context.request_split()
         return InputStatus.NOTHING_AVAILABLE
 
-    def _play(self, split: ScriptSplit, script: list[Any], limit: int) -> Any:
+    def _play(self, split: ScriptSplit, script: list[Any], limit: int) -> Batch | Watermark | WatermarkStatus:
         item = script[split.position]
         if isinstance(item, Fail) and _failed.get(item.id, 0) < item.times:
             _failed[item.id] = _failed.get(item.id, 0) + 1
             raise ScriptedFailure(item.message)
-        if isinstance(item, (Fail, Watermark, WatermarkStatus)):
+        if not _is_value(item):
             self._splits[0] = ScriptSplit(split.number, split.position + 1)
-            return RowBatch([]) if isinstance(item, Fail) else item
+            return item if isinstance(item, (Watermark, WatermarkStatus)) else RowBatch([])
         end, stamped = split.position, isinstance(item, At)
         while end < len(script) and end - split.position < limit and _is_value(script[end]) and isinstance(script[end], At) is stamped:
             end += 1

@@ -135,14 +135,15 @@ class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
             self._take_slice(side, start, batch.data, stamps)
             return
         starts = slicing.slices_of_all(stamps)
-        several = int(starts.max()) - start > _FEW * slicing.width
-        for start in np.unique(starts).tolist() if several else range(start, int(starts.max()) + 1, slicing.width):
-            at = np.nonzero(starts == start)[0]
+        last = int(starts.max())
+        few = last - start <= _FEW * slicing.width
+        for each in range(start, last + 1, slicing.width) if few else np.unique(starts).tolist():
+            at = np.nonzero(starts == each)[0]
             if not len(at):
                 continue
             first, count = int(at[0]), len(at)
             in_a_row = int(at[-1]) - first + 1 == count
-            self._take_slice(side, start, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
+            self._take_slice(side, each, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
 
     def _take_slice(self, side: int, start: int, data: Any, stamps: Any) -> None:
         end = self._grid.slicing.last_window_end(start)

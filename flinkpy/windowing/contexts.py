@@ -33,7 +33,9 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 class TriggerContext(Trigger.OnMergeContext):
     """``window.key`` is the window at hand; ``merged`` those that just became it."""
 
-    def __init__(self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext) -> None:
+    def __init__(
+        self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext,
+    ) -> None:
         self._service, self._key, self._window, self._states, self._runtime_context = service, key, window, states, runtime_context
         self.merged: Iterable[Any] = ()
 

@@ -9,25 +9,27 @@ several slices the records of a key stand slice by slice, and within a slice as 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.generated import failure_in, forget_source
+from flinkpy.core.inlining import raised_by
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.functions import Function, close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid
+from flinkpy.windowing.join_loop import Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
 from flinkpy.windowing.slices import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_window join contents"  # the name of the state
-Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
+_MISSING = object()
 
 
 class Slice:
@@ -53,26 +55,6 @@ class Slice:
         if index is None:
             index = self._by_key[side] = add_by_key({}, *self.parts[side])
         return index.get(key, [])
-
-
-def add_by_key(index: dict[Any, list[Any]], keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, list[Any]]:
-    """Puts each value behind those of its key."""
-    find = index.get
-    for key, value in zip(keys, values):
-        found = find(key)
-        if found is None:
-            index[key] = [value]
-        else:
-            found.append(value)
-    return index
-
-
-def by_key(parts: Iterable[Part]) -> dict[Any, list[Any]]:
-    """All parts as one dict."""
-    index: dict[Any, list[Any]] = {}
-    for keys, values in parts:
-        add_by_key(index, keys, values)
-    return index
 
 
 class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
@@ -222,8 +204,10 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
         if first or second:
             self.combine(first, second, window.max_timestamp())
 
-    def emit(self, results: Results, timestamp: int) -> None:
-        results.stamps = [timestamp] * len(results.values)
+    def emit(self, values: list[Any], timestamp: int) -> None:
+        """Passes results on, those for side outputs to these."""
+        results = Results(True)
+        results.values, results.stamps = values, [timestamp] * len(values)
         results.emit(self.output)
 
 
@@ -243,46 +227,41 @@ class WindowJoinOperator(GridJoinOperator):
         method_of(function, "join")
         self.flat = flat
 
+    def open(self) -> None:
+        super().open()
+        self._join = method_of(self.function, "join")
+        self._loops = {unique: join_loop(self._join, flat=self.flat, unique=unique, set_key=isinstance(self.function, Function))
+                       for unique in (True, False)}
+
+    def close(self) -> None:
+        for loop in getattr(self, "_loops", {}).values():
+            forget_source(loop)
+        super().close()
+
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
         if not first or not second:
             return
-        join, flat, limit, current = method_of(self.function, "join"), self.flat, self.context.batch_records, self.backend.current
-        find = by_key(narrowed(second, first)).get
-        results = Results(True)
-        values = results.values
-        one: Any = None
-        other: Any = None
+        limit, current = self.context.batch_records, self.backend.current
+        index, unique = index_of(narrowed(second, first))
+        loop = self._loops[unique]
+        results: list[Any] = []
+
+        def passed_on(results: list[Any]) -> list[Any]:
+            self.emit(results, timestamp)
+            return []
+
         try:
-            for keys, ones in first:
-                for key, one in zip(keys, ones):
-                    partners = find(key)
-                    if partners is None:
-                        continue
-                    current.key = key
-                    for other in partners:
-                        given = join(one, other)
-                        if not flat:
-                            values.append(given)
-                        elif given is not None:
-                            values.extend(given)
-                    if len(values) >= limit:
-                        self.emit(results, timestamp)
-                        results = Results(True)
-                        values = results.values
+            for keys, ones in portions(first, limit):
+                results = loop(keys, ones, index.get, _MISSING, self._join, current, results, limit, passed_on)
+                if len(results) >= limit:
+                    results = passed_on(results)
         except Exception as error:
-            raise user_code_error(error, self.context, (one, other)) from error
+            failure = failure_in(loop, error.__traceback__)
+            if failure is None:
+                raise user_code_error(error, self.context) from error
+            pair = failure.variables.get("one"), failure.variables.get("other")
+            raise user_code_error(raised_by(self._join, pair, error), self.context, pair) from error
         self.emit(results, timestamp)
-
-
-def narrowed(parts: list[Part], partners: list[Part]) -> Iterator[Part]:
-    """The records that can have partners at all, where there are far fewer of these: looking a key up is cheaper than putting it into a dict."""
-    if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
-        yield from parts
-        return
-    wanted = {key for keys, _ in partners for key in keys}
-    for keys, values in parts:
-        pairs = [(key, value) for key, value in zip(keys, values) if key in wanted]
-        yield [key for key, _ in pairs], [value for _, value in pairs]
 
 
 class WindowCoGroupOperator(GridJoinOperator):
@@ -295,7 +274,7 @@ class WindowCoGroupOperator(GridJoinOperator):
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
         co_group, limit, current = method_of(self.function, "co_group"), self.context.batch_records, self.backend.current
         firsts, seconds = by_key(first), by_key(second)
-        results = Results(True)
+        results: list[Any] = []
         group: Any = None
         try:
             for key in {**firsts, **seconds}:
@@ -303,10 +282,10 @@ class WindowCoGroupOperator(GridJoinOperator):
                 group = firsts.get(key, []), seconds.get(key, [])
                 given = co_group(*group)
                 if given is not None:
-                    results.values.extend(given)
-                if len(results.values) >= limit:
+                    results.extend(given)
+                if len(results) >= limit:
                     self.emit(results, timestamp)
-                    results = Results(True)
+                    results = []
         except Exception as error:
             raise user_code_error(error, self.context, group) from error
         self.emit(results, timestamp)

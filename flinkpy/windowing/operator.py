@@ -118,6 +118,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         self._at = CurrentKey()  # its key is the window that trigger and function are asked about
         self._results = Results(True)
         self._late = RowBatch([], [])
+        self._reported = self.late_records_dropped  # of the dropped ones, in the metric
         self._open_state()
         open_function(self.key.selector, self.context)
         open_function(self.contents.function, self.context, cast("KeyedStateBackend", _NoStateOfItsOwn()))
@@ -249,7 +250,8 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         skipped = True
         kept = TimestampedValue(record, stamp if stamp != MIN_TIMESTAMP else None) if self.evictor is not None else record
         for window in self.assigner.assign_windows(record, stamp, self._assigner_context):
-            if self._event_time and self.cleanup_time(window) <= self._service.watermark:
+            cleanup = self.cleanup_time(window)
+            if self._event_time and cleanup <= self._service.watermark:
                 continue
             skipped = False
             self.add(key, window, kept)
@@ -257,7 +259,8 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             result = self.trigger.on_element(record, stamp, window, self._trigger_context)
             if result is not CONTINUE:
                 self.act(result, key, window, window)
-            self.register_cleanup(key, window)
+            if cleanup != MAX_TIMESTAMP:
+                self.register_cleanup(key, window)
         if skipped:
             self.skipped(record, stamp)
 
@@ -275,7 +278,6 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             return
         if self.late_tag is None:
             self.late_records_dropped += 1
-            self._assigner_context.get_runtime_context().get_metrics_group().counter(DROPPED).inc()
         else:
             self._late.values.append(record)
             assert self._late.timestamps is not None
@@ -411,7 +413,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             take(self._window_pages, key, window)
 
     def _emit(self) -> None:
-        """Passes on what was gathered, and writes back what was changed."""
+        """Passes on what was gathered, writes back what was changed, and reports what was dropped."""
         results, late = self._results, self._late
         self._results = Results(True)
         results.emit(self.output)
@@ -420,6 +422,9 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             self.output.emit_side(self.late_tag.tag_id, late)
         for pages in self._all_pages():
             write_back(pages)
+        if self.late_records_dropped != self._reported:
+            self._assigner_context.get_runtime_context().get_metrics_group().counter(DROPPED).inc(self.late_records_dropped - self._reported)
+            self._reported = self.late_records_dropped
 
     def _all_pages(self) -> Sequence[dict[Any, Any]]:
         pages = [self._pages, self._trigger_pages, self._window_pages]

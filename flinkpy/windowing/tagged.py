@@ -113,10 +113,11 @@ class JoinPairs(_OfBoth):
         join = method_of(self._function, "join")
         for one in first:
             for other in second:
-                if self._flat:
-                    yield from join(one, other) or ()
-                else:
-                    yield join(one, other)
+                given = join(one, other)
+                if not self._flat:
+                    yield given
+                elif given is not None:
+                    yield from given
 
 
 def _open(functions: Iterable[Any], runtime_context: RuntimeContext) -> None:

@@ -37,6 +37,10 @@ class AllWindowFunction(Function):
 class WindowContext(ABC):
     """What a process function of windows may ask. One object serves all windows: do not keep it."""
 
+    def __class_getitem__(cls, parameters: Any) -> Any:
+        """The class itself: annotations may name the window, ``ProcessWindowFunction.Context[TimeWindow]``."""
+        return cls
+
     @abstractmethod
     def window(self) -> Any:
         """The window that is evaluated."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _KEPT = "kept, shown by its getter, without effect so far"
 _WORKER_FILES = "put on this process's path; on Ray it is kept, and must be there on every worker"
+_CHECKPOINTS = "kept and checked; checkpoints are not taken so far"
 _SAVEPOINT = "raises until there are savepoints"
 
 DIFFERENT = {
@@ -43,6 +44,8 @@ DIFFERENT = {
         "found by runtime_context.get_cached_file(name); on Ray it must lie at that path on every worker",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable": "kept, without effect",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements": "kept; nothing is installed",
+    "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,
     "pyflink.datastream.checkpoint_storage.JobManagerCheckpointStorage": _KEPT,
     "pyflink.datastream.checkpoint_storage.FileSystemCheckpointStorage": _KEPT,
 }

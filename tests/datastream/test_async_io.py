@@ -131,7 +131,8 @@ def test_a_job_fails_with_the_users_line_and_the_record(env: StreamExecutionEnvi
 def test_a_call_that_never_comes_back_fails_the_job_or_gives_what_the_function_says(env: StreamExecutionEnvironment) -> None:
     class Never(AsyncFunction):
         async def async_invoke(self, value: int) -> list[Any]:
-            return await asyncio.get_running_loop().create_future()
+            answer: list[Any] = await asyncio.get_running_loop().create_future()
+            return answer
 
         def timeout(self, value: int) -> list[Any]:
             return [f"no answer for {value}"]

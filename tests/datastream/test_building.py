@@ -292,8 +292,10 @@ def test_a_watermark_strategy_belongs_to_the_source_and_is_checked_there(env: St
     assert env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.for_monotonous_timestamps(), "numbers").get_name() == "Source: numbers"
     with pytest.raises(ProgramError, match="takes a WatermarkStrategy"):
         env.from_source(NumberSequenceSource(1, 2), "monotonous", "numbers")  # type: ignore[arg-type]
-    with pytest.raises(ProgramError, match="alignment is not carried out yet"):
-        env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.no_watermarks().with_watermark_alignment("group", timedelta(seconds=1)))
+    aligned = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("group", timedelta(seconds=1))
+    stream = env.from_source(NumberSequenceSource(1, 2), aligned)
+    with pytest.raises(ProgramError, match="only sources can be aligned"):
+        stream.assign_timestamps_and_watermarks(aligned)
 
 
 def test_a_filter_function_object_is_a_filter(env: StreamExecutionEnvironment) -> None:

@@ -260,9 +260,13 @@ def test_a_loop_nobody_reads_is_refused_too(plain: StreamExecutionEnvironment) -
         plain.get_execution_plan()
 
 
-@pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.AUTOMATIC])
-def test_a_loop_in_a_batch_program_is_refused(plain: StreamExecutionEnvironment, mode: RuntimeExecutionMode) -> None:
-    plain.set_parallelism(1).set_runtime_mode(mode)
+def test_a_program_with_a_loop_is_automatically_a_streaming_one(plain: StreamExecutionEnvironment) -> None:
+    plain.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    assert results(down_to_zero(plain.from_collection([("a", 3)]))) == [("a", 0)]
+
+
+def test_a_loop_in_a_batch_program_is_refused(plain: StreamExecutionEnvironment) -> None:
+    plain.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.BATCH)
     iteration = plain.from_collection([1]).iterate()
     iteration.close_with(iteration.map(identity))
     with pytest.raises(ProgramError, match=r"the loop begun by iterate\(\) at .*test_iterate.py:\d+ cannot run in runtime mode BATCH"):

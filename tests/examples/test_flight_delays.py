@@ -38,13 +38,18 @@ def test_the_program_prints_the_table_and_nothing_else(expected: pd.DataFrame) -
     done = run()
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    heading, rule, *lines = done.stdout.splitlines()
+    figures, windows = done.stdout.split("\n\n")
+    heading, rule, *lines = figures.splitlines()
     assert heading.split() == ["airline", "airport", "flights", "mean", "delay", "worst", "delay", "cancelled"]
     assert set(rule) == {"-", " "}
     assert [" ".join(line.split()) for line in lines] == [
         f"{row.carrier} {row.origin} {row.flights} {row.mean_delay:.1f} min {row.worst_delay:.0f} min {row.cancelled:.1%}"
         for row in expected.itertuples(index=False)
     ]
+    assert [line.split(":")[0] for line in windows.splitlines()] == [
+        *[f"{name} of {airport}" for name in ("worst hour", "worst 24 hours") for airport in ("EWR", "JFK", "LGA")],
+        "busiest aircraft", "visibility below 2 miles", "visibility 2 to 10 miles", "visibility 10 and more miles",
+        "reports that came too late for their hour"]
 
 
 def test_a_missing_file_is_one_line_that_names_it(tmp_path: Path) -> None:

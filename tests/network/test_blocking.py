@@ -200,13 +200,10 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_option(tmp_p
 
 
 def test_records_that_do_not_pickle_are_the_programs_mistake() -> None:
-    with cluster("a") as made, pytest.raises(ProgramError, match="cannot be sent"):
+    with cluster("a") as made:
         writer = blocking_writer(made)
-        writer.emit(RowBatch([open_generator()] * 5000))
-
-
-def open_generator() -> Any:
-    return (number for number in range(3))
+        with pytest.raises(ProgramError, match="cannot be sent"):
+            writer.emit(RowBatch([(number for number in range(3))] * 5000))
 
 
 @given(st.lists(st.lists(st.integers(), min_size=1, max_size=200), max_size=8), st.sampled_from([0, 2000, 1 << 20]), st.booleans())

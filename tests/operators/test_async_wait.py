@@ -130,17 +130,17 @@ def test_records_with_and_without_timestamps_keep_what_they_have() -> None:
 
 def test_a_batch_larger_than_the_capacity_waits_and_nothing_is_lost() -> None:
     harness = AsyncHarness(capacity=3)
-    assert harness.operator.available
+    assert harness.is_available()
     harness.push(range(8))
     assert harness.under_way == [0, 1, 2]
-    assert not harness.operator.available
+    assert not harness.is_available()
     harness.loop.answer(0, 1)
     assert harness.under_way == [2, 3, 4]
-    assert not harness.operator.available
+    assert not harness.is_available()
     assert harness.signals == 0
     harness.loop.answer(2, 3, 4)
     harness.loop.answer(5)
-    assert harness.operator.available  # two under way, none waiting
+    assert harness.is_available()  # two under way, none waiting
     assert harness.signals == 1
     harness.loop.answer(6, 7)
     assert harness.output == list(range(8))
@@ -419,7 +419,7 @@ def test_records_whose_results_have_not_gone_out_are_called_for_again_before_new
     before.loop.answer(2)
     assert len(before.elements) == (1 if mode is ORDERED else 2)
     after = AsyncHarness(mode=mode, capacity=3, restored=before.snapshot())
-    assert not after.operator.available
+    assert not after.is_available()
     after.push([100], [20])
     expected = [1, 2, 3, 4, 5, 6, 7, 100] if mode is ORDERED else [1, 3, 4, 5, 6, 7, 100]
     while after.under_way:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators import join_functions
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.operators.interval_join import BUFFERS, IntervalJoinOperator
 from flinkpy.operators.join_functions import ProcessJoinFunction
@@ -153,6 +156,10 @@ def test_only_what_is_over_goes() -> None:
     assert kept(joined) == []
 
 
+def test_examples_of_join_functions_run() -> None:
+    assert doctest.testmod(join_functions).failed == 0
+
+
 def test_a_late_record_is_not_kept() -> None:
     joined = subtasks(-2, 2)
     joined.watermark(100)
@@ -217,6 +224,21 @@ def test_many_results_go_on_in_portions() -> None:
     joined.push(1, at(*range(20)))
     assert len(joined.output.main) == 60
     assert joined.output.largest < 10
+
+
+def test_what_is_kept_may_live_in_rocksdb(tmp_path: Path) -> None:
+    configuration = {"state.backend.type": "rocksdb", "state.backend.rocksdb.localdir": str(tmp_path)}
+    joined = Subtasks(lambda: IntervalJoinOperator(Pair(), FIRST, FIRST, -2, 2), 2, configuration=configuration)
+    joined.push(0, at(9, 1, 5))
+    joined.watermark(4)
+    joined.restart(1)
+    joined.watermark(4)
+    assert kept(joined) == [([5, 9], [])]
+    joined.push(1, at(7, 4, 11))
+    assert times(joined.output) == [(5, 4), (5, 7), (9, 7), (9, 11)]
+    joined.watermark(20)
+    assert kept(joined) == []
+    joined.close()
 
 
 # -- any input ---------------------------------------------------------------------------------------------------------------------

@@ -43,8 +43,10 @@ ATOMS = st.one_of(
 )
 ANY_KEY = st.recursive(ATOMS, lambda inner: st.one_of(st.tuples(inner), st.tuples(inner, inner), st.frozensets(inner, max_size=2)), max_leaves=4)
 KEYS = st.sampled_from([1, 2, True, 1.5, "a", "b", ("a", 1), ("a", True), Colour.RED, Point(1, 2), None])
-VALUES = st.one_of(st.integers(), st.floats(allow_nan=False), st.text(max_size=3), st.booleans(), st.binary(max_size=300), st.lists(st.integers(), max_size=2),
-                   st.tuples(st.integers(), st.text(max_size=2)), st.just("long" * 100), st.none())
+VALUES = st.one_of(
+    st.integers(), st.floats(allow_nan=False), st.text(max_size=3), st.booleans(), st.binary(max_size=300), st.lists(st.integers(), max_size=2),
+    st.tuples(st.integers(), st.text(max_size=2)), st.just("long" * 100), st.none(),
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,6 +87,7 @@ MAPPING_STEPS = st.lists(st.tuples(
 
 
 @pytest.mark.parametrize("cached", [1, 3, 1000])
+@settings(max_examples=40)
 @given(steps=MAPPING_STEPS)
 def test_engine_values_are_a_dict_on_every_backend(cached: int, steps: list[tuple[str, Any, Any]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -147,7 +150,7 @@ CONFIGURATIONS = {
 
 
 @pytest.mark.parametrize("configuration", sorted(CONFIGURATIONS))
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(steps=STEPS)
 def test_states_agree_on_every_backend_and_go_from_one_to_the_other(configuration: str, steps: list[Any]) -> None:
     config = CONFIGURATIONS[configuration]

@@ -68,19 +68,20 @@ class WindowHarness:
     """``copying``: engine state behaves as on disk. ``saved``: what an earlier one's ``snapshot`` gave."""
 
     def __init__(self, operator: Any, saved: bytes | None = None, *, subtask: int = 0, parallelism: int = 1, copying: bool = False,
-                 timers: ManualTimers | None = None, object_reuse: bool = False) -> None:
+                 timers: ManualTimers | None = None, object_reuse: bool = False, configuration: dict[str, Any] | None = None) -> None:
         self.operator, self.output, self.timers = operator, Recorder(), timers or ManualTimers()
         attempt = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0)
         task = TaskInfo("job", "task", attempt, parallelism, MAX_PARALLELISM)
         context = OperatorContext(OperatorId("window"), "windows", "uid", task, self.timers.clock, self.timers, run_in_task=lambda action: action(),
-                                  send_operator_event=lambda event: None, object_reuse=object_reuse, batch_records=4)
+                                  send_operator_event=lambda event: None, object_reuse=object_reuse, batch_records=4,
+                                  configuration=configuration or {})
         operator.setup(context, self.output)
         operator.initialize_state(saved)
         if copying:
             values = operator.backend.engine_values
             kept: dict[str, Copying] = {}
             operator.backend.engine_values = lambda name: kept.setdefault(name, Copying(values(name)))
-        self._origin = self.timers.now_ms()
+        self._origin, self.context = self.timers.now_ms(), context
         operator.open()
 
     def push(self, *pairs: tuple[Any, int | None]) -> WindowHarness:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,24 @@ def test_a_flat_join_gives_any_number() -> None:
     assert [result for result, _ in of.run([9]).main] == ["r3", "r3"]
 
 
+def test_a_function_of_any_form_joins_the_same_whether_keys_have_one_record_or_several() -> None:
+    limit = 3
+
+    def called(first: Any, second: Any) -> Any:
+        return (first, second) if limit else None
+
+    for several in (False, True):
+        right = at("r", 4, 5) if several else at("r", 4)
+        found = []
+        for function, flat in ((pair, False), (called, False), (lambda first, second: iter([(first, second)]), True)):
+            of = joined(function=function, flat=flat)
+            of.push(0, at("l", 1, 2, 3))
+            of.push(1, right)
+            found.append(of.run([9]).main)
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == 3 * len(right)
+
+
 def test_many_pairs_go_on_in_portions() -> None:
     of = joined(TumblingEventTimeWindows(1000))
     of.push(0, at("l", *range(30)))
@@ -258,6 +277,13 @@ def test_failures_name_what_was_joined() -> None:
     of.push(0, at("l", 1))
     with pytest.raises(UserCodeError, match="ValueError: no"):
         of.watermark(9)
+    of = joined(function=lambda first, second: first[1] / second[2])  # an expression, written out in the loop
+    of.push(0, at("l", 1))
+    of.push(1, at("r", 2))
+    with pytest.raises(UserCodeError, match="IndexError") as caught:
+        of.watermark(9)
+    assert caught.value.record == "(('k', 'l1'), ('k', 'r2'))"
+    assert [frame.function for frame in caught.value.frames] == ["<lambda>"]
     of = joined()
     with pytest.raises(UserCodeError) as caught:
         of.operators[0].process_batch1(RowBatch([("a", 1), 5], [1, 2]))
@@ -270,6 +296,25 @@ def test_records_without_timestamps_are_refused() -> None:
                             (columnar.operators[0], ColumnBatch(pa.RecordBatch.from_pydict({"k": [1]})))):
         with pytest.raises(ProgramError, match="call assign_timestamps_and_watermarks"):
             operator.process_batch1(batch)
+
+
+def test_rows_and_columns_are_saved_to_rocksdb_and_read_again(tmp_path: Path) -> None:
+    configuration = {"state.backend.type": "rocksdb", "state.backend.rocksdb.localdir": str(tmp_path)}
+
+    def in_rows() -> Any:
+        return WindowJoinOperator(lambda first, second: (first[0], first[1], second[1]), FIRST, FIRST, SLIDING)
+
+    for of in (Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], SLIDING), 2, columns, configuration), Subtasks(in_rows, 2, None, configuration)):
+        records = [((number % 7, number), number) for number in range(12)]
+        of.push(0, records)
+        of.watermark(7)
+        of.restart(3)
+        of.watermark(7)
+        of.push(1, records)
+        expected, _ = model([(0, records), 7, (1, records), MAX_TIMESTAMP], SLIDING, 0)
+        assert Counter(of.run([MAX_TIMESTAMP]).main) == Counter({
+            ((one[0], one[1], other[1]), stamp): count for (one, other, stamp), count in pairs_of(expected).items()})
+        of.close()
 
 
 def test_a_window_complete_before_a_restore_is_not_fired_again() -> None:

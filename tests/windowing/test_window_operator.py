@@ -11,7 +11,7 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.operators.functions import ReduceFunction
+from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -248,6 +248,7 @@ def test_late_records_are_dropped_and_counted() -> None:
     windows.push((("a", 2), 2), (("b", 2), 9), (("a", 3), 10))
     assert windows.end().take() == [(("a", 1), 9), (("a", 3), 19)]
     assert windows.operator.late_records_dropped == 2
+    assert RuntimeContext(windows.context).get_metrics_group().counter("numLateRecordsDropped").get_count() == 2
 
 
 def test_late_records_go_to_the_side_output_with_their_timestamps() -> None:
@@ -803,6 +804,22 @@ def test_what_was_restored_goes_on_as_if_nothing_had_happened(kind: str, copying
     again = WindowHarness(operators()[kind], saved, copying=copying)
     assert in_any_order(going_on(again)) == in_any_order(going_on(first))
     assert again.kept == first.kept
+
+
+@pytest.mark.parametrize("kind", operators())
+def test_windows_kept_on_disk_are_those_kept_in_memory(kind: str) -> None:
+    on_disk = {"state.backend.type": "rocksdb"}
+    memory, disk = WindowHarness(operators()[kind]), WindowHarness(operators()[kind], configuration=on_disk)
+    for windows in (memory, disk):
+        windows.push(*BEFORE).watermark(10)
+    assert disk.take() == memory.take()
+    again = WindowHarness(operators()[kind], memory.snapshot(), configuration=on_disk)
+    assert type(again.operator.backend) is not type(memory.operator.backend)
+    expected = in_any_order(going_on(memory))
+    for windows in (disk, again):
+        assert in_any_order(going_on(windows)) == expected
+        assert windows.kept == memory.kept
+        windows.operator.close()
 
 
 @pytest.mark.parametrize("kind", operators())

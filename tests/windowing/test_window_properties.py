@@ -10,10 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.windowing.assigners import (
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from flinkpy.windowing.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.operator import WindowOperator
-from flinkpy.windowing.sessions import DynamicEventTimeSessionWindows, EventTimeSessionWindows
+from flinkpy.windowing.sessions import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
 from flinkpy.windowing.window_timers import WindowTimers
 from tests.windowing.harness import FIRST, Mean, WindowHarness, add, numbers
@@ -175,9 +185,8 @@ def test_the_operator_does_what_the_definition_says(kind: str, trigger: str, lat
     assert windows.kept == 0
 
 
-@pytest.mark.parametrize("contents", CONTENTS)
 @pytest.mark.parametrize("kind", ASSIGNERS)
-@given(lateness=LATENESS, steps=STEPS)
+@given(contents=st.sampled_from(sorted(CONTENTS)), lateness=LATENESS, steps=STEPS)
 def test_whatever_is_kept_of_the_records_the_results_are_those_of_all_of_them(kind: str, contents: str, lateness: int, steps: list[Any]) -> None:
     """And batching changes nothing."""
     kept, function = CONTENTS[contents]
@@ -226,6 +235,32 @@ def test_restored_is_as_good_as_never_failed(kind: str, trigger: str, lateness: 
     assert sorted(first.take()) == sorted(again.take())
     assert first.output.side == again.output.side
     assert first.kept == again.kept == 0
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions", "dynamic sessions"])
+@given(
+    counted=st.booleans(),
+    steps=st.lists(st.tuples(st.integers(0, 15), st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=3)), max_size=15))
+def test_windows_of_the_clock_are_those_of_event_time_with_the_clock_as_timestamp(kind: str, counted: bool, steps: list[Any]) -> None:
+    by_clock = {
+        "tumbling": TumblingProcessingTimeWindows(10, 3), "sliding": SlidingProcessingTimeWindows(12, 5, 1),
+        "sessions": ProcessingTimeSessionWindows(6), "dynamic sessions": DynamicProcessingTimeSessionWindows(lambda record: 1 + record[1] % 9)}
+    trigger = CountTrigger(3) if counted else None
+    clock, event = (
+        WindowHarness(WindowOperator(FIRST, assigner, trigger, None, ListContents(), numbers)) for assigner in (by_clock[kind], ASSIGNERS[kind]))
+    for wait, records in [*steps, (40, [])]:
+        for _ in range(wait):
+            clock.timers.advance(0.001)
+            event.watermark(clock.timers.now_ms() - 1)
+        if records:
+            clock.push(*[(record, None) for record in records])
+            event.push(*[(record, clock.timers.now_ms()) for record in records])
+        assert in_order(clock) == in_order(event)
+    assert clock.kept == event.kept == 0
+
+
+def in_order(windows: WindowHarness) -> list[str]:
+    return sorted(map(repr, windows.take()))
 
 
 @given(steps=st.lists(st.tuples(st.sampled_from(["add", "add", "remove", "due"]), st.integers(0, 20), st.sampled_from("abc"), st.sampled_from("xy"))))

@@ -17,7 +17,7 @@ from flinkpy.actors.simulation import Place
 from flinkpy.actors.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import JobId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, ResourceId
 from flinkpy.core.options import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given, settings
@@ -129,6 +130,28 @@ def test_an_idle_worker_is_stopped_after_the_timeout_and_one_with_a_slot_taken_i
     assert slots.tick(130.0) == []
     assert [type(action) for action in slots.tick(131.0)] == [StopWorker]
     assert slots.statistics().slots == 0
+
+
+def test_a_worker_that_keeps_results_is_not_idle_until_they_are_released() -> None:
+    slots = manager()
+    [start] = slots.request([request("a")], 0.0)
+    assert isinstance(start, StartWorker)
+    slots.register(start.resource_id, report(0, None), 1.0)
+    slots.allocation_answered(start.resource_id, [(0, AllocationId("a"))], report(1, "a"), 1.0)
+    slots.report(start.resource_id, replace(report(2, None), keeps_results=True), 2.0)
+    assert slots.tick(1000.0) == []
+    slots.check_invariants()
+    slots.report(start.resource_id, report(3, None), 1001.0)
+    slots.check_invariants()
+    assert slots.tick(1030.0) == []
+    assert [type(action) for action in slots.tick(1031.0)] == [StopWorker]
+
+
+def test_requests_of_a_job_that_runs_in_parts_may_be_more_than_there_can_ever_be_slots() -> None:
+    slots = manager(max_slots=1, limit=1)
+    actions = slots.request([replace(request(name), may_wait=True) for name in "abc"], 0.0)
+    assert [type(action) for action in actions] == [StartWorker]
+    assert slots.statistics().unmet_requests == 3
 
 
 def test_a_worker_that_came_by_itself_is_never_stopped() -> None:

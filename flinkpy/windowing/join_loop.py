@@ -1,0 +1,89 @@
+"""The loops that make pairs of the records of a window, generated with the join function in their middle: written out where it is a mere expression.
+
+Where each key has one record on the right, as with persons and their ids, there is a loop without the inner one, and the records are looked up in a
+plain dict, which is made faster than one of lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias
+
+from flinkpy.core.generated import compile_function
+from flinkpy.core.inlining import call_or_inline
+
+Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
+# (keys, records of the left; the look-up of right ones; what it gives for none; join; current key; results; their number at which they go; where to)
+JoinLoop: TypeAlias = "Callable[[list[Any], list[Any], Any, object, Any, Any, list[Any], int, Any], list[Any]]"
+
+_LOOP = """\
+def join_loop(keys, ones, find, missing, join, current, results, limit, passed_on):
+    for key, one in zip(keys, ones):
+        found = find(key, missing)
+        if found is not missing:
+            {set_key}
+            {each}
+                {take}
+            {check}
+    return results
+"""
+_EXTEND = """\
+given = join(one, other)
+                if given is not None:
+                    results.extend(given)"""
+_CHECK = "if len(results) >= limit: results = passed_on(results)"
+
+
+def join_loop(join: Any, *, flat: bool, unique: bool, set_key: bool) -> JoinLoop:
+    """The loop for a function (results of a ``flat`` one are iterables or None). ``set_key``: it may ask for state of its key."""
+    given = call_or_inline(join, "join", "one", "other")
+    return compile_function("join_loop", _LOOP.format(
+        set_key="current.key = key" if set_key else "pass",
+        each="for other in (found,):" if unique and flat else "other = found\n            if True:" if unique else "for other in found:",
+        take=_EXTEND if flat else f"results.append({given})",
+        check=_CHECK if flat or not unique else "pass"), {})
+
+
+def index_of(parts: list[Part]) -> tuple[dict[Any, Any], bool]:
+    """Records by key: (as they are, True) where each key has one, else (in lists, False)."""
+    index: dict[Any, Any] = dict(zip(chain.from_iterable(keys for keys, _ in parts), chain.from_iterable(values for _, values in parts)))
+    if len(index) == sum(len(keys) for keys, _ in parts):
+        return index, True
+    return by_key(parts), False
+
+
+def by_key(parts: list[Part]) -> dict[Any, list[Any]]:
+    """All parts as one dict of lists."""
+    index: dict[Any, list[Any]] = {}
+    for keys, values in parts:
+        add_by_key(index, keys, values)
+    return index
+
+
+def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) -> dict[Any, list[Any]]:
+    """Puts each value behind those of its key."""
+    find = index.get
+    for key, value in zip(keys, values):
+        found = find(key)
+        if found is None:
+            index[key] = [value]
+        else:
+            found.append(value)
+    return index
+
+
+def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
+    """The records that can have partners at all, where there are far fewer of these: looking a key up is cheaper than putting it into a dict."""
+    if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
+        return parts
+    wanted = {key for keys, _ in partners for key in keys}
+    pairs = [[(key, value) for key, value in zip(*part) if key in wanted] for part in parts]
+    return [([key for key, _ in part], [value for _, value in part]) for part in pairs]
+
+
+def portions(parts: list[Part], size: int) -> Iterator[Part]:
+    """The same records in parts of at most that size."""
+    for keys, values in parts:
+        for begin in range(0, len(keys), size):
+            yield keys[begin : begin + size], values[begin : begin + size]
