@@ -7,7 +7,10 @@ import importlib
 
 from benchmarks.harness import Comparison, save
 
-ALL = ("rows", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state", "state_memory", "windows", "joins", "cold_start")
+ALL = (
+    "rows", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state",
+    "state_memory", "windows", "joins", "cold_start",
+)
 
 
 def main() -> None:

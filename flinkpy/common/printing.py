@@ -33,17 +33,17 @@ Format: TypeAlias = Callable[[Any], str]
 class formatter:
     """The function from a value to its text; pickles, and works out the type's layout when first called."""
 
-    def __init__(self, type_info: TypeInformation | None) -> None:
-        self._type_info = type_info
+    def __init__(self, type_info: TypeInformation | None, *, printed: bool = True) -> None:
+        self._type_info, self._printed = type_info, printed  # not printed: written by Java's encoders, rows too
         self._format: Format | None = None
 
     def __call__(self, value: Any) -> str:
         if self._format is None:
-            self._format = _format_of(self._type_info)
+            self._format = _format_of(self._type_info) if self._printed else _java_format_of(self._type_info)
         return self._format(value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_type_info": self._type_info, "_format": None}
+        return {"_type_info": self._type_info, "_printed": self._printed, "_format": None}
 
     def __repr__(self) -> str:
         return f"formatter({self._type_info!r})"

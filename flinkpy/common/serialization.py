@@ -91,9 +91,13 @@ class Encoder(ABC):
     @abstractmethod
     def encode(self, value: Any) -> bytes: ...
 
+    def of_type(self, type_info: TypeInformation | None) -> Encoder:
+        """The encoder for a stream of that declared type: a sink asks when it is put behind the stream."""
+        return self
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """A line for each value, written as ``print`` writes it.
+        """A line for each value, written as Flink writes a value of the stream's declared type; as ``str`` where none was declared.
 
         >>> Encoder.simple_string_encoder().encode((1, "a"))
         b"(1, 'a')\\n"
@@ -111,7 +115,10 @@ class BulkWriterFactory(ABC):
 
 class _LineEncoder(Encoder):
     def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
-        self._charset, self._format = charset, formatter(type_info)
+        self._charset, self._format = charset, formatter(type_info, printed=False)
+
+    def of_type(self, type_info: TypeInformation | None) -> Encoder:
+        return _LineEncoder(self._charset, type_info)
 
     def encode(self, value: Any) -> bytes:
         return (self._format(value) + "\n").encode(self._charset)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.common.serialization import BulkWriterFactory
+from flinkpy.common.serialization import BulkWriterFactory, Encoder
+from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -43,6 +44,10 @@ class FileFormat(BulkWriterFactory):
     """Makes part writers; picklable."""
 
     suffix: str
+
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        """The format for a stream of that declared type."""
+        return self
 
     @abstractmethod
     def open(self, path: str) -> PartWriter:
@@ -84,13 +89,16 @@ class TextFormat(FileFormat):
 
 
 class EncodedFormat(FileFormat):
-    """The bytes that ``encode`` makes of each value, line end and all (a ``flinkpy.common.serialization.Encoder``'s method)."""
+    """The bytes that an encoder makes of each value, line end and all."""
 
-    def __init__(self, encode: Callable[[Any], bytes], suffix: str = "") -> None:
-        self._encode, self.suffix = encode, suffix
+    def __init__(self, encoder: Encoder, suffix: str = "") -> None:
+        self._encoder, self.suffix = encoder, suffix
+
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        return EncodedFormat(self._encoder.of_type(type_info), self.suffix)
 
     def open(self, path: str) -> PartWriter:
-        return _BytesPart(path, self._encode)
+        return _BytesPart(path, self._encoder.encode)
 
 
 class _BytesPart(PartWriter):

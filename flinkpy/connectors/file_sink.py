@@ -3,11 +3,13 @@ a reader of the directory never sees half a file."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.buckets import BucketAssigner
 from flinkpy.connectors.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, PartWriter, TextFormat
@@ -46,6 +48,12 @@ class FileSink(Sink):
         self._suffix = self._format.suffix if suffix is None else suffix
         self._buckets = BucketAssigner.base_path_bucket_assigner() if buckets is None else buckets
         self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
+
+    def of_type(self, type_info: TypeInformation | None) -> FileSink:
+        """The sink for a stream of that declared type."""
+        sink = copy.copy(self)
+        sink._format = self._format.of_type(type_info)
+        return sink
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         task = context.task

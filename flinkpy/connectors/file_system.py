@@ -192,6 +192,9 @@ class OutputFileConfig:
 Self = TypeVar("Self", bound="_SinkBuilder")
 
 
+S = TypeVar("S", bound=file_sink.FileSink)
+
+
 class _SinkBuilder:
     """What all builders of a file sink offer. Without a bucket assigner there is a folder for each hour, as in Flink."""
 
@@ -224,9 +227,9 @@ class _SinkBuilder:
         self._rolling = _checked(rolling_policy, RollingPolicy, "with_rolling_policy()")
         return self
 
-    def build(self) -> FileSink:
-        return FileSink(self._path, self._format, self._config.part_prefix, self._config.part_suffix, buckets=self._buckets, rolling=self._rolling,
-                        check_interval_ms=self._check_interval_ms, compact=self._compact)
+    def _build(self, kind: type[S]) -> S:
+        return kind(self._path, self._format, self._config.part_prefix, self._config.part_suffix, buckets=self._buckets, rolling=self._rolling,
+                    check_interval_ms=self._check_interval_ms, compact=self._compact)
 
 
 class FileSink(file_sink.FileSink):
@@ -247,6 +250,9 @@ class FileSink(file_sink.FileSink):
             self._compact = None
             return self
 
+        def build(self) -> FileSink:
+            return self._build(FileSink)
+
     class RowFormatBuilder(BaseBuilder):
         """For records that are written one by one; parts end by size and age unless said otherwise."""
 
@@ -259,7 +265,7 @@ class FileSink(file_sink.FileSink):
     @staticmethod
     def for_row_format(base_path: str | Path, encoder: Encoder) -> FileSink.RowFormatBuilder:
         """What the encoder makes of each record."""
-        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()").encode)
+        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
         return FileSink.RowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
 
     @staticmethod
@@ -268,8 +274,8 @@ class FileSink(file_sink.FileSink):
         form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
         return FileSink.BulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
 
-    def get_transformer(self) -> None:
-        """What PyFlink puts in front of the sink to turn rows into Java's: nothing here."""
+    def get_transformer(self) -> Any:
+        """None. What PyFlink puts in front of the sink to turn rows into Java's: nothing here."""
 
 
 class StreamingFileSink(file_sink.FileSink):
@@ -279,8 +285,7 @@ class StreamingFileSink(file_sink.FileSink):
         """Builds the sink."""
 
         def build(self) -> StreamingFileSink:
-            return StreamingFileSink(self._path, self._format, self._config.part_prefix, self._config.part_suffix, buckets=self._buckets,
-                                     rolling=self._rolling, check_interval_ms=self._check_interval_ms)
+            return self._build(StreamingFileSink)
 
     class DefaultRowFormatBuilder(BaseBuilder):
         """For records that are written one by one."""
@@ -293,7 +298,7 @@ class StreamingFileSink(file_sink.FileSink):
 
     @staticmethod
     def for_row_format(base_path: str | Path, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
-        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()").encode)
+        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
         return StreamingFileSink.DefaultRowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
 
     @staticmethod

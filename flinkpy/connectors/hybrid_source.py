@@ -20,7 +20,7 @@ from flinkpy.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 
 
@@ -139,7 +139,8 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
 
     def __init__(self, sources: list[Source[Any]], context: SplitEnumeratorContext[HybridSplit], checkpoint: tuple[int, Any] | None) -> None:
         self._sources, self._context = sources, context
-        self._index, self._restored = checkpoint if checkpoint is not None else (0, None)
+        self._index: int = 0 if checkpoint is None else checkpoint[0]
+        self._restored: Any = None if checkpoint is None else checkpoint[1]
         self._at: dict[int, int] = {}  # subtask: the source its reader is at
         self._done: set[int] = set()  # readers that have read the source at hand
         self._enumerators: dict[int, SplitEnumerator[Any]] = {}
@@ -224,7 +225,7 @@ class _HybridReader(SourceReader[HybridSplit]):
         self.add_splits(early)
         self._context.wake_up()
 
-    def poll(self, limit: int) -> Batch | InputStatus:
+    def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
         if self._no_more:
             return InputStatus.END_OF_INPUT
         if self._reader is None or self._told:

@@ -54,7 +54,8 @@ AUTO_WATERMARK_INTERVAL = option(
     "pipeline.auto-watermark-interval", timedelta, timedelta(milliseconds=200), "How often periodic watermarks are emitted."
 )
 
-PYFLINK_IMPORTS = option("python.pyflink-imports", bool, False, "Whether `import pyflink` means flinkpy, also on the workers (`flinkpy run --pyflink`).")
+PYFLINK_IMPORTS = option("python.pyflink-imports", bool, False,
+                         "Whether `import pyflink` means flinkpy, also on the workers (`flinkpy run --pyflink`).")
 
 # -- where it runs ----------------------------------------------------------------------------------------------------
 

@@ -24,11 +24,12 @@ class CachedDataStream(DataStream):
     def __init__(self, origin: DataStream) -> None:
         self._folder = CacheFolder()
         writer = origin._apply("Cache", CacheWriter(self._folder.path), origin._transformation.output_type, columnar=origin._columnar)
-        self._computing, self._reading = writer._transformation, None
+        self._computing = writer._transformation
+        self._reading: Transformation | None = None
         super().__init__(origin._env, self._computing, columnar=origin._columnar, schema=origin._schema)
 
     @property
-    def _transformation(self) -> Transformation:  # type: ignore[override]  # every other stream has one for good
+    def _transformation(self) -> Transformation:
         files = self._folder.complete()
         if files is None:
             self._reading = None

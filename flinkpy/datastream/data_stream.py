@@ -311,6 +311,7 @@ class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations,
         if transformer is not None:  # PyFlink's SupportsPreprocessing: the sink changes the stream before it takes it
             self = transformer.apply(self)
         if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
+            sink = sink.of_type(self._transformation.output_type) if hasattr(sink, "of_type") else sink
             return self._sink(sink, "Sink: Writer")
         if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
             raise refuse(f"sink_to() takes a sink or an object with write(value); a {type(sink).__name__} is neither")

@@ -1,4 +1,7 @@
-"""Which operator carries a windowed stream's call out. Whichever it is, the results are the same."""
+"""Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
+
+But for one thing: in windows that overlap, slices bring records that came out of order into the order of time (``flinkpy.windowing.slice_operator``).
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
+from flinkpy.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy, NoRetryStrategy
 from flinkpy.operators.functions import Function
 
 
@@ -62,7 +62,7 @@ class AsyncFunctionDescriptor:
         if not isinstance(async_retry_strategy, AsyncRetryStrategy):
             raise ProgramError(f"the retry strategy is an AsyncRetryStrategy, such as AsyncRetryStrategy.fixed_delay(...); "
                                f"this is {async_retry_strategy!r:.80}")
-        if async_retry_strategy is not NO_RETRY_STRATEGY and not self.timeout_s:
+        if not isinstance(async_retry_strategy, NoRetryStrategy) and not self.timeout_s:
             raise ProgramError("retries need a timeout, which covers all attempts at a record together; give one greater than 0")
         self.capacity, self.async_retry_strategy, self.output_mode = capacity, async_retry_strategy, output_mode
 

@@ -97,9 +97,6 @@ class NoRetryStrategy(AsyncRetryStrategy):
     def get_retry_predicate(self) -> AsyncRetryPredicate:
         return RetryPredicate(None, None)
 
-    def __reduce__(self) -> str:
-        return "NO_RETRY_STRATEGY"  # one object, also after its journey to the task
-
 
 NO_RETRY_STRATEGY = NoRetryStrategy()
 

@@ -136,7 +136,7 @@ class Function(ABC):  # noqa: B024  # abstract for its subclasses, which say wha
     """What all user functions share."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
-        """The class itself: programs for PyFlink write some of them with type parameters, ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
+        """The class itself: programs for PyFlink write some with type parameters, ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
         return cls
 
     def open(self, runtime_context: RuntimeContext) -> None:

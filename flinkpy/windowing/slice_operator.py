@@ -2,8 +2,11 @@
 
 The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
 every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
-something (``slice_times``), and their accumulators are put together by generated loops (``slice_loops``). Putting together relies on what Flink asks
-of a reduce function anyway, that it is associative; windows that do not overlap are never put together, so records are reduced in their order.
+something (``slice_times``), and their accumulators are put together by generated loops (``slice_loops``).
+
+Windows that do not overlap are never put together: their records are reduced as they come. In windows that overlap records meet slice by slice, in
+order of time, and within a slice as they come. So where records are out of order and the result depends on their order (a reduce function that is
+associative but not commutative, the other fields of ``sum``, which of several equal records ``max_by`` gives), it is by time and not by arrival.
 """
 
 from __future__ import annotations

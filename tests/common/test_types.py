@@ -112,7 +112,8 @@ def test_mistakes_in_declarations_are_refused() -> None:
 
 @pytest.mark.parametrize(("type_info", "value", "text"), [
     (Types.TUPLE([Types.STRING(), Types.INT()]), ("hi", 4), "(hi,4)"), (PERSON, Row("a", 1), "+I[a,1]"),
-    (PERSON, Row.of_kind(RowKind.DELETE, "a", None), "-D[a,None]"), (Types.TUPLE([PERSON]), (Row("a", None),), "(+I[a, null])"), (Types.BOOLEAN(), True, "true"), (Types.DOUBLE(), 12345678.9, "1.23456789E7"),
+    (PERSON, Row.of_kind(RowKind.DELETE, "a", None), "-D[a,None]"), (Types.TUPLE([PERSON]), (Row("a", None),), "(+I[a, null])"),
+    (Types.BOOLEAN(), True, "true"), (Types.DOUBLE(), 12345678.9, "1.23456789E7"),
     (Types.DOUBLE(), 2, "2.0"), (Types.LIST(Types.INT()), [1, 2], "[1, 2]"), (Types.MAP(Types.STRING(), Types.INT()), {"a": 1}, "{a=1}"),
     (Types.SQL_TIMESTAMP(), datetime.datetime(2020, 1, 2, 3, 4, 5), "2020-01-02 03:04:05.0"),
     (Types.SQL_DATE(), datetime.date(2020, 1, 2), "2020-01-02"),

@@ -56,4 +56,4 @@ def recorded() -> Iterator[Calls]:
         yield calls
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]  # None is taken, the stub does not say so
+        threading.setprofile(None)

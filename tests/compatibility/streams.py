@@ -211,7 +211,7 @@ def caching() -> None:
         assert [sorted(got(cached.map(str))), sorted(got(cached)), counted.read_text()] == [["1", "2"], [1, 2], ".."]
         cached.invalidate()
         assert [sorted(got(cached)), counted.read_text()] == [[1, 2], "...."]
-        for call in (lambda: cached.name("x"), cached.get_name, lambda: cached.uid("x"), lambda: cached.set_uid_hash("0" * 32),
+        for call in (lambda: cached.name("x"), lambda: cached.get_name(), lambda: cached.uid("x"), lambda: cached.set_uid_hash("0" * 32),
                      lambda: cached.set_parallelism(1), lambda: cached.set_max_parallelism(1), cached.force_non_parallel,
                      lambda: cached.set_buffer_timeout(1), cached.start_new_chain, cached.disable_chaining,
                      lambda: cached.slot_sharing_group("g")):

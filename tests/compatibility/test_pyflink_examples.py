@@ -113,10 +113,9 @@ def test_the_word_count_reads_and_writes_files(examples: Path, capsys: pytest.Ca
     (tmp_path / "in.txt").write_text("to be or not\nto be\n")
     code, _, errors = run(capsys, examples / "word_count.py", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out"))
     assert (code, errors) == (0, "")
-    [part] = [path for path in (tmp_path / "out").rglob("prefix*.ext")]
+    [part] = list((tmp_path / "out").rglob("prefix*.ext"))
     assert part.parent.parent == tmp_path / "out"  # in the folder of its hour
-    assert sorted(part.read_text().splitlines()) == ["('be', 2)", "('not', 1)", "('or', 1)", "('to', 2)"] or \
-        sorted(part.read_text().splitlines()) == ["(be,2)", "(not,1)", "(or,1)", "(to,2)"]
+    assert sorted(part.read_text().splitlines()) == ["(be,2)", "(not,1)", "(or,1)", "(to,2)"]
 
 
 @pytest.mark.parametrize("script", ["streaming_word_count.py", "asyncio/remote_model_inference.py"])

@@ -20,8 +20,8 @@ from flinkpy.common import (
     SimpleStringSchema,
     Time,
     TypeInformation,
-    TypeSerializer,
     Types,
+    TypeSerializer,
     WatermarkStrategy,
 )
 from flinkpy.common.watermark_strategy import TimestampAssigner
@@ -47,7 +47,8 @@ def configuration() -> None:
 
 
 def spans_and_moments() -> None:
-    spans = [Duration.of_days(1), Duration.of_hours(1), Duration.of_minutes(1), Duration.of_seconds(1), Duration.of_millis(1), Duration.of_nanos(1000)]
+    spans = [Duration.of_days(1), Duration.of_hours(1), Duration.of_minutes(1), Duration.of_seconds(1), Duration.of_millis(1),
+             Duration.of_nanos(1000)]
     assert [span / timedelta(microseconds=1) for span in spans] == [864e8, 36e8, 6e7, 1e6, 1e3, 1]
     times = [Time.days(1), Time.hours(1), Time.minutes(1), Time.seconds(1), Time.milliseconds(1)]
     assert [time.to_milliseconds() for time in times] == [86_400_000, 3_600_000, 60_000, 1000, 1]

@@ -53,16 +53,18 @@ def windows() -> None:
     TimeWindow.merge_windows([window, TimeWindow(5, 15)], merges)
     assert list(merges.results) == [TimeWindow(0, 15)]
     assert GlobalWindow.get().max_timestamp() == CountWindow(1).max_timestamp() == 2**63 - 1
-    for serializer, value in ((TimeWindowSerializer(), window), (CountWindowSerializer(), CountWindow(7)), (GlobalWindowSerializer(), GlobalWindow.get())):
+    each: list[tuple[Any, Any]] = [(TimeWindowSerializer(), window),
+                                   (CountWindowSerializer(), CountWindow(7)), (GlobalWindowSerializer(), GlobalWindow.get())]
+    for serializer, value in each:
         stream = io.BytesIO()
-        serializer.serialize(value, stream)  # type: ignore[attr-defined]  # each its own window
+        serializer.serialize(value, stream)
         stream.seek(0)
-        assert serializer.deserialize(stream) == value  # type: ignore[attr-defined]
+        assert serializer.deserialize(stream) == value
 
 
 def assigners() -> None:
     five, gap = Time.milliseconds(5), Gap()
-    made = [
+    made: list[Any] = [
         TumblingEventTimeWindows.of(five), TumblingProcessingTimeWindows.of(five), SlidingEventTimeWindows.of(five, five),
         SlidingProcessingTimeWindows.of(five, five), EventTimeSessionWindows.with_gap(five), ProcessingTimeSessionWindows.with_gap(five),
         EventTimeSessionWindows.with_dynamic_gap(gap), ProcessingTimeSessionWindows.with_dynamic_gap(gap),
@@ -73,7 +75,7 @@ def assigners() -> None:
         context = AssignerContext(7)
         found = list(assigner.assign_windows(5, 7, context))
         assert found, assigner
-        assert all(7 <= window.max_timestamp() for window in found)
+        assert all(window.max_timestamp() >= 7 for window in found)
         assigner.get_default_trigger(None)
         assert assigner.get_window_serializer()
         assert isinstance(assigner.is_event_time(), bool)
@@ -86,7 +88,8 @@ def assigners() -> None:
 
 def triggers() -> None:
     window = TimeWindow(0, 10)
-    made = [EventTimeTrigger.create(), ProcessingTimeTrigger.create(), CountTrigger.of(2), PurgingTrigger.of(CountTrigger.of(2)), NeverTrigger(),
+    made: list[Any] = [EventTimeTrigger.create(), ProcessingTimeTrigger.create(), CountTrigger.of(2), PurgingTrigger.of(CountTrigger.of(2)),
+                       NeverTrigger(),
             ContinuousEventTimeTrigger.of(Time.milliseconds(5)), ContinuousProcessingTimeTrigger.of(Time.milliseconds(5))]
     for trigger in made:
         key = OneKey()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from flinkpy.common.serialization import Encoder
 from flinkpy.connectors.file_formats import CsvFormat, TextFormat
 from flinkpy.connectors.file_sink import FileSink
-from flinkpy.connectors.file_system import FileSink as FileSystemSink
 from flinkpy.connectors.file_system import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
+from flinkpy.connectors.file_system import FileSink as FileSystemSink
 from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.connectors.text_files import TextFileSource

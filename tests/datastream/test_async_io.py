@@ -12,7 +12,7 @@ from flinkpy.common import Time, Types, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from flinkpy.datastream.async_retry_predicates import empty_result_predicate, exception_type_predicate, has_exception_predicate
-from flinkpy.datastream.async_retry_strategies import FixedDelayRetryStrategy
+from flinkpy.datastream.async_retry_strategies import FixedDelayRetryStrategy, NoRetryStrategy
 
 PATIENT = Time.seconds(60)
 
@@ -113,6 +113,14 @@ def test_retries_lead_to_the_result_also_at_the_end_of_the_input(env: StreamExec
     strategy = FixedDelayRetryStrategy(2, 1, empty_result_predicate, has_exception_predicate)
     stream = wait(env.from_collection(range(20)), Flaky(), PATIENT, strategy, 7)
     assert sorted(collected(stream)) == [(value, 3) for value in range(20)]
+
+
+@pytest.mark.parametrize("strategy", [NoRetryStrategy(), AsyncRetryStrategy.no_restart()])
+def test_no_retry_needs_no_timeout(env: StreamExecutionEnvironment, strategy: AsyncRetryStrategy) -> None:
+    async def same(value: int) -> list[int]:
+        return [value]
+
+    assert collected(AsyncDataStream.ordered_wait_with_retry(env.from_collection([1, 2]), same, 0, strategy)) == [1, 2]
 
 
 def test_a_job_fails_with_the_users_line_and_the_record(env: StreamExecutionEnvironment) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import doctest
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,7 @@ def test_a_folder_that_is_not_there_is_an_error_that_names_the_option(tmp_path: 
 def test_records_that_do_not_pickle_are_the_programs_mistake() -> None:
     with pytest.raises(ProgramError, match="cannot be spilled"):
         KeyGroups(0).add("a", [(number for number in range(3))])
+
+
+def test_the_documentation_holds() -> None:
+    assert doctest.testmod(sorting).failed == 0

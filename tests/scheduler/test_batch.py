@@ -7,8 +7,9 @@ from flinkpy.core.options import SchedulingStrategyKind
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.protocol import Command, ReleaseResults, ResultsLost
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
+from tests.scheduler.environment import World
 from tests.scheduler.jobs import ALL_TO_ALL, BLOCKING, POINTWISE, batch, job, pipeline
-from tests.scheduler.test_scheduler import RESTARTS, World, started
+from tests.scheduler.test_scheduler import RESTARTS, started
 
 
 def released(commands: list[Command]) -> list[str]:

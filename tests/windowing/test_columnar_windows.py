@@ -260,3 +260,22 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(ProgramError, match="needs numbers"):
         WindowFieldOperator((), TUMBLING, True, "sum", "k").output_schema(SCHEMA)
     assert WindowAggregatesOperator(("k",), TUMBLING, True, CALLS[:1]).output_schema(SCHEMA).names == ["k", "total", "window_start", "window_end"]
+
+
+@pytest.mark.parametrize("keys", [
+    pa.array(["x", "y", None, "x"]).dictionary_encode(), pa.array([1, 2, 1, 1], pa.timestamp("us", tz="UTC")), pa.array([True, False, None, True]),
+    pa.array([1.5, math.nan, 0.0, 1.5]), pa.array([b"a", b"b", None, b"a"]), pa.array([-1, 2**60, None, -1]), pa.array([1, 2, 1, 1], pa.date32())])
+def test_keys_of_any_type_are_found_again_after_a_restore(keys: Any) -> None:
+    def made(saved: bytes | None = None) -> Alone:
+        return Alone(WindowFieldOperator(("key",), SLIDING, True, "sum", "n"), saved)
+
+    data = pa.RecordBatch.from_arrays([keys, pa.array([1, 2, 3, 4]), keys], names=["key", "n", "again"])
+    whole, first = made(), made()
+    for alone in (whole, first):
+        alone.push(ColumnBatch(data, np.array([1, 2, 3, 6])))
+    second = made(first.snapshot())
+    for alone in (whole, second):
+        alone.push(ColumnBatch(data.slice(1), np.array([4, 6, 7])))
+        alone.push(Watermark(MAX_TIMESTAMP))
+    assert sorted(map(repr, second.results)) == sorted(map(repr, whole.results))
+    assert len(whole.results) > len(set(map(repr, keys.to_pylist())))

@@ -7,47 +7,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeySelector, RuntimeContext
 from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.grid import WindowGrid
-from flinkpy.windowing.join_operator import WindowCoGroupOperator, WindowJoinOperator
-from flinkpy.windowing.matching import matching_pairs
+from flinkpy.windowing.join_operator import WindowJoinOperator
 from flinkpy.windowing.operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slices import Slicing
 from flinkpy.windowing.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
 from tests.operators.joining import Record, Subtasks, disordered, without_restarts
-
-FIRST = KeySpec(selector=lambda value: value[0])
-TUMBLING = TumblingEventTimeWindows(10)
-SLIDING = SlidingEventTimeWindows(10, 4)
-
-
-def pair(first: Any, second: Any) -> Any:
-    return first, second
-
-
-def group(first: list[Any], second: list[Any]) -> list[Any]:
-    return [(first, second)]
-
-
-def joined(assigner: Any = TUMBLING, lateness: int = 0, function: Any = pair, parallelism: int = 1, flat: bool = False) -> Subtasks:
-    return Subtasks(lambda: WindowJoinOperator(function, FIRST, FIRST, assigner, lateness, flat=flat), parallelism)
-
-
-def grouped(assigner: Any = TUMBLING, lateness: int = 0, function: Any = group, parallelism: int = 1) -> Subtasks:
-    return Subtasks(lambda: WindowCoGroupOperator(function, FIRST, FIRST, assigner, lateness), parallelism)
+from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, group, grouped, joined, late_in, pair
 
 
 class BothAsOne(WindowOperator):
@@ -367,12 +344,6 @@ def model(steps: Sequence[Any], assigner: Any, lateness: int) -> tuple[list[Any]
     return fired, late
 
 
-ASSIGNERS = st.one_of(
-    st.tuples(st.integers(2, 8), st.integers(-1, 1)).map(lambda sizes: TumblingEventTimeWindows(*sizes)),
-    st.tuples(st.integers(1, 12), st.integers(1, 8)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
-)
-
-
 def comparable(fired: Iterable[Any]) -> Counter[Any]:
     return Counter((tuple(sorted(first)), tuple(sorted(second)), stamp) for (first, second), stamp in fired)
 
@@ -383,10 +354,6 @@ def in_order(fired: Iterable[Any]) -> Counter[Any]:
 
 def pairs_of(fired: Iterable[Any]) -> Counter[Any]:
     return Counter((one, other, stamp) for (first, second), stamp in fired for one in first for other in second)
-
-
-def late_in(of: Subtasks) -> int:
-    return sum(operator.late_records_dropped for operator in of.operators)
 
 
 @given(disordered(), ASSIGNERS, st.sampled_from([0, 0, 1, 5, 100]), st.integers(1, 3))
@@ -417,93 +384,3 @@ def test_sessions_of_both_streams_are_joined_in_the_general_form() -> None:
     of.run([MAX_TIMESTAMP])
     assert names(of) == ["l1 r5", "l1 r9"]
     assert {stamp for _, stamp in of.output.main} == {13}
-
-
-# -- columns ---------------------------------------------------------------------------------------------------------------------------
-
-
-def columns(side: int, records: Sequence[Record]) -> Batch:
-    data = {"k": [value[0] for value, _ in records], ("l", "r")[side]: [value[1] for value, _ in records]}
-    return ColumnBatch(pa.RecordBatch.from_pydict(data), np.array([stamp for _, stamp in records], dtype=np.int64))
-
-
-@given(disordered(), ASSIGNERS, st.integers(1, 3))
-def test_columns_are_joined_as_rows_are(steps: list[Any], assigner: Any, parallelism: int) -> None:
-    of = Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], assigner), parallelism, columns)
-    expected = joined(assigner, parallelism=parallelism)
-    found = Counter(of.run(steps).main)
-    assert found == Counter(((one[0], one[1], other[1]), stamp) for (one, other), stamp in expected.run(steps).main)
-    assert late_in(of) == late_in(expected)
-    assert of.operators[0]._slices == {}
-
-
-def schema(**types: Any) -> Any:
-    return pa.schema([pa.field(name, kind) for name, kind in types.items()])
-
-
-def test_columns_of_one_name_are_told_apart_and_a_key_of_one_name_stands_once() -> None:
-    left, right = schema(id=pa.int32(), at=pa.int64(), price=pa.float64()), schema(id=pa.int64(), at=pa.int64(), name=pa.string())
-    assert ColumnarJoinOperator(["id"], ["id"], TUMBLING).output_schema(left, right) == schema(
-        id=pa.int32(), at=pa.int64(), price=pa.float64(), at_right=pa.int64(), name=pa.string())
-    assert ColumnarJoinOperator(["id"], ["at"], TUMBLING).output_schema(left, right).names == ["id", "at", "price", "id_right", "at_right", "name"]
-
-
-def test_columns_that_cannot_be_joined_are_refused() -> None:
-    operator = ColumnarJoinOperator(["id"], ["name"], TUMBLING)
-    with pytest.raises(ProgramError, match="'id' is int64 and the key 'name' is string"):
-        operator.output_schema(schema(id=pa.int64()), schema(name=pa.string()))
-    with pytest.raises(ProgramError, match="two columns of the result would be called 'id_right'"):
-        operator.output_schema(schema(id=pa.string(), id_right=pa.int64()), schema(name=pa.string(), id=pa.int64()))
-    with pytest.raises(ProgramError, match="did you mean 'namee'"):
-        operator.output_schema(schema(id=pa.string()), schema(namee=pa.string(), name_=pa.int64()))
-
-
-VALUES: Any = st.one_of(
-    st.just((pa.int64(), st.integers(-3, 3))), st.just((pa.int64(), st.sampled_from([0, 10**15, -(10**15)]))),
-    st.just((pa.string(), st.sampled_from(["", "a", "b"]))), st.just((pa.int32(), st.one_of(st.none(), st.integers(0, 2)))),
-    st.just((pa.float64(), st.sampled_from([0.0, -0.0, 1.5]))), st.just((pa.bool_(), st.booleans())),
-)
-
-
-@given(st.data(), st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 8), st.integers(0, 8))
-def test_matching_pairs_are_those_with_equal_keys_in_order(data: Any, kinds: list[Any], ours: int, theirs: int) -> None:
-    sides = [[data.draw(st.lists(values, min_size=count, max_size=count)) for _, values in kinds] for count in (ours, theirs)]
-    arrays = [[pa.chunked_array([pa.array(column, kind)]) for column, (kind, _) in zip(side, kinds)] for side in sides]
-    left, right = matching_pairs(*arrays)
-    rows = [list(zip(*side)) for side in sides]
-    assert list(zip(left.tolist(), right.tolist())) == [(i, j) for i in range(ours) for j in range(theirs) if rows[0][i] == rows[1][j]]
-
-
-def test_a_dictionary_column_matches_plain_text_and_integers_of_any_width_match() -> None:
-    text = pa.chunked_array([pa.array(["a", "b"]).dictionary_encode()])
-    assert [each.tolist() for each in matching_pairs([text], [pa.chunked_array([["b", "b"]])])] == [[1, 1], [0, 1]]
-    narrow, wide = pa.chunked_array([pa.array([1, 2], pa.int8())]), pa.chunked_array([pa.array([2, 300], pa.int64())])
-    assert [each.tolist() for each in matching_pairs([narrow], [wide])] == [[1], [0]]
-
-
-# -- the grid --------------------------------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 6), st.lists(st.tuples(st.integers(-20, 40), st.integers(0, 9)), max_size=20))
-def test_a_grid_gives_each_window_once_and_each_slice_when_no_window_needs_it(
-    size: int, slide: int, lateness: int, steps: list[tuple[int, int]],
-) -> None:
-    slicing = Slicing(size, slide, 0)
-    grid = WindowGrid(slicing, lateness)
-    opened: set[int] = set()
-    watermark, given_windows, gone = -30, [], []
-    grid.advance(watermark)
-    for stamp, step in [*steps, (0, 10**6)]:
-        start = slicing.slice_of(stamp)
-        if slicing.last_window_end(start) is not None and grid.open_windows(stamp) and start not in opened:
-            opened.add(start)
-            grid.open_slice(start)
-        before, watermark = watermark, watermark + step
-        complete = grid.advance(watermark)
-        assert all(before < window.max_timestamp() <= watermark for window in complete)
-        given_windows += complete
-        expired = grid.expired()
-        assert all(grid.cleanup_time(slicing.last_window_end(each) or 0) <= watermark for each in expired)
-        gone += expired
-    assert len(set(given_windows)) == len(given_windows)
-    assert sorted(gone) == sorted(opened)

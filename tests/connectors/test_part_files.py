@@ -1,0 +1,154 @@
+"""Buckets, rolling and compaction of the file sink, on a clock of their own."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkpy.common import Encoder, Row, Types
+from flinkpy.connectors import buckets, compaction, rolling
+from flinkpy.connectors.file_sink import FileSink as PlainSink
+from flinkpy.connectors.file_system import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.elements import RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.sink_port import Sink
+from tests.connectors.harness import ManualTimers, operator_context
+
+
+class Part:
+    """One subtask's writer, and what is in its folder."""
+
+    def __init__(self, sink: Sink, folder: Path) -> None:
+        self.clock, self.folder = ManualClock(), folder
+        self.timers = ManualTimers(self.clock)
+        self.writer = sink.create_writer(operator_context(clock=self.clock, timers=self.timers))
+
+    def write(self, *values: Any) -> None:
+        self.writer.write_batch(RowBatch(list(values)))
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.timers.fire()
+
+    def end(self) -> dict[str, str]:
+        self.writer.finish()
+        self.writer.close()
+        assert self.timers.next_due() is None
+        return self.visible()
+
+    def visible(self) -> dict[str, str]:
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+        return {str(path.relative_to(self.folder)): path.read_text() for path in files}
+
+
+def builder(folder: Path) -> FileSink.RowFormatBuilder:
+    rows = FileSink.for_row_format(folder, Encoder.simple_string_encoder())
+    return rows.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+
+
+@pytest.mark.parametrize("module", [buckets, compaction, rolling])
+def test_the_examples_run(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_part_that_has_reached_its_size_is_followed_by_another(tmp_path: Path) -> None:
+    part = Part(builder(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4)).build(), tmp_path)
+    part.write("a")
+    part.write("b")
+    part.write("c")
+    assert part.visible() == {}  # before the end nobody sees a part, finished or not
+    assert part.end() == {"part-01234567-0": "a\nb\n", "part-01234567-0-1": "c\n"}
+
+
+def test_a_part_too_old_is_ended_while_nothing_comes(tmp_path: Path) -> None:
+    policy = RollingPolicy.default_rolling_policy(rollover_interval=3000, inactivity_interval=1500)
+    part = Part(builder(tmp_path).with_rolling_policy(policy).with_bucket_check_interval(1000).build(), tmp_path)
+    part.write("a")
+    part.pass_time(1)
+    part.write("b")
+    part.pass_time(1)
+    part.write("still the first")
+    part.pass_time(1)  # three seconds old
+    part.write("second")
+    part.pass_time(1)
+    part.pass_time(1)  # nothing written for two seconds
+    part.write("third")
+    assert part.end() == {"part-01234567-0": "a\nb\nstill the first\n", "part-01234567-0-1": "second\n", "part-01234567-0-2": "third\n"}
+
+
+def test_without_a_bucket_assigner_there_is_a_folder_for_each_hour(tmp_path: Path) -> None:
+    rows = FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder())
+    part = Part(rows.with_bucket_assigner(BucketAssigner.date_time_bucket_assigner(timezone_id="GMT+01:00")).build(), tmp_path)
+    part.write("a")
+    part.pass_time(3600)
+    part.write("b")
+    first, second = part.end()
+    assert (first.split("/")[0][-4:], second.split("/")[0][-4:]) == ("--01", "--02")
+
+
+def test_a_record_may_say_its_bucket_and_not_one_outside(tmp_path: Path) -> None:
+    part = Part(PlainSink(tmp_path, buckets=BucketAssigner.by_value(lambda value: value[0])), tmp_path)
+    part.write("a1", "b1", "a2")
+    assert part.end() == {"a/part-01234567-0.txt": "a1\na2\n", "b/part-01234567-0.txt": "b1\n"}
+    with pytest.raises(ProgramError, match="leads out of the sink's directory"):
+        BucketAssigner.by_value(lambda value: "../x").bucket_of("a")
+
+
+@pytest.mark.parametrize(("pattern", "message"), [("yyyy-QQ", "'QQ'"), ("e", "'e'")])
+def test_a_pattern_with_unknown_letters_is_refused(pattern: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        BucketAssigner.date_time_bucket_assigner(pattern)
+
+
+def test_an_unknown_time_zone_is_refused() -> None:
+    with pytest.raises(ProgramError, match="no time zone 'Mars/Olympus'"):
+        BucketAssigner.date_time_bucket_assigner(timezone_id="Mars/Olympus")
+
+
+def test_small_parts_are_put_together(tmp_path: Path) -> None:
+    rows = builder(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=1))
+    strategy = FileCompactStrategy.builder().set_size_threshold(4).build()
+    part = Part(rows.enable_compact(strategy, FileCompactor.concat_file_compactor(b"--\n")).build(), tmp_path)
+    for value in "abc":
+        part.write(value)
+    assert part.end() == {"compacted-part-01234567-0": "a\n--\nb\n", "compacted-part-01234567-0-2": "c\n"}
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_failed_writer_leaves_hidden_files_only(tmp_path: Path) -> None:
+    part = Part(builder(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=1)).build(), tmp_path)
+    part.write("a")
+    part.write("b")
+    part.writer.close()
+    assert part.visible() == {}
+
+
+def test_the_encoder_writes_values_as_the_declared_type_says(tmp_path: Path) -> None:
+    sink = builder(tmp_path).with_output_file_config(OutputFileConfig.builder().with_part_suffix(".log").build()).build()
+    part = Part(sink.of_type(Types.ROW([Types.STRING(), Types.DOUBLE()])), tmp_path)
+    part.write(Row("a", None), Row("b", 2))
+    assert part.end() == {"part-01234567-0.log": "+I[a, null]\n+I[b, 2.0]\n"}
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda folder: builder(folder).with_rolling_policy("daily"), "takes a RollingPolicy"),
+    (lambda folder: builder(folder).with_bucket_check_interval(0), "milliseconds from 1 on"),
+    (lambda folder: RollingPolicy.default_rolling_policy(part_size=0), "part_size is a whole number from 1 on"),
+    (lambda folder: FileSink.for_bulk_format(folder).with_rolling_policy(RollingPolicy.default_rolling_policy()), "OnCheckpointRollingPolicy"),
+    (lambda folder: FileSink.for_row_format(folder, str), "takes a Encoder"),
+    (lambda folder: FileCompactStrategy.builder().build(), "needs set_size_threshold"),
+])
+def test_what_cannot_be_is_refused_when_it_is_built(tmp_path: Path, call: Any, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        call(tmp_path)
