@@ -267,7 +267,9 @@ def savepoints_need_checkpoints() -> None:
     program = env()
     program.from_collection([1]).print()
     client = program.execute_async()
-    for call in (lambda: client.trigger_savepoint("file:///tmp/s"), lambda: client.stop_with_savepoint(False, "file:///tmp/s")):
+    calls: list[Callable[[], Any]] = [lambda: client.trigger_savepoint("file:///tmp/s"),
+                                      lambda: client.stop_with_savepoint(False, "file:///tmp/s")]
+    for call in calls:
         try:
             call()
         except FlinkpyError:

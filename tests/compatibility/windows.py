@@ -100,7 +100,7 @@ def triggers() -> None:
         if trigger.can_merge():
             trigger.on_merge(window, key.of(window, (window,)))
         elif isinstance(trigger, NeverTrigger):
-            trigger.on_merge(window, context)
+            trigger.on_merge(GlobalWindow.get(), context)
         trigger.clear(window, context)
         assert not key.cells, trigger
     for again in (made[5], made[6]):

@@ -22,7 +22,8 @@ from flinkpy.datastream import StreamExecutionEnvironment
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_no_record_of_a_source_comes_before_the_last_of_the_one_before(parallelism: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    source = HybridSource.builder(NumberSequenceSource(1, 10)).add_source(NumberSequenceSource(11, 11)).add_source(NumberSequenceSource(12, 30)).build()
+    first, second, third = NumberSequenceSource(1, 10), NumberSequenceSource(11, 11), NumberSequenceSource(12, 30)
+    source = HybridSource.builder(first).add_source(second).add_source(third).build()
     with env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").execute_and_collect() as results:
         found = list(results)
     assert sorted(found) == list(range(1, 31))

@@ -25,6 +25,8 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.sink_port import Sink
 from tests.connectors.harness import ManualTimers, operator_context
 
+NOTHING: Any = "neither an encoder nor a policy"
+
 
 class Part:
     """One subtask's writer, and what is in its folder."""
@@ -142,11 +144,11 @@ def test_the_encoder_writes_values_as_the_declared_type_says(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda folder: builder(folder).with_rolling_policy("daily"), "takes a RollingPolicy"),
+    (lambda folder: builder(folder).with_rolling_policy(NOTHING), "takes a RollingPolicy"),
     (lambda folder: builder(folder).with_bucket_check_interval(0), "milliseconds from 1 on"),
     (lambda folder: RollingPolicy.default_rolling_policy(part_size=0), "part_size is a whole number from 1 on"),
     (lambda folder: FileSink.for_bulk_format(folder).with_rolling_policy(RollingPolicy.default_rolling_policy()), "OnCheckpointRollingPolicy"),
-    (lambda folder: FileSink.for_row_format(folder, str), "takes a Encoder"),
+    (lambda folder: FileSink.for_row_format(folder, NOTHING), "takes a Encoder"),
     (lambda folder: FileCompactStrategy.builder().build(), "needs set_size_threshold"),
 ])
 def test_what_cannot_be_is_refused_when_it_is_built(tmp_path: Path, call: Any, message: str) -> None:
