@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +15,7 @@ from flinkpy.scheduler.details import SchedulerDetails
 
 
 def merge_accumulators(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Numbers add up, lists are joined, sets united, anything else: the last one stays.
+    """Numbers add up, lists are joined, sets united, objects with ``merge(other)`` merged; of anything else the last one stays.
 
     >>> merge_accumulators({"n": 1, "seen": ["a"]}, {"n": 2, "seen": ["b"]})
     {'n': 3, 'seen': ['a', 'b']}
@@ -31,7 +32,13 @@ def _merge(one: Any, other: Any) -> Any:
 
     if both(int, float, complex) or both(list) or both(tuple):
         return one + other
-    return one | other if both(set, frozenset) else other
+    if both(set, frozenset):
+        return one | other
+    if not callable(getattr(one, "merge", None)):
+        return other
+    merged = copy.deepcopy(one)  # what was reported stays as it is: the result may be asked for again
+    returned = merged.merge(other)
+    return merged if returned is None else returned
 
 
 class JobStatusBook:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 
 
 class OutputTag:
@@ -17,9 +17,9 @@ class OutputTag:
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:
-            raise ProgramError(f"the id of an OutputTag is text that is not empty, this is {tag_id!r:.80}")
+            raise refuse(f"the id of an OutputTag is text that is not empty, this is {tag_id!r:.80}")
         if type_info is not None and not isinstance(type_info, TypeInformation):
-            raise ProgramError(f"the type of an OutputTag is one of Types, this is {type_info!r:.80}")
+            raise refuse(f"the type of an OutputTag is one of Types, this is {type_info!r:.80}")
         self.tag_id, self.type_info = tag_id, type_info
 
     def __eq__(self, other: object) -> bool:

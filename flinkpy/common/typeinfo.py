@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row, named_row
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 
 Conversion: TypeAlias = Callable[[Any], Any]
 
@@ -216,10 +217,10 @@ class RowTypeInfo(TypeInformation):
         self._named = field_names is not None
         self.field_names = [f"f{at}" for at in range(len(self.field_types))] if field_names is None else list(field_names)
         if len(self.field_names) != len(self.field_types):
-            raise ProgramError(f"{where}: {len(self.field_names)} names for {len(self.field_types)} types")
+            raise refuse(f"{where}: {len(self.field_names)} names for {len(self.field_types)} types")
         doubled = sorted({name for name in self.field_names if self.field_names.count(name) > 1})
         if doubled:
-            raise ProgramError(f"{where}: the field name {doubled[0]!r} stands there twice")
+            raise refuse(f"{where}: the field name {doubled[0]!r} stands there twice")
 
     def get_field_names(self) -> list[str]:
         return self.field_names
@@ -287,7 +288,7 @@ def _type(value: Any, where: str) -> TypeInformation:
     if isinstance(value, TypeInformation):
         return value
     hint = f"; call it: {value.__qualname__}()" if getattr(value, "__name__", None) in dir(Types) else ", such as Types.STRING()"
-    raise ProgramError(f"{where} takes types{hint} (this is {value!r:.80})")
+    raise refuse(f"{where} takes types{hint} (this is {value!r:.80})")
 
 
 def _integer(name: str, bits: int) -> BasicTypeInfo:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.elements import MIN_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 
 
 class TimestampAssigner(ABC):
@@ -130,7 +131,7 @@ class WatermarkStrategy:
     def for_bounded_out_of_orderness(max_out_of_orderness: timedelta) -> WatermarkStrategy:
         """Records come at most so much later than one with a greater timestamp."""
         if _span(max_out_of_orderness, "for_bounded_out_of_orderness()") < timedelta():
-            raise ProgramError(f"out-of-orderness cannot be negative ({max_out_of_orderness})")
+            raise refuse(f"out-of-orderness cannot be negative ({max_out_of_orderness})")
         return WatermarkStrategy(max_out_of_orderness)
 
     @staticmethod
@@ -138,9 +139,9 @@ class WatermarkStrategy:
         """The program's own: a WatermarkGenerator, its class, or a function that makes one. Each subtask gets one for itself."""
         is_generator = isinstance(generator, WatermarkGenerator)
         if not is_generator and not callable(generator):
-            raise ProgramError(f"for_generator() takes a WatermarkGenerator, or a function that makes one; this is {generator!r:.80}")
+            raise refuse(f"for_generator() takes a WatermarkGenerator, or a function that makes one; this is {generator!r:.80}")
         if isinstance(generator, type) and not issubclass(generator, WatermarkGenerator):
-            raise ProgramError(f"for_generator(): {generator.__name__} is no WatermarkGenerator; derive it from that class")
+            raise refuse(f"for_generator(): {generator.__name__} is no WatermarkGenerator; derive it from that class")
         return WatermarkStrategy(generator=generator)
 
     def with_timestamp_assigner(self, timestamp_assigner: AssignerLike) -> WatermarkStrategy:
@@ -153,16 +154,16 @@ class WatermarkStrategy:
         'departure'
         """
         if isinstance(timestamp_assigner, type):
-            raise ProgramError(f"with_timestamp_assigner takes an object, not a class: write {timestamp_assigner.__name__}()")
+            raise refuse(f"with_timestamp_assigner takes an object, not a class: write {timestamp_assigner.__name__}()")
         if not isinstance(timestamp_assigner, (TimestampAssigner, str, ColumnExpression)) and not callable(timestamp_assigner):
-            raise ProgramError("with_timestamp_assigner takes a TimestampAssigner, a function, the name of a field, or an expression; "
+            raise refuse("with_timestamp_assigner takes a TimestampAssigner, a function, the name of a field, or an expression; "
                                f"this is {timestamp_assigner!r:.80}")
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: timedelta) -> WatermarkStrategy:
         """A subtask that gets no record for so long holds no watermark back."""
         if _span(idle_timeout, "with_idleness()") <= timedelta():
-            raise ProgramError(f"the idle timeout must be positive ({idle_timeout})")
+            raise refuse(f"the idle timeout must be positive ({idle_timeout})")
         return replace(self, idle_timeout=idle_timeout)
 
     def with_watermark_alignment(self, watermark_group: str, max_allowed_watermark_drift: timedelta,
@@ -177,9 +178,9 @@ class WatermarkStrategy:
         """
         interval = timedelta(seconds=1) if update_interval is None else update_interval
         if not isinstance(watermark_group, str) or not watermark_group:
-            raise ProgramError(f"a watermark group has a name, this is {watermark_group!r:.80}")
+            raise refuse(f"a watermark group has a name, this is {watermark_group!r:.80}")
         if min(_span(max_allowed_watermark_drift, "the allowed drift"), _span(interval, "the update interval")) <= timedelta():
-            raise ProgramError(f"drift and update interval must be positive ({max_allowed_watermark_drift}, {interval})")
+            raise refuse(f"drift and update interval must be positive ({max_allowed_watermark_drift}, {interval})")
         return replace(self, alignment=WatermarkAlignment(watermark_group, max_allowed_watermark_drift, interval))
 
     @property
@@ -201,5 +202,5 @@ class WatermarkStrategy:
 
 def _span(span: Any, where: str) -> timedelta:
     if not isinstance(span, timedelta):
-        raise ProgramError(f"{where} takes a Duration, such as Duration.of_seconds(5), this is {span!r:.80}")
+        raise refuse(f"{where} takes a Duration, such as Duration.of_seconds(5), this is {span!r:.80}")
     return span

@@ -1,10 +1,12 @@
 """A sink that writes column batches as blocks into Ray's object store: in parallel, owned by a keeper, and nothing through the driver.
 
-What a subtask wrote counts when it has ended well. Batches are gathered until a block is worth having; what is gathered is bounded by that size.
+What a subtask wrote counts when it has ended well, and the whole when all have. Batches are gathered until a block is worth having; a subtask that
+has as many blocks waiting as ``WAITING_BLOCKS`` takes no more for the moment, so memory is bounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch
@@ -13,6 +15,7 @@ from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.sink_port import Sink, SinkWriter
 
 BLOCK_BYTES = 32 << 20
+WAITING_BLOCKS = 2  # of a subtask, on their way into the store
 
 
 class RayBlockSink(Sink):
@@ -33,7 +36,10 @@ class _BlockWriter(SinkWriter):
         from flinkpy.connectors.ray_store import Store
 
         self._store, self._block_bytes = Store(keeper), block_bytes
-        self._subtask, self._attempt = context.task.subtask_index, context.task.attempt_id.attempt
+        self._subtask, self._attempt, self._subtasks = context.task.subtask_index, context.task.attempt_id.attempt, context.task.parallelism
+        self._run_in_task = context.run_in_task
+        self._listener: Callable[[], None] = lambda: None
+        self._waiting = 0
         self._gathered: list[Any] = []
         self._bytes = 0
 
@@ -50,14 +56,27 @@ class _BlockWriter(SinkWriter):
 
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if gathered:
-            self._store.put(pa.Table.from_batches(gathered).combine_chunks(), self._subtask, self._attempt)
+            self._waiting += 1
+            self._store.put(pa.Table.from_batches(gathered).combine_chunks(), self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
+
+    def _taken(self) -> None:
+        self._waiting -= 1
+        if self._waiting == WAITING_BLOCKS - 1:
+            self._listener()
+
+    @property
+    def available(self) -> bool:
+        return self._waiting < WAITING_BLOCKS
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._listener = on_available
 
     def flush(self) -> None:
         """Nothing: half a block is kept until there is more, or the end."""
 
     def finish(self) -> None:
         self._put()
-        self._store.commit(self._subtask, self._attempt)
+        self._store.commit(self._subtask, self._attempt, self._subtasks)
 
     def close(self) -> None:
         self._gathered = []

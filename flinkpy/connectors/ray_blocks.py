@@ -1,5 +1,5 @@
 """Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader that lies on the block's node reads it
-where it is, without a copy. Bounded and replayable: the blocks stay until the job has ended.
+where it is, without a copy. Bounded and replayable: the blocks stay while a job runs, and while the program may run another.
 """
 
 from __future__ import annotations
@@ -68,11 +68,19 @@ class RayBlockSource(Source[BlockSplit]):
 
 
 class BlockQueue(SplitQueue[BlockSplit]):
-    """Hands out blocks, those on the reader's own host first. When the job has ended the blocks are let go."""
+    """Hands out blocks, those on the reader's own host first. As long as it is there, so are the blocks."""
 
     def __init__(self, context: SplitEnumeratorContext[BlockSplit], splits: list[BlockSplit], checkpoint: Any, keeper: str) -> None:
         super().__init__(context, lambda parallelism: splits, checkpoint)
         self._keeper = keeper
+        self._store: Store | None = None
+
+    def start(self) -> None:
+        from flinkpy.connectors.ray_store import Store
+
+        self._store = Store(self._keeper)
+        self._store.job_begins()
+        super().start()
 
     def handle_split_request(self, subtask: int, host: str) -> None:
         near = next((split for split in self._left if host in split.hosts), None)
@@ -82,9 +90,8 @@ class BlockQueue(SplitQueue[BlockSplit]):
         super().handle_split_request(subtask, host)
 
     def close(self) -> None:
-        from flinkpy.connectors.ray_store import release
-
-        release(self._keeper)
+        if self._store is not None:
+            self._store.job_ended()
 
 
 class BlockReader(SplitReader[BlockSplit]):

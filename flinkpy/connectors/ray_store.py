@@ -3,12 +3,17 @@
 A block is a ``pyarrow.Table``. A :class:`BlockKeeper` actor holds the references of one hand-over: readers ask it for them by number, so that
 Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers that made them. Ray gives a result to whoever called
 for it, so the keeper calls the worker for each block (``take``), and the block goes into the store where the worker is, once.
+
+Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their keeper ends.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
 import ray
@@ -27,12 +32,34 @@ class BlockKeeper:
 
     def __init__(self) -> None:
         self._blocks: list[Any] = []
+        self._jobs_begun = self._jobs_running = 0
+        self._is_wanted_by_program = True
         self._written: dict[tuple[int, int], list[Any]] = {}  # (subtask, attempt) -> blocks
-        self._committed: dict[int, list[Any]] = {}
+        self._committed: dict[int, tuple[int, list[Any]]] = {}  # subtask -> the attempt that ended well, and its blocks
+        self._subtasks: int | None = None
 
     def keep(self, refs: list[Any]) -> None:
         """Takes the blocks a source reads."""
         self._blocks = list(refs)
+
+    def job_begins(self) -> None:
+        """A job is going to read the blocks."""
+        self._jobs_begun += 1
+        self._jobs_running += 1
+
+    def job_ended(self) -> None:
+        """It has ended; ends the keeper when nobody can ask for the blocks any more."""
+        self._jobs_running -= 1
+        self._leave_if_unwanted()
+
+    def program_forgot(self) -> None:
+        """The program has no stream of these blocks any more. (One that was never run may be on its way to the cluster: then a job comes yet.)"""
+        self._is_wanted_by_program = False
+        self._leave_if_unwanted()
+
+    def _leave_if_unwanted(self) -> None:
+        if self._jobs_begun and not self._jobs_running and not self._is_wanted_by_program:
+            ray.actor.exit_actor()
 
     def block(self, number: int) -> list[Any]:
         """The reference of one block, in a list: alone Ray would send the block itself."""
@@ -46,16 +73,24 @@ class BlockKeeper:
         """A sink's subtask in a worker has a block ready."""
         self._written.setdefault((subtask, attempt), []).append(worker.take_block.remote(token))
 
-    def commit(self, subtask: int, attempt: int) -> None:
-        """The subtask has ended well: what it wrote counts, in place of what an earlier attempt wrote. Returns when all of it is in the store."""
-        refs = self._written.pop((subtask, attempt), [])
+    def commit(self, subtask: int, attempt: int, subtasks: int) -> None:
+        """The subtask, one of ``subtasks``, has ended well: what it wrote counts, in place of what an earlier attempt wrote. Returns when all of it
+        is in the store."""
+        refs = self._written.get((subtask, attempt), [])
         if refs:
             ray.wait(refs, num_returns=len(refs), fetch_local=False)
-        self._committed[subtask] = refs
+        self._written = {key: kept for key, kept in self._written.items() if key[0] != subtask or key[1] > attempt}
+        if attempt >= self._committed.get(subtask, (0, ()))[0]:
+            self._committed[subtask] = attempt, refs
+        self._subtasks = subtasks
+
+    def is_complete(self) -> bool:
+        """Whether all subtasks have committed."""
+        return self._subtasks is not None and len(self._committed) >= self._subtasks
 
     def committed(self) -> list[Any]:
-        """All blocks that count, by subtask, each one's in order."""
-        return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask]]
+        """All blocks that count, by subtask, each one's in order; none before all subtasks have committed."""
+        return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask][1]] if self.is_complete() else []
 
     def committed_block(self, number: int) -> list[Any]:
         """One of them, in a list."""
@@ -63,7 +98,7 @@ class BlockKeeper:
 
 
 def make_keeper(refs: Sequence[Any] = ()) -> str:
-    """Starts a keeper, with the blocks to read; gives its name. It lives until ``release``, or as long as this program."""
+    """Starts a keeper, with the blocks to read; gives its name. It lives as long as this program, or until it is not needed (``forget_with``)."""
     name = f"blocks-{IdFactory().hex(16)}"
     keeper: Any = ray.remote(BlockKeeper).options(name=name, namespace=NAMESPACE, num_cpus=0).remote()
     _handles[name] = keeper
@@ -71,13 +106,26 @@ def make_keeper(refs: Sequence[Any] = ()) -> str:
     return name
 
 
-def release(name: str) -> None:
-    """Lets go of the keeper's blocks; those a dataset or another reader refers to stay."""
-    handle = _handles.pop(name, None)
-    try:
-        ray.kill(handle if handle is not None else ray.get_actor(name, namespace=NAMESPACE))
-    except ValueError:
-        pass  # gone already
+def forget_with(holder: object, name: str) -> None:
+    """Tells the keeper when the program has let go of ``holder``, which stands for its blocks."""
+    if not _forgetter.is_alive():
+        _forgetter.start()
+    weakref.finalize(holder, _forgotten.put, name).atexit = False
+
+
+_forgotten: SimpleQueue[str] = SimpleQueue()  # filled by the garbage collector, in the middle of anything: Ray is called elsewhere
+
+
+def _forget() -> None:
+    while True:
+        name = _forgotten.get()
+        try:
+            _handles[name].program_forgot.remote()
+        except Exception:
+            pass  # Ray is gone, and the keeper with it
+
+
+_forgetter = threading.Thread(target=_forget, name="forgotten blocks", daemon=True)
 
 
 class Store:
@@ -112,24 +160,38 @@ class Store:
         self._keeper.block.remote(number).future().add_done_callback(got_reference)
         return fetched
 
-    def put(self, table: Any, subtask: int, attempt: int) -> None:
-        """Puts a block that outlives this worker."""
+    def job_begins(self) -> None:
+        """The blocks stay until ``job_ended``."""
+        ray.get(self._keeper.job_begins.remote())
+
+    def job_ended(self) -> None:
+        """This job needs the blocks no more."""
+        self._keeper.job_ended.remote()
+
+    def put(self, table: Any, subtask: int, attempt: int, on_taken: Callable[[], None]) -> None:
+        """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when it is no longer held here."""
         worker = _this_worker()
         if worker is None:  # the program's own process, which keeps what it owns
             self._acks.append(self._keeper.written.remote(subtask, attempt, [ray.put(table)]))
+            on_taken()
             return
         token = IdFactory().hex(16)
-        _ready[token] = table
+        _ready[token] = table, on_taken
         self._acks.append(self._keeper.fetch_written.remote(subtask, attempt, worker, token))
 
-    def commit(self, subtask: int, attempt: int) -> None:
+    def commit(self, subtask: int, attempt: int, subtasks: int) -> None:
         """Returns when what was put counts."""
-        self._acks.append(self._keeper.commit.remote(subtask, attempt))
+        self._acks.append(self._keeper.commit.remote(subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
         try:
             ray.get(acks, timeout=ACK_TIMEOUT_S)
         except ray.exceptions.GetTimeoutError as error:
             raise ResourceUnavailableError(f"the keeper of the written blocks has not answered for {ACK_TIMEOUT_S:g} s") from error
+
+    def is_complete(self) -> bool:
+        """Whether the job that wrote ended well."""
+        complete: bool = ray.get(self._keeper.is_complete.remote())
+        return complete
 
     def committed(self) -> list[Any]:
         """References of all blocks that count."""
@@ -137,12 +199,14 @@ class Store:
         return refs
 
 
-_ready: dict[str, Any] = {}  # blocks of this worker that wait to be taken
+_ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken
 
 
 def take(token: str) -> Any:
     """A block that is ready, for the keeper: the worker's actor hands it on (``RpcHost.take_block``)."""
-    return _ready.pop(token)
+    table, on_taken = _ready.pop(token)
+    on_taken()
+    return table
 
 
 def _this_worker() -> Any:

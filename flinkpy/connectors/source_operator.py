@@ -6,6 +6,7 @@ import socket
 from collections import deque
 from typing import Any
 
+from flinkpy.common.typeinfo import Types
 from flinkpy.connectors.failures import as_user_error
 from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import (
@@ -23,8 +24,10 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark,
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.network.sizing import pieces
 from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
+from flinkpy.state.descriptors import ListStateDescriptor
 
 _MORE = InputStatus.MORE_AVAILABLE
+SPLITS_STATE = "_splits"  # each is one element, so that with another number of readers each goes to one of them
 
 
 class SourceReaderOperator(SourceOperator):
@@ -33,14 +36,14 @@ class SourceReaderOperator(SourceOperator):
     def __init__(self, source: Source[Any]) -> None:
         self.source = source
         self._reader: SourceReader[Any] | None = None
-        self._restored: list[Any] = []
         self._rest: deque[Batch] = deque()  # of a batch larger than a portion
         self._timer: TimerHandle | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
     def initialize_state(self, restored: bytes | None) -> None:
-        self._restored = unpack(restored) if restored is not None else []
+        super().initialize_state(restored)
+        self._splits_state = self.context.operator_state.get_list_state(ListStateDescriptor(SPLITS_STATE, Types.PICKLED_BYTE_ARRAY()))
 
     def open(self) -> None:
         self._heard, self._said = Reordering(), Numbering()
@@ -49,8 +52,8 @@ class SourceReaderOperator(SourceOperator):
         try:
             reader = self._reader = self.source.create_reader(self._reader_context())
             self._poll = reader.poll
-            if self._restored:
-                reader.add_splits(self._restored)
+            if restored := self._splits_state.get():
+                reader.add_splits([unpack(split) for split in restored])
             reader.start()
         except Exception as error:
             raise self._failed(error) from error
@@ -63,7 +66,9 @@ class SourceReaderOperator(SourceOperator):
             reader.close()
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        return pack(self._opened().snapshot_state(barrier.checkpoint_id), f"a split of {self.context.name}")
+        splits = self._opened().snapshot_state(barrier.checkpoint_id)
+        self._splits_state.update([pack(split, f"a split of {self.context.name}") for split in splits])
+        return super().snapshot_state(barrier)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._opened().notify_checkpoint_complete(checkpoint_id)

@@ -5,12 +5,19 @@ Every one pickles (a failure crosses processes on its way to the user), and its 
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from typing import Any
+
+from flinkpy.core.places import frame_text, short_traceback
 
 
 class FlinkpyError(Exception):
     """The root of what flinkpy raises."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows (IPython asks for it): the user's lines and the message, none of the engine's frames."""
+        return short_traceback(self)
 
 
 # -- the job's author must act ---------------------------------------------------------------------------------------
@@ -34,7 +41,7 @@ class UserFrame:
     text: str
 
     def __str__(self) -> str:
-        return f'  File "{self.file}", line {self.line}, in {self.function}\n    {self.text}'
+        return frame_text(self.file, self.line, self.function, self.text)
 
 
 class UserCodeError(FlinkpyError):
@@ -162,6 +169,9 @@ class PartitionNotFoundError(FlinkpyError):
 
 class EngineError(FlinkpyError):
     """An invariant of the engine does not hold. Please report it with the text."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [*traceback.format_exception(self), "this is a bug in flinkpy, please report it with this text"]
 
 
 class IllegalTransitionError(EngineError):

@@ -28,6 +28,8 @@ class SchedulingStrategyKind(Enum):
 class Target(Enum):
     EMBEDDED = "embedded"
     RAY = "ray"
+    RAY_SESSION = "ray-session"
+    RAY_APPLICATION = "ray-application"
 
 
 # -- the program ------------------------------------------------------------------------------------------------------
@@ -59,7 +61,11 @@ PYFLINK_IMPORTS = option("python.pyflink-imports", bool, False,
 
 # -- where it runs ----------------------------------------------------------------------------------------------------
 
-TARGET = option("execution.target", Target, None, "embedded or ray; ray inside a Ray job or where Ray is initialised, embedded otherwise.")
+TARGET = option(
+    "execution.target", Target, None,
+    "embedded, ray-session, ray-application, or ray: the program's own cluster in a Ray job and where it has a runtime environment, else a session. "
+    "Without it ray inside a Ray job or where Ray is initialised, embedded otherwise.",
+)
 ATTACHED = option("execution.attached", bool, True, "Whether `flinkpy run` waits for the job to end.")
 RAY_ADDRESS = option("ray.address", str, "auto", "The Ray cluster to use: auto, or host:port.")
 CLUSTER_NAME = option("cluster.id", str, "default", "The flinkpy session on the Ray cluster; jobs of one session share its TaskExecutors.")

@@ -5,37 +5,16 @@ A mistake is refused when the program is built, with the file and line of the ca
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
-import flinkpy
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, ProgramError
+from flinkpy.core.program_line import caller as caller
+from flinkpy.core.program_line import refuse as refuse
 from flinkpy.operators.functions import Function
-
-_HOME = os.path.dirname(os.path.abspath(flinkpy.__file__)) + os.sep
-_OWN_MODULES = ("flinkpy.", "contextlib")
-
-
-def caller() -> str | None:
-    """``file:line`` of the nearest frame outside flinkpy."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULES):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
-
-
-def refuse(message: str) -> ProgramError:
-    """The error for a call that cannot be; says where it stands."""
-    where = caller()
-    return ProgramError(f"{where}: {message}" if where else message)
 
 
 @contextmanager

@@ -117,11 +117,13 @@ class RaySources:
                     watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
         """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
         from flinkpy.connectors.ray_blocks import RayBlockSource
-        from flinkpy.connectors.ray_store import hosts_of, make_keeper
+        from flinkpy.connectors.ray_store import forget_with, hosts_of, make_keeper
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():
-            source = RayBlockSource(make_keeper(refs), schema, hosts_of(refs))
+            keeper = make_keeper(refs)
+            source = RayBlockSource(keeper, schema, hosts_of(refs))
+            forget_with(source, keeper)
             return self.from_source(source, strategy, name)  # type: ignore[attr-defined,no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""What a slot must have: CPUs, GPUs, memory, named Ray resources."""
+"""What a slot must have: CPUs, GPUs, memory, named Ray resources, and the runtime environment of its process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class ResourceProfile:
     gpus: float = 0.0
     memory: int = 0
     extended: tuple[tuple[str, float], ...] = ()  # named Ray resources, sorted
+    environment: str = ""  # Ray's runtime_env as canonical JSON: jobs with different ones share no process
 
     @property
     def is_any(self) -> bool:

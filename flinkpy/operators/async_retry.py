@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 
 ResultPredicate: TypeAlias = Callable[[list[Any]], bool]
 ExceptionPredicate: TypeAlias = Callable[[Exception], bool]
@@ -75,7 +75,7 @@ class RetryPredicate(AsyncRetryPredicate):
     def __init__(self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
         for predicate in (result_predicate, exception_predicate):
             if predicate is not None and not callable(predicate):
-                raise ProgramError(f"a retry predicate is a function that says True or False, this is {predicate!r:.80}")
+                raise refuse(f"a retry predicate is a function that says True or False, this is {predicate!r:.80}")
         self._result_predicate, self._exception_predicate = result_predicate, exception_predicate
 
     def result_predicate(self) -> ResultPredicate | None:
@@ -153,7 +153,7 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
 
 def _positive(number: Any, name: str) -> Any:
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
-        raise ProgramError(f"{name} must be a number greater than zero, this is {number!r:.80}")
+        raise refuse(f"{name} must be a number greater than zero, this is {number!r:.80}")
     return number
 
 

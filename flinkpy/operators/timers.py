@@ -100,6 +100,7 @@ class KeyedTimerService:
         self.event_timers.remove(timestamp, self._current.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
+        """Fires when the millisecond ``timestamp`` is over (as in Flink: then no record can come that was processed in it); at once, if it is."""
         self.processing_timers.add(timestamp, self._current.key)
         self.arm()
 
@@ -112,12 +113,12 @@ class KeyedTimerService:
         if earliest is None or (self._armed is not None and self._armed[0] <= earliest):
             return
         self.disarm()
-        delay = max(0, earliest - self._time.now_ms()) / 1000
+        delay = max(0, earliest + 1 - self._time.now_ms()) / 1000
         self._armed = earliest, self._time.call_later(delay, self._fire)
 
     def _fire(self) -> None:
         self._armed = None
-        self._on_processing_time(self.processing_timers.due(self._time.now_ms()))
+        self._on_processing_time(self.processing_timers.due(self._time.now_ms() - 1))
         self.arm()
 
     def disarm(self) -> None:

@@ -18,12 +18,14 @@ class SparkSink(RayBlockSink):
 
     def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
         """The records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only where there are none."""
-        blocks = Store(self.keeper).committed()
+        store = Store(self.keeper)
+        if not store.is_complete():
+            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), and ask for the frame when it is through")
+        blocks = store.committed()
         if blocks:
             schema = tables(blocks[:1])[0].schema
         if schema is None:
-            raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...])); "
-                               "or the job has not run yet")
+            raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...]))")
         return dataframe_of(spark, self.keeper, blocks, schema)
 
 

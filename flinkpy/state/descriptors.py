@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
 from flinkpy.common.typeinfo import TypeInformation, Types
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 from flinkpy.state.ttl_config import StateTtlConfig
 
 RESERVED = "_"  # names the engine keeps for itself begin so
@@ -42,9 +42,9 @@ class StateDescriptor:
 
     def __init__(self, name: str, type_info: TypeInformation | None) -> None:
         if not isinstance(name, str) or not name:
-            raise ProgramError(f"a state needs a name of its own, this is {name!r:.80}")
+            raise refuse(f"a state needs a name of its own, this is {name!r:.80}")
         if name.startswith(RESERVED):
-            raise ProgramError(f"state {name!r}: names that begin with {RESERVED!r} are the engine's")
+            raise refuse(f"state {name!r}: names that begin with {RESERVED!r} are the engine's")
         self.name, self.type_info = name, type_info
         self.ttl_config: StateTtlConfig | None = None
 
@@ -54,7 +54,7 @@ class StateDescriptor:
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Values expire as the configuration says."""
         if not isinstance(ttl_config, StateTtlConfig):
-            raise ProgramError(f"state {self.name!r}: a StateTtlConfig is needed, end the builder with build(); this is {ttl_config!r:.80}")
+            raise refuse(f"state {self.name!r}: a StateTtlConfig is needed, end the builder with build(); this is {ttl_config!r:.80}")
         self.ttl_config = ttl_config
 
     @property
@@ -106,7 +106,7 @@ class ReducingStateDescriptor(StateDescriptor):
         super().__init__(name, _checked(name, type_info))
         self.reduce: Callable[[Any, Any], Any] = getattr(reduce_function, "reduce", reduce_function)
         if not callable(self.reduce) or isinstance(reduce_function, type):
-            raise ProgramError(f"state {name!r}: a ReduceFunction or a function of two values is needed, this is {reduce_function!r:.80}")
+            raise refuse(f"state {name!r}: a ReduceFunction or a function of two values is needed, this is {reduce_function!r:.80}")
         self._reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:
@@ -121,7 +121,7 @@ class AggregatingStateDescriptor(StateDescriptor):
     def __init__(self, name: str, agg_function: Aggregate, state_type_info: TypeInformation | None = None) -> None:
         super().__init__(name, _checked(name, state_type_info))
         if isinstance(agg_function, type) or not isinstance(agg_function, Aggregate):
-            raise ProgramError(f"state {name!r}: an AggregateFunction object is needed, this is {agg_function!r:.80}")
+            raise refuse(f"state {name!r}: an AggregateFunction object is needed, this is {agg_function!r:.80}")
         self._agg_function = agg_function
 
     def get_agg_function(self) -> Aggregate:
@@ -130,7 +130,7 @@ class AggregatingStateDescriptor(StateDescriptor):
 
 def _checked(name: str, type_info: Any) -> TypeInformation | None:
     if type_info is not None and not isinstance(type_info, TypeInformation):
-        raise ProgramError(f"state {name!r}: {type_info!r:.80} is no type; use one of Types, such as Types.LONG()")
+        raise refuse(f"state {name!r}: {type_info!r:.80} is no type; use one of Types, such as Types.LONG()")
     return type_info
 
 

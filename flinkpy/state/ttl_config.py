@@ -6,7 +6,7 @@ import datetime
 from typing import TypeAlias
 
 from flinkpy.common.time import Time, to_milliseconds
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 from flinkpy.state import ttl_options as options
 from flinkpy.state import ttl_strategies as strategies
 
@@ -30,9 +30,9 @@ class StateTtlConfig:
         ttl: options.Span, cleanup_strategies: strategies.CleanupStrategies,
     ) -> None:
         if not isinstance(ttl, (datetime.timedelta, Time)):
-            raise ProgramError(f"a time to live is a Duration (or Time), such as Duration.of_hours(1), not {ttl!r:.80}")
+            raise refuse(f"a time to live is a Duration (or Time), such as Duration.of_hours(1), not {ttl!r:.80}")
         if to_milliseconds(ttl) <= 0:
-            raise ProgramError(f"a time to live is longer than nothing, this is {to_milliseconds(ttl)} ms")
+            raise refuse(f"a time to live is longer than nothing, this is {to_milliseconds(ttl)} ms")
         self._update_type, self._visibility, self._characteristic = update_type, state_visibility, ttl_time_characteristic
         self._ttl, self._cleanup = ttl, cleanup_strategies
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from flinkpy.common.time import Time
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 
 Span: TypeAlias = "datetime.timedelta | Time"
 
@@ -56,7 +56,7 @@ class IncrementalCleanupStrategy(CleanupStrategy):
 
     def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
         if cleanup_size < 1:
-            raise ProgramError(f"an incremental cleanup looks at 1 or more entries at a time, not {cleanup_size}")
+            raise refuse(f"an incremental cleanup looks at 1 or more entries at a time, not {cleanup_size}")
         self._cleanup_size, self._every_record = cleanup_size, run_cleanup_for_every_record
 
     def get_cleanup_size(self) -> int:

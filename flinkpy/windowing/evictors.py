@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 from flinkpy.windowing.spans import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import W, Window
 
@@ -121,5 +121,5 @@ def delta_of(function: Any) -> Callable[[Any, Any], float]:
     """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
     found = getattr(function, "get_delta", function)
     if isinstance(function, type) or not callable(found):
-        raise ProgramError(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
+        raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
     return found  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 from flinkpy.windowing.assigners import MergingWindowAssigner, TimeWindowAssigner, WindowAssigner, no_timestamp
 from flinkpy.windowing.spans import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import TimeWindow, time_window
@@ -46,7 +47,7 @@ class _DynamicGap(_SessionWindows):
         extractor = session_window_time_gap_extractor
         found = extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
         if isinstance(extractor, type) or not callable(found):
-            raise ProgramError(f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function of the record, this is {extractor!r:.80}")
+            raise refuse(f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function of the record, this is {extractor!r:.80}")
         self._extractor = extractor
 
     def gap(self, element: Any) -> int:

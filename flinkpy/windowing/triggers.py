@@ -10,7 +10,7 @@ from operator import add
 from typing import Any, Generic, TypeVar
 
 from flinkpy.common.typeinfo import Types
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 from flinkpy.windowing.evictors import delta_of
 from flinkpy.windowing.spans import Span, milliseconds_of, positive
@@ -348,7 +348,7 @@ class PurgingTrigger(Trigger[Any, Any]):
 
     def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         if not isinstance(nested_trigger, Trigger):
-            raise ProgramError(f"PurgingTrigger takes a trigger, this is {nested_trigger!r:.80}")
+            raise refuse(f"PurgingTrigger takes a trigger, this is {nested_trigger!r:.80}")
         self.nested_trigger = nested_trigger
 
     @staticmethod

@@ -1,0 +1,75 @@
+"""A source and a sink of one's own: log files are read line by line, and errors are appended to a file per level.
+
+    python examples/own_source_and_sink.py FOLDER OUTPUT
+
+The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. Where reading
+blocks, on a socket or a queue, ``blocking = True`` gives each split a thread. The sink makes a writer in each subtask, which gets whole batches.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from flinkpy.common import Types
+from flinkpy.connectors.python_source import PythonSource
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.datastream.connectors import Sink
+from flinkpy.operators.sink_port import SinkWriter
+
+
+class Logs(PythonSource):
+    """The lines of all log files of a folder, as (file, level, message)."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = str(folder)
+
+    def splits(self, parallelism: int) -> Iterable[str]:
+        return sorted(str(path) for path in Path(self.folder).glob("*.log"))
+
+    def read(self, split: str, position: int) -> Iterator[tuple[str, str, str]]:
+        """``position`` is how many lines of this file were read before: 0, or more after a restore."""
+        with open(split) as lines:
+            for number, line in enumerate(lines):
+                if number >= position:
+                    level, _, message = line.rstrip("\n").partition(" ")
+                    yield Path(split).name, level, message
+
+
+class FilePerLevel(Sink):
+    """(file, level, message), appended to LEVEL-SUBTASK.txt in a folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = str(folder)
+
+    def create_writer(self, context: Any) -> SinkWriter:
+        return LevelWriter(Path(self.folder), context.task.subtask_index)
+
+
+class LevelWriter(SinkWriter):
+    def __init__(self, folder: Path, subtask: int) -> None:
+        self.folder, self.subtask, self.files = folder, subtask, dict[str, Any]()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write_batch(self, batch: Any) -> None:
+        for file, level, message in batch.values:
+            if level not in self.files:
+                self.files[level] = open(self.folder / f"{level}-{self.subtask}.txt", "a")  # noqa: SIM115  (closed in close)
+            self.files[level].write(f"{file}: {message}\n")
+
+    def close(self) -> None:
+        for file in self.files.values():
+            file.close()
+
+
+def build(env: StreamExecutionEnvironment, folder: str | Path, output: str | Path) -> None:
+    logs = env.from_source(Logs(folder), source_name="logs", type_info=Types.TUPLE([Types.STRING()] * 3))
+    logs.filter(lambda line: line[1] in ("ERROR", "WARNING")).sink_to(FilePerLevel(output)).name("a file per level")
+
+
+if __name__ == "__main__":
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    build(environment, sys.argv[1], sys.argv[2])
+    environment.execute("errors of log files")

@@ -1,0 +1,167 @@
+"""The runtime environment of a job on Ray: what its workers find on ``sys.path`` and on disk, as one canonical text.
+
+It is that of the program's own Ray job (``ray job submit --working-dir``, ``ray.init(runtime_env=...)``), and on top of it what the program named
+with ``add_python_file``, ``add_python_archive`` and ``set_python_requirements``. The text is part of what a slot of the job must have
+(``ResourceProfile.environment``), so jobs with different environments never share a worker, and jobs with the same one do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from flinkpy.core.config import read
+from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
+from flinkpy.core.kept_options import PYTHON_ARCHIVES, PYTHON_FILES, PYTHON_REQUIREMENTS
+
+NO_ENVIRONMENT = ""
+PIN_S = 600
+"""For so long Ray keeps a package nobody says anything of; workers that live say so."""
+
+_FIELDS = ("working_dir", "py_modules", "pip", "uv", "conda", "env_vars", "py_executable", "image_uri", "container")
+_ZIPS = (".zip", ".egg", ".whl")
+
+
+def program_environment() -> dict[str, Any]:
+    """That of this process's Ray job; empty when it has none."""
+    found = ray.get_runtime_context().runtime_env
+    return {field: found[field] for field in _FIELDS if found.get(field)}
+
+
+def job_environment(configuration: Mapping[str, Any]) -> str:
+    """That of a job with these options; packages it consists of are with Ray when this returns.
+
+    Raises ConfigurationError for files that are not there, or that cannot be combined with the program's own environment.
+    """
+    environment = program_environment()
+    files, archives = _listed(read(configuration, PYTHON_FILES)), _listed(read(configuration, PYTHON_ARCHIVES))
+    if files:
+        environment["py_modules"] = [*environment.get("py_modules", ()), _upload(_stage_files, files)]
+    if archives:
+        if "working_dir" in environment:
+            raise ConfigurationError("this program has a working directory on Ray (--working-dir), so archives belong into it: put their content there "
+                                     "instead of add_python_archive()")
+        environment["working_dir"] = _upload(_stage_archives, archives)
+    requirements = read(configuration, PYTHON_REQUIREMENTS)
+    if requirements:
+        environment["pip"] = _with_requirements(environment, requirements)
+    return json.dumps(environment, sort_keys=True) if environment else NO_ENVIRONMENT
+
+
+def options_of(environment: str) -> dict[str, Any]:
+    """As options of an actor."""
+    return {"runtime_env": json.loads(environment)} if environment else {}
+
+
+def packages_of(environment: str) -> list[str]:
+    """The packages in Ray's own store among what it names.
+
+    >>> packages_of('{"working_dir": "gcs://a.zip", "py_modules": ["gcs://b.zip", "s3://c/d.zip"]}')
+    ['gcs://a.zip', 'gcs://b.zip']
+    """
+    content = json.loads(environment) if environment else {}
+    return [uri for uri in (content.get("working_dir", ""), *content.get("py_modules", ())) if uri.startswith("gcs://")]
+
+
+def keep_packages(environments: Iterable[str]) -> None:
+    """Tells Ray that they are needed: it deletes a package when the program that brought it is gone, and a session outlives programs."""
+    from ray.experimental.internal_kv import _pin_runtime_env_uri
+
+    for uri in {uri for environment in environments for uri in packages_of(environment)}:
+        _pin_runtime_env_uri(uri, expiration_s=PIN_S)
+
+
+# -- files ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _listed(text: str | None) -> list[str]:
+    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]
+
+
+def _upload(stage: Any, entries: list[str]) -> str:
+    """One package of them all, by its content: the same files are sent once."""
+    from ray._private.runtime_env import packaging
+
+    with _folder() as folder:
+        for entry in entries:
+            stage(Path(folder), entry)
+        try:
+            uri = str(packaging.get_uri_for_directory(folder, include_gitignore=False))
+            with _folder() as scratch:
+                packaging.upload_package_if_needed(uri, scratch, folder, include_gitignore=False, include_parent_dir=False)
+        except Exception as error:
+            raise ResourceUnavailableError(f"the program's Python files cannot be given to Ray: {error}") from error
+    return uri
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="flinkpy-files-") as folder:
+        yield folder
+
+
+def _stage_files(folder: Path, entry: str) -> None:
+    """As it stands on ``sys.path`` in this process: a folder's or a zip's content, or a module."""
+    path = _existing(entry, "add_python_file()")
+    if path.is_dir():
+        shutil.copytree(path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".git"))
+    elif path.suffix in _ZIPS:
+        _unzip(path, folder)
+    else:
+        shutil.copy2(path, folder)
+
+
+def _stage_archives(folder: Path, entry: str) -> None:
+    """Unpacked into its target folder, which is its own name where none is given (as in Flink)."""
+    name, _, target = entry.partition("#")
+    path = _existing(name, "add_python_archive()")
+    goal = (folder / (target or path.name)).resolve()
+    if not goal.is_relative_to(folder.resolve()):
+        raise ConfigurationError(f"add_python_archive(): the target {target} lies outside of the working directory")
+    goal.mkdir(parents=True, exist_ok=True)
+    if path.suffix in _ZIPS:
+        _unzip(path, goal)
+        return
+    try:
+        shutil.unpack_archive(path, goal, filter="data")
+    except (shutil.ReadError, ValueError) as error:
+        raise ConfigurationError(f"add_python_archive(): {path} cannot be unpacked: {error}") from None
+
+
+def _unzip(path: Path, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    except zipfile.BadZipFile:
+        raise ConfigurationError(f"{path} is no zip file") from None
+
+
+def _with_requirements(environment: Mapping[str, Any], option: str) -> dict[str, Any]:
+    if not {"uv", "conda"}.isdisjoint(environment):
+        raise ConfigurationError("this program's Ray job has uv or conda packages of its own; add the requirements there instead of "
+                                 "set_python_requirements()")
+    name, _, cache = option.partition("#")
+    wanted = [stripped for line in _existing(name, "set_python_requirements()").read_text(encoding="utf-8").splitlines()
+              if (stripped := line.partition(" #")[0].strip()) and not stripped.startswith("#")]
+    there = environment.get("pip", {})
+    known = dict(there) if isinstance(there, Mapping) else {"packages": list(there)}
+    known["packages"] = [*known.get("packages", ()), *(each for each in wanted if each not in known.get("packages", ()))]
+    if cache:  # a folder of packages, which every node must have
+        known["pip_install_options"] = ["--no-index", "--find-links", os.path.abspath(cache)]
+    return known
+
+
+def _existing(name: str, who: str) -> Path:
+    path = Path(name)
+    if not path.exists():
+        raise ConfigurationError(f"{who}: there is no {name}")
+    return path

@@ -1,0 +1,29 @@
+"""Where in the user's program a call stands, so that a mistake is refused with file and line, whichever floor finds it.
+
+For what programs call while they are built: assigners, descriptors, strategies, types. What records run into has its operator instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+from flinkpy.core.errors import ProgramError
+
+_OWN_MODULES = ("flinkpy.", "contextlib")
+
+
+def caller() -> str | None:
+    """``file:line`` of the nearest frame outside flinkpy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not str(frame.f_globals.get("__name__", "")).startswith(_OWN_MODULES):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def refuse(message: str) -> ProgramError:
+    """The error for a call that cannot be; says where it stands."""
+    where = caller()
+    return ProgramError(f"{where}: {message}" if where else message)

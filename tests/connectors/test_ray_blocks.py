@@ -1,0 +1,239 @@
+"""Blocks in Ray's object store as a source and as a sink, on a real Ray cluster; Spark has no part in it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import ray
+
+from flinkpy.common import Types
+from flinkpy.connectors.ray_block_sink import RayBlockSink
+from flinkpy.connectors.ray_blocks import BlockQueue, BlockReader, BlockSplit
+from flinkpy.connectors.ray_store import NAMESPACE, Store, make_keeper
+from flinkpy.connectors.source import ReaderContext
+from flinkpy.core.clock import ManualClock
+from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.table.expressions import col
+from tests.cluster.programs import eventually
+
+pytestmark = pytest.mark.filterwarnings("ignore:`use_push_based_shuffle`:DeprecationWarning")  # Ray Data's own
+
+SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string())])
+
+
+def block(*numbers: int) -> pa.Table:
+    return pa.table({"n": list(numbers), "name": [str(n) for n in numbers]}, SCHEMA)
+
+
+# -- readers and the queue, by themselves --------------------------------------------------------------------------------------------
+
+
+class Shelf:
+    """A store whose blocks are here, or lost, or not here yet."""
+
+    def __init__(self, *blocks: Any) -> None:
+        self.blocks = blocks
+
+    def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
+        fetched: Future[Any] = Future()
+        if isinstance(self.blocks[number], BaseException):
+            fetched.set_exception(self.blocks[number])
+        elif self.blocks[number] is not None:
+            fetched.set_result(self.blocks[number])
+        return fetched
+
+
+def reader(shelf: Any, split: BlockSplit, rows: int = 2) -> BlockReader:
+    context = ReaderContext(0, 1, "here", ManualClock(), lambda: None, lambda event: None, lambda: None, lambda delay: None)
+    return BlockReader(split, shelf, SCHEMA, rows, context)
+
+
+def read(source: BlockReader) -> list[int]:
+    numbers: list[int] = []
+    while (batch := source.next_batch(100)) is not None:
+        numbers += batch.data.column("n").to_pylist()  # type: ignore[union-attr]
+    return numbers
+
+
+def test_a_reader_goes_on_where_its_snapshot_stands() -> None:
+    shelf = Shelf(block(0, 1, 2, 3, 4))
+    first = reader(shelf, BlockSplit("block 0", 0))
+    assert first.next_batch(100).data.column("n").to_pylist() == [0, 1]  # type: ignore[union-attr]
+    taken = first.snapshot()
+    assert taken == BlockSplit("block 0", 0, (), 2)
+    rest = read(first)
+    assert rest == read(reader(shelf, taken)) == [2, 3, 4]
+    assert first.snapshot().offset == 5
+    assert read(reader(shelf, first.snapshot())) == []
+
+
+def test_a_reader_whose_block_is_on_its_way_waits_for_it() -> None:
+    assert reader(Shelf(None), BlockSplit("block 0", 0)).next_batch(100) == float("inf")
+
+
+def test_an_empty_block_ends_at_once_whatever_its_columns() -> None:
+    assert read(reader(Shelf(pa.table({})), BlockSplit("block 0", 0))) == []
+
+
+def test_a_block_with_its_columns_in_another_order_or_type_is_brought_to_the_schema() -> None:
+    odd = pa.table({"name": pa.array(["7"], pa.large_string()), "n": pa.array([7], pa.int32())})
+    batch = reader(Shelf(odd), BlockSplit("block 0", 0)).next_batch(100)
+    assert batch.data.schema == SCHEMA  # type: ignore[union-attr]
+    assert batch.data.to_pylist() == [{"n": 7, "name": "7"}]  # type: ignore[union-attr]
+
+
+def test_a_lost_block_is_named_with_its_reason() -> None:
+    with pytest.raises(ResourceUnavailableError, match=r"block 0 of the data handed over is lost: the node died"):
+        reader(Shelf(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)).next_batch(100)
+
+
+class Assigned:
+    parallelism = 2
+    registered_readers: dict[int, str] = {}
+
+    def __init__(self) -> None:
+        self.splits: list[tuple[int, int | None]] = []
+
+    def assign_splits(self, subtask: int, splits: list[BlockSplit]) -> None:
+        self.splits += [(subtask, split.number) for split in splits]
+
+    def signal_no_more_splits(self, subtask: int) -> None:
+        self.splits.append((subtask, None))
+
+
+def test_a_reader_is_given_the_blocks_on_its_host_first_and_then_the_others() -> None:
+    context: Any = Assigned()
+    queue = BlockQueue(context, [BlockSplit(f"block {n}", n, hosts) for n, hosts in enumerate([("a",), ("a", "b"), ("b",), ()])], None, "keeper")
+    queue._found(queue._discover(2))  # what start() does, without a keeper
+    for subtask, host in ((1, "b"), (1, "b"), (1, "b"), (0, "a"), (0, "a")):
+        queue.handle_split_request(subtask, host)
+    assert context.splits == [(1, 1), (1, 2), (1, 0), (0, 3), (0, None)]
+
+
+# -- on Ray ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False, namespace=NAMESPACE)
+    yield
+    ray.shutdown()
+
+
+def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
+    env.set_parallelism(parallelism)
+    return env
+
+
+def keepers() -> set[str]:
+    return {each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")}
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("readers", [1, 2])
+def test_every_row_of_every_block_comes_once_empty_blocks_among_them(cluster: None, readers: int) -> None:
+    refs = [ray.put(block(*range(start, start + 1000))) for start in range(0, 5000, 1000)]
+    refs[2:2] = [ray.put(block())]
+    result = environment(readers).from_blocks(refs, SCHEMA, "blocks").select((col("n") + 1).alias("n"), col("name")).to_arrow()
+    assert sorted(result.column(0).to_pylist()) == list(range(1, 5001))
+
+
+@pytest.mark.ray
+def test_a_stream_without_any_block_is_empty_and_has_its_columns(cluster: None) -> None:
+    result = environment().from_blocks([], SCHEMA, "blocks").to_arrow()
+    assert (result.num_rows, result.schema) == (0, SCHEMA)
+
+
+@pytest.mark.ray
+def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(cluster: None) -> None:
+    from ray.data import range as dataset_range
+
+    doubled = environment().from_ray_dataset(dataset_range(10_000)).select((col("id") * 2).alias("id")).to_ray_dataset()
+    assert (doubled.count(), doubled.sum("id")) == (10_000, 99_990_000)
+
+
+@pytest.mark.ray
+def test_the_keeper_stays_for_another_run_and_ends_when_stream_and_jobs_have(cluster: None) -> None:
+    gc.collect()
+    before = keepers()
+    stream = environment().from_blocks([ray.put(block(1, 2, 3))], SCHEMA, "blocks")
+    (ours,) = keepers() - before
+    assert stream.to_arrow().num_rows == 3
+    assert stream.to_arrow().num_rows == 3
+    assert ours in keepers()
+    del stream
+    gc.collect()
+    eventually(lambda: ours not in keepers(), 20)
+
+
+@pytest.mark.ray
+def test_the_keeper_ends_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(cluster: None) -> None:
+    before = keepers()
+    env = environment()
+    env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
+    gc.collect()
+    eventually(lambda: not keepers() - before, 20)
+
+
+@pytest.mark.ray
+def test_what_was_written_outlives_the_workers_that_wrote_it(cluster: None) -> None:
+    refs = [ray.put(block(*range(start, start + 100_000))) for start in range(0, 400_000, 100_000)]
+    dataset = environment().from_blocks(refs, SCHEMA, "blocks").to_ray_dataset()
+    workers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("taskexecutor-")]
+    assert workers
+    for name in workers:
+        ray.kill(ray.get_actor(name, namespace=NAMESPACE))
+    assert dataset.sum("n") == sum(range(400_000))
+
+
+@pytest.mark.ray
+def test_of_a_job_that_failed_nothing_counts(cluster: None) -> None:
+    keeper = make_keeper()
+
+    def unlucky(row: Any) -> Any:
+        if row.n == 1500:
+            raise ValueError("not this one")
+        return row.n,
+
+    env = environment()
+    rows = env.from_blocks([ray.put(block(*range(start, start + 1000))) for start in (0, 1000)], SCHEMA, "blocks")
+    rows.map(unlucky, Types.ROW_NAMED(["n"], [Types.LONG()]))._as_columns("here").sink_to(RayBlockSink(keeper, block_bytes=1))
+    with pytest.raises(JobExecutionError, match="not this one"):
+        env.execute()
+    assert not Store(keeper).is_complete()
+    assert Store(keeper).committed() == []
+
+
+@pytest.mark.ray
+def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(cluster: None) -> None:
+    store = Store(make_keeper())
+    for attempt, number in ((0, 10), (1, 11)):
+        store.put(block(number), 0, attempt, lambda: None)
+    store.put(block(20), 1, 0, lambda: None)
+    store.commit(0, 1, 2)
+    assert store.committed() == []  # the other subtask has not
+    store.commit(0, 0, 2)
+    store.commit(1, 0, 2)
+    assert [table.column("n").to_pylist() for table in ray.get(store.committed())] == [[11], [20]]
+
+
+@pytest.mark.ray
+def test_a_keeper_that_is_gone_says_whose_program_must_go_on(cluster: None) -> None:
+    with pytest.raises(ResourceUnavailableError, match="the program that handed them over has ended"):
+        Store("blocks-gone")
+
+
+@pytest.mark.ray
+def test_rows_and_foreign_objects_are_refused(cluster: None) -> None:
+    env = environment()
+    with pytest.raises(ProgramError, match=r"takes a ray\.data\.Dataset, this is a list"):
+        env.from_ray_dataset([1, 2])
+    with pytest.raises(FlinkpyError, match="ROW_NAMED"):
+        env.from_collection([object()]).to_ray_dataset()
