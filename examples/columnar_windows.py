@@ -1,4 +1,4 @@
-"""Windows over columns: hourly departures of each airport, computed by Arrow kernels, from Parquet to a pandas-like table.
+"""Windows over columns: hourly departures of each airport, computed by Arrow kernels, from Parquet to an Arrow table.
 
     python examples/columnar_windows.py [--input FILE]
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from flinkpy.common import Duration, Time, WatermarkStrategy
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
+from flinkpy.table.data_types import DataTypes
 from flinkpy.table.expressions import col
 
 DATA = Path(__file__).parent / "data" / "flights.parquet"
@@ -21,12 +22,13 @@ DATA = Path(__file__).parent / "data" / "flights.parquet"
 
 def hours(env: StreamExecutionEnvironment, path: str | Path = DATA) -> DataStream:
     """origin, flights, mean_delay, worst_delay, window_start, window_end"""
-    # The file is roughly in the order of planned departures; within two days of it every flight has come.
-    by_plan = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_days(2)).with_timestamp_assigner(col("time_hour"))
-    flights = env.from_parquet(str(path), ["origin", "dep_delay", "time_hour"]).assign_timestamps_and_watermarks(by_plan)
-    delay = col("dep_delay")
+    delay, planned = col("dep_delay"), col("time_hour").substring(1, 19).cast(DataTypes.TIMESTAMP()).alias("planned")  # 2013-01-01T10:00:00
+    flights = env.from_parquet(str(path), ["origin", "dep_delay", "time_hour"]).select("origin", "dep_delay", planned)
+    # The file is in order by days; a flight comes at most two days behind any other.
+    by_plan = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_days(2)).with_timestamp_assigner("planned")
     return (
-        flights.filter(delay.is_not_null)
+        flights.assign_timestamps_and_watermarks(by_plan)
+        .filter(delay.is_not_null)
         .key_by("origin")
         .window(TumblingEventTimeWindows.of(Time.hours(1)))
         .aggregate(delay.count.alias("flights"), delay.avg.alias("mean_delay"), delay.max.alias("worst_delay"))

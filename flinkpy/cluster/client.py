@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobOverview, JobResult
+from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import (
     EndpointNotRunningError,
@@ -24,6 +25,7 @@ from flinkpy.core.errors import (
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.places import shorten
 from flinkpy.graph.job_graph import JobGraph
 
 T = TypeVar("T")
@@ -37,6 +39,14 @@ class Watcher(Protocol):
     interval_s: float
 
     def update(self, details: JobDetails) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Output(Protocol):
+    """Shows what the tasks of a job print, from before it is submitted to its end."""
+
+    def attach(self, job_graph: JobGraph) -> JobGraph: ...
 
     def close(self) -> None: ...
 
@@ -63,16 +73,24 @@ class ClusterClient:
 
     def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
-                 prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph) -> None:
-        self.dispatcher, self.clock = dispatcher, clock
+                 prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
+                 make_output: Callable[[], Output] | None = None) -> None:
+        self.dispatcher, self.clock, self._make_output = dispatcher, clock, make_output
         self._prepare = prepare  # what the kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
         self._make_watcher = make_watcher
 
     def submit(self, job_graph: JobGraph) -> ClusterJob:
         """Hands the job over; it runs when this returns."""
-        self.wait_for(self.dispatcher.submit_job(self._prepare(job_graph)))
-        return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher)
+        ready = self._prepare(job_graph)
+        output = self._make_output() if self._make_output is not None else None
+        try:
+            self.wait_for(self.dispatcher.submit_job(ready if output is None else output.attach(ready)))
+        except BaseException:
+            if output is not None:
+                output.close()
+            raise
+        return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher, output)
 
     def job(self, job_id: JobId, name: str = "") -> ClusterJob:
         """The handle of a job submitted earlier, or by another process."""
@@ -105,10 +123,12 @@ class ClusterClient:
 class ClusterJob:
     """A submitted job: ask how it goes, cancel it, wait for its end."""
 
-    def __init__(self, client: ClusterClient, job_id: JobId, name: str, make_watcher: Callable[[], Watcher | None]) -> None:
+    def __init__(self, client: ClusterClient, job_id: JobId, name: str, make_watcher: Callable[[], Watcher | None],
+                 output: Output | None = None) -> None:
         self._client, self.job_id, self.name = client, job_id, name
-        self._make_watcher = make_watcher
+        self._make_watcher, self._output = make_watcher, output
         self._result: JobResult | None = None
+        self._looks = Looks()
 
     def status(self) -> JobState:
         """The state it is in now."""
@@ -120,27 +140,31 @@ class ClusterJob:
         """States and record counts of every vertex."""
         return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
 
+    def picture(self) -> JobPicture:
+        """How it goes now; throughput is that since the last picture."""
+        return self._looks.picture(self.details(), self._client.clock.time_ms())
+
     def cancel(self) -> None:
         """Tells the job to end; returns when it was told. A job that has ended stays as it is."""
         if self._result is None:
             self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
 
-    def result(self, timeout: float | None = None) -> JobResult:
-        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C meanwhile cancels the job.
+    def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
+        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C meanwhile cancels the job. Not ``watched``: draws no progress.
 
         Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
         """
         if self._result is None:
             try:
-                self._result = self._wait(timeout)
-            except KeyboardInterrupt:
+                self._result = self._wait(timeout, self._make_watcher() if watched else None)
+            except KeyboardInterrupt as interrupt:
                 self._cancel_and_wait()
+                shorten(interrupt, f"job {self.name!r} was cancelled")
                 raise
         return _checked(self._result)
 
-    def _wait(self, timeout: float | None) -> JobResult:
+    def _wait(self, timeout: float | None, watcher: Watcher | None) -> JobResult:
         deadline = None if timeout is None else self._client.clock.monotonic() + timeout
-        watcher = self._make_watcher()
         try:
             while True:
                 result = self._poll(watcher, deadline)

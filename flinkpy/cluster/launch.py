@@ -1,6 +1,7 @@
 """``submit``: where a job goes. ``env.execute()`` ends here.
 
-The target is what ``execution.target`` says; else Ray, when the program runs inside a Ray job or has Ray initialised; else this process.
+The target is what ``execution.target`` says; else Ray, when the program runs inside a Ray job or has Ray initialised; else this process. Whether on
+Ray it is a session or the program's own cluster, ``modes`` decides.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from flinkpy.cluster.client import ClusterClient, ClusterJob
+from flinkpy.cluster.modes import RAY_JOB
 from flinkpy.core.config import read
 from flinkpy.core.options import TARGET, Target
 from flinkpy.graph.job_graph import JobGraph
 
-_RAY_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by `ray job submit` for the program it runs
 _RAY_ADDRESS = "RAY_ADDRESS"
 
 
@@ -40,30 +41,30 @@ def submitted_jobs() -> list[ClusterJob]:
 
 
 def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True) -> ClusterClient:
-    """A client of the session the configuration chooses. Without ``start`` a session that is not there is an error."""
-    slots = for_job.slots_needed if for_job is not None else 1
+    """A client of the cluster the configuration chooses: for a job, the one jobs of this program go to; else the session of that name. Without
+    ``start`` a session that is not there is an error."""
     if choose_target(configuration) is Target.RAY:
-        from flinkpy.cluster.ray_cluster import connect_session
+        from flinkpy.cluster.ray_cluster import connect_program, connect_session
 
-        return connect_session(configuration, start=start)
+        return connect_program(configuration) if for_job is not None else connect_session(configuration, start=start)
     from flinkpy.cluster.embedded import embedded_client
 
-    return embedded_client(configuration, slots)
+    return embedded_client(configuration, for_job.slots_needed if for_job is not None else 1)
 
 
 def choose_target(
     configuration: Mapping[str, Any], environ: Mapping[str, str] | None = None, modules: Mapping[str, ModuleType] | None = None,
 ) -> Target:
-    """Where jobs of this program run.
+    """Where jobs of this program run: EMBEDDED or RAY.
 
     >>> choose_target({"execution.target": "embedded"})
     <Target.EMBEDDED: 'embedded'>
     """
     explicit: Target | None = read(configuration, TARGET)
     if explicit is not None:
-        return explicit
+        return Target.EMBEDDED if explicit is Target.EMBEDDED else Target.RAY
     environ = os.environ if environ is None else environ
-    if _RAY_JOB in environ or _RAY_ADDRESS in environ:
+    if RAY_JOB in environ or _RAY_ADDRESS in environ:
         return Target.RAY
     ray = (sys.modules if modules is None else modules).get("ray")
     is_initialized = getattr(ray, "is_initialized", None)

@@ -40,6 +40,7 @@ class SessionInfo:
 
     version: str
     options: dict[str, Any]
+    is_application: bool = False  # belongs to one program, and ends with it
 
 
 class SessionGateway(Protocol):
@@ -53,9 +54,9 @@ class SessionEndpoint(RpcEndpoint):
 
     gateway = SessionGateway
 
-    def __init__(self, service: RpcService, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, service: RpcService, configuration: Mapping[str, Any], is_application: bool = False) -> None:
         super().__init__(service, "session")
-        self._info = SessionInfo(__version__, session_options(configuration))
+        self._info = SessionInfo(__version__, session_options(configuration), is_application)
 
     def describe(self) -> SessionInfo:
         return self._info

@@ -26,6 +26,8 @@ class SubmittedJob(Protocol):
 
     def details(self) -> Any: ...
 
+    def picture(self) -> Any: ...
+
     def cancel(self) -> None: ...
 
     def result(self, timeout: float | None = None) -> Any: ...
@@ -80,7 +82,18 @@ class JobClient:
         return dict(getattr(self._job.details(), "accumulators", {}))
 
     def __repr__(self) -> str:
-        return f"<JobClient {self._job.name!r} {self._job.job_id}>"
+        """The job's state, and a line for each vertex: records per second since the last look, and in all."""
+        try:
+            return str(self._job.picture())
+        except Exception as error:
+            return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr tells, it does not raise
+
+    def _repr_html_(self) -> str | None:
+        """The same as a table, for notebooks (None: they show the text)."""
+        try:
+            return str(self._job.picture().html())
+        except Exception:
+            return None
 
 
 def execution_result(result: Any, name: str) -> JobExecutionResult:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime
+from operator import index
+from typing import Any
+
+from flinkpy.core.program_line import refuse
 
 
 class Duration(datetime.timedelta):
@@ -81,7 +85,7 @@ class Time:
     __slots__ = ("_milliseconds",)
 
     def __init__(self, milliseconds: int) -> None:
-        self._milliseconds = milliseconds
+        self._milliseconds = _whole(milliseconds)
 
     def to_milliseconds(self) -> int:
         return self._milliseconds
@@ -92,19 +96,19 @@ class Time:
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        return Time(seconds * 1000)
+        return _times(seconds, 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        return Time(minutes * 60_000)
+        return _times(minutes, 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        return Time(hours * 3_600_000)
+        return _times(hours, 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        return Time(days * 86_400_000)
+        return _times(days, 86_400_000)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Time) and self._milliseconds == other._milliseconds
@@ -114,6 +118,21 @@ class Time:
 
     def __repr__(self) -> str:
         return f"{self._milliseconds} ms"
+
+
+def _times(count: Any, unit: int) -> Time:
+    if isinstance(count, bool) or not isinstance(count, (int, float)) and not hasattr(count, "__index__"):
+        raise refuse(f"a Time is made of a number, this is {count!r:.80}")
+    return Time(count * unit)
+
+
+def _whole(milliseconds: Any) -> int:
+    if isinstance(milliseconds, float) and milliseconds.is_integer():  # Time.seconds(0.5)
+        return int(milliseconds)
+    try:
+        return index(milliseconds)
+    except TypeError:
+        raise refuse(f"a Time is a whole number of milliseconds, this is {milliseconds!r:.80}") from None
 
 
 def to_milliseconds(span: datetime.timedelta | Time | int) -> int:

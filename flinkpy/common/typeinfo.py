@@ -178,7 +178,7 @@ class TupleTypeInfo(TypeInformation):
     """A Python tuple of fixed length."""
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
-        self.field_types = [_type(each, "Types.TUPLE") for each in field_types]
+        self.field_types = _types(field_types, "Types.TUPLE")
 
     def get_field_types(self) -> list[TypeInformation]:
         return self.field_types
@@ -213,7 +213,7 @@ class RowTypeInfo(TypeInformation):
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"
-        self.field_types = [_type(each, where) for each in field_types]
+        self.field_types = _types(field_types, where)
         self._named = field_names is not None
         self.field_names = [f"f{at}" for at in range(len(self.field_types))] if field_names is None else list(field_names)
         if len(self.field_names) != len(self.field_types):
@@ -289,6 +289,12 @@ def _type(value: Any, where: str) -> TypeInformation:
         return value
     hint = f"; call it: {value.__qualname__}()" if getattr(value, "__name__", None) in dir(Types) else ", such as Types.STRING()"
     raise refuse(f"{where} takes types{hint} (this is {value!r:.80})")
+
+
+def _types(values: Any, where: str) -> list[TypeInformation]:
+    if isinstance(values, (str, bytes, TypeInformation)) or not isinstance(values, Iterable):
+        raise refuse(f"{where} takes a list of types, such as [Types.STRING()] (this is {values!r:.80})")
+    return [_type(each, where) for each in values]
 
 
 def _integer(name: str, bits: int) -> BasicTypeInfo:

@@ -1,11 +1,11 @@
 """The body of a user's function as an expression, to stand in a generated loop in place of a call.
 
-A call of a lambda costs more than what most lambdas do. Where a function is nothing but operators, fields and constants over its parameters, its
-bytecode is read back into an expression. Whether it was read right is not taken on trust: the expression is compiled again, and only if that gives
-the very instructions of the function is it used. So a new Python version can make this find less, but nothing wrong.
+A call of a lambda costs more than what most lambdas do. Where a function is nothing but operators, fields, constants, methods and plain builtins
+over its parameters, its bytecode is read back into an expression. Whether it was read right is not taken on trust: the expression is compiled again,
+and only if that gives the very instructions of the function is it used. So a new Python version can make this find less, but nothing wrong.
 
-Never inlined: what calls, what reads a name from outside (it could change), what branches, and everything while a debugger or profiler watches.
-When an inlined expression raises, the function itself is called with the same arguments, so the error has the user's frame (``raised_by``).
+Never inlined: what calls functions of the program or reads its names (they could change), what branches, and everything while a debugger or profiler
+watches. When an inlined expression raises, the function itself is called with the same arguments, so the error has the user's frame (``raised_by``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from types import FunctionType
 from typing import Any
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
-_IGNORED = frozenset({"RESUME", "NOP", "CACHE", "EXTENDED_ARG", "TO_BOOL"})
+_BUILTINS = frozenset({"abs", "bool", "bytes", "chr", "divmod", "float", "int", "len", "list", "max", "min", "ord", "repr", "round", "str", "tuple"})
+_IGNORED = frozenset({"RESUME", "NOP", "CACHE", "EXTENDED_ARG", "TO_BOOL", "PRECALL"})
+_CALLS = frozenset({"CALL", "CALL_FUNCTION", "CALL_METHOD"})
 _RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
 _UNARY = {"UNARY_NEGATIVE": "-", "UNARY_INVERT": "~", "UNARY_NOT": "not "}
 _OLD_BINARY = {  # Python 3.10 has an instruction for each
@@ -38,8 +40,8 @@ def inlined(function: Any, *arguments: str) -> str | None:
 
     >>> inlined(lambda pair, other: (pair[0], pair[1] + other[1]), "a", "b")
     '(a[0], (a[1] + b[1]),)'
-    >>> inlined(lambda line: line.split(), "x") is None
-    True
+    >>> inlined(lambda line: line.split(), "x"), inlined(lambda line: print(line), "x")
+    ('x.split()', None)
     """
     if type(function) is not FunctionType or sys.gettrace() is not None or sys.getprofile() is not None:
         return None
@@ -49,6 +51,8 @@ def inlined(function: Any, *arguments: str) -> str | None:
             or not (code.co_argcount == len(arguments) == code.co_nlocals) or len(code.co_code) > 2 * _LONGEST):
         return None
     instructions = _instructions(function)
+    if any(name == "LOAD_GLOBAL" and (value not in _BUILTINS or value in function.__globals__) for name, value, _ in instructions):
+        return None
     try:
         own = _expression(instructions, dict(zip(names, names)))
         if _instructions(_compiled(names, own)) != instructions:
@@ -115,8 +119,13 @@ def _step(name: str, value: Any, shown: str, stack: list[str], variables: dict[s
         return _constant(value, shown)
     if name == "LOAD_SMALL_INT":
         return repr(value)
-    if name == "LOAD_ATTR" and "+" not in shown:  # with a plus it is the beginning of a method's call
+    if name == "LOAD_GLOBAL":
+        return str(value)
+    if name in ("LOAD_ATTR", "LOAD_METHOD"):
         return f"{_operand(stack.pop())}.{value}"
+    if name in _CALLS:
+        arguments = _popped(stack, value)
+        return f"{stack.pop()}({', '.join(arguments)})"
     if name in _UNARY:
         return f"({_UNARY[name]}{stack.pop()})"
     if name == "BUILD_TUPLE":

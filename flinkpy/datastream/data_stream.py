@@ -11,7 +11,7 @@ from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_key, key_columns
 from flinkpy.datastream.joined_streams import WindowJoins
-from flinkpy.datastream.keys import FieldKey
+from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
 from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
 from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
@@ -222,9 +222,10 @@ class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations,
         """
         if more and isinstance(more[0], TypeInformation):  # PyFlink passes the key's type as the second argument
             key_type, more = more[0], more[1:]
-        check_type(key_type, "key_by()")
+        check_key_type(check_type(key_type, "key_by()"), "key_by()")
         if is_columnar_key(key_selector, more):
             names = key_columns((key_selector, *more), self._schema)
+            check_key_fields(names, self.get_type(), "key_by()")
             return self._keyed(KeySpec(FieldKey(names), names if self._columnar else None))
         if more:
             raise refuse("key_by() takes one function, or one or several names of fields")

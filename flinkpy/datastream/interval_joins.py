@@ -100,11 +100,14 @@ class IntervalJoined:
 
         check_function(process_join_function, ProcessJoinFunction, "process_element", 3, "process()")
         output_type = check_type(output_type, "process()")
+        lower, upper = self._lower + (not self._lower_inclusive), self._upper - (not self._upper_inclusive)
+        if lower > upper:
+            raise refuse("process(): with its bounds left out nothing remains of the interval; leave one of lower_bound_exclusive() and "
+                         "upper_bound_exclusive() out, or widen between(...)")
         left, right, env = self._left._with_rows(), self._right._with_rows(), self._left._env
         operator = IntervalJoinOperator(
             typed_join(process_join_function, "process_element", output_type, many=True), self._left._key, self._right._key,
-            self._lower + (not self._lower_inclusive), self._upper - (not self._upper_inclusive),
-            (_id(self._late_left), _id(self._late_right)))
+            lower, upper, (_id(self._late_left), _id(self._late_right)))
         transformation = TwoInputTransformation(
             id=env._next_id(), name="IntervalJoin", input1=left._transformation, input2=right._transformation, operator=operator,
             key1=self._left._key, key2=self._right._key, output_type=output_type, where=caller())

@@ -23,9 +23,9 @@ class ResourceProfile:
         """Whether a slot with ``supply`` serves this demand: one made for just that, or any where nothing in particular is demanded.
 
         A larger slot does not serve a smaller demand: a job of many small slots would hold all of a cluster's CPUs in a few large ones
-        and wait for ever for the rest.
+        and wait for ever for the rest. Nor does a process with a runtime environment serve who has none.
         """
-        return self == supply or self.is_any
+        return self == supply or (self.is_any and not supply.environment)
 
 
 ANY = ResourceProfile()

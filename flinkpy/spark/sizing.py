@@ -23,7 +23,7 @@ class SparkSize:
 
 
 def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None, cores: int | None = None) -> SparkSize:
-    """The size asked for, or half of what the stream leaves, one executor on each node. Raises ResourceUnavailableError, with the numbers and what to
+    """The size asked for, or all that the stream leaves, one executor on each node. Raises ResourceUnavailableError, with the numbers and what to
     change, when Spark and the stream's slots cannot run side by side.
 
     >>> fit([4.0], stream_cpus=2)
@@ -31,6 +31,9 @@ def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None
     >>> fit([8.0, 8.0], stream_cpus=4, cores=2)
     SparkSize(executors=2, cores=2)
     """
+    for name, number in (("executors", executors), ("cores", cores)):
+        if number is not None and number < 1:
+            raise ResourceUnavailableError(f"spark_session({name}={number}): Spark needs at least 1")
     total = sum(node_cpus)
     size = SparkSize(executors or _default_executors(node_cpus, stream_cpus), cores or 1)
     if cores is None:

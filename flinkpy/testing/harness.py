@@ -88,7 +88,7 @@ class OperatorHarness:
             self._way_in.control(Watermark(min(self._watermarks)))
 
     def set_processing_time(self, now_ms: int) -> None:
-        """It is so late now; fires the timers that are due."""
+        """It is so late now; fires the timers that are due: those whose millisecond is over, so one at 1000 fires at 1001."""
         self._timers.set_ms(now_ms)
 
     def end_input(self) -> None:

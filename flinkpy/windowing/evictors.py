@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from flinkpy.core.program_line import refuse
@@ -105,7 +106,7 @@ class DeltaEvictor(_OneTimeEvictor):
 
     def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
-        self.threshold, self._delta = threshold, delta_of(delta_function)
+        self.threshold, self._delta = threshold_of(threshold, "DeltaEvictor"), delta_of(delta_function)
 
     @staticmethod
     def of(threshold: float, delta_function: Any, do_evict_after: bool = False) -> DeltaEvictor:
@@ -115,6 +116,13 @@ class DeltaEvictor(_OneTimeEvictor):
         if elements:
             last, delta, threshold = elements[-1].value, self._delta, self.threshold
             elements[:] = [each for each in elements if delta(each.value, last) < threshold]
+
+
+def threshold_of(threshold: Any, what: str) -> float:
+    """A number: how far apart by the delta function."""
+    if isinstance(threshold, bool) or not isinstance(threshold, Real):
+        raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")
+    return threshold  # type: ignore[return-value]
 
 
 def delta_of(function: Any) -> Callable[[Any, Any], float]:

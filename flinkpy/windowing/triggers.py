@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.program_line import refuse
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
-from flinkpy.windowing.evictors import delta_of
+from flinkpy.windowing.evictors import delta_of, threshold_of
 from flinkpy.windowing.spans import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow, W, Window
 
@@ -318,7 +318,7 @@ class DeltaTrigger(_Quiet[Any]):
     The window's first record only sets the mark."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
-        self.threshold, self._delta = threshold, delta_of(delta_function)
+        self.threshold, self._delta = threshold_of(threshold, "DeltaTrigger"), delta_of(delta_function)
         self._last = ValueStateDescriptor("last-element")
 
     @staticmethod

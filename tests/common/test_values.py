@@ -133,6 +133,9 @@ class Job:
     def details(self) -> Any:
         return None
 
+    def picture(self) -> Any:
+        return "a picture"
+
     def cancel(self) -> None:
         self.cancelled = True
 

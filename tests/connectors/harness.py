@@ -18,6 +18,7 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.operators.base import InputStatus, OperatorContext, Output, TaskInfo
+from flinkpy.state.containers import redistribute_all
 
 
 @dataclass
@@ -219,13 +220,14 @@ class World:
     def finished(self) -> bool:
         return all(subtask.status is InputStatus.END_OF_INPUT for subtask in self.subtasks)
 
-    def checkpoint(self) -> World:
-        """A new world that starts from what this one has done, once nothing is on its way."""
+    def checkpoint(self, parallelism: int | None = None) -> World:
+        """A new world that starts from what this one has done, once nothing is on its way; with another number of readers, if one is given."""
         while self.mail:
             self.mail.pop(0)()
         state = self.coordinator.snapshot_state(1)
-        restored = (state, [self.snapshot(index) for index in range(self.parallelism)])
-        return World(self.source, self.parallelism, self.seed + 1, batch_records=self.batch_records, restored=restored)
+        parallelism = parallelism or self.parallelism
+        readers = redistribute_all([self.snapshot(index) for index in range(self.parallelism)], 128, parallelism)
+        return World(self.source, parallelism, self.seed + 1, batch_records=self.batch_records, restored=(state, readers))
 
     def snapshot(self, index: int) -> bytes | None:
         return self.subtasks[index].operator.snapshot_state(CheckpointBarrier(1, 0))

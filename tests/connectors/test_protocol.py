@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flinkpy.connectors.coordinator import SourceCoordinator
 from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.python_source import PythonSource, PythonSplit
 from flinkpy.connectors.ranges import CollectionSource, NumberSequenceSource, RangeSplit
 from flinkpy.connectors.sequence import Numbered, Reordering
 from flinkpy.connectors.source import (
@@ -23,12 +23,15 @@ from flinkpy.connectors.source import (
     SplitRequested,
     SplitsAdded,
 )
+from flinkpy.connectors.source_operator import SourceReaderOperator
 from flinkpy.connectors.travel import pack, unpack
+from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
 from flinkpy.operators.base import InputStatus
-from tests.connectors.harness import World, operator_context, read_all
+from flinkpy.state.containers import redistribute_all
+from tests.connectors.harness import Collected, World, operator_context, read_all
 
 
 class ManySplits(PythonSource):
@@ -90,6 +93,54 @@ def test_a_reader_restored_from_its_snapshot_goes_on_without_loss_or_doubles(len
     assert second.finished
     assert sorted(before + second.values) == source.all
     second.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(lengths=LENGTHS, before=st.integers(1, 5), after=st.integers(1, 5), seed=st.integers(0, 10**6), steps=st.integers(0, 80))
+def test_splits_are_shared_out_to_another_number_of_readers_none_lost_or_doubled(
+    lengths: list[int], before: int, after: int, seed: int, steps: int,
+) -> None:
+    source = ManySplits(lengths)
+    world = World(source, before, seed, batch_records=7)
+    for _ in range(steps):
+        world.step()
+    second = world.checkpoint(after)
+    read = world.values
+    world.close()
+    second.run()
+    assert not second.errors
+    assert second.finished
+    assert sorted(read + second.values) == source.all
+    second.close()
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(1, 6))
+def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(held: list[int], after: int) -> None:
+    source, barrier = ManySplits([]), CheckpointBarrier(1, 0)
+
+    def restored(snapshot: bytes | None, subtask: int, parallelism: int) -> SourceReaderOperator:
+        operator = SourceReaderOperator(source)
+        operator.setup(operator_context(subtask, parallelism), Collected())
+        operator.initialize_state(snapshot)
+        operator.open()
+        return operator
+
+    snapshots, expected = [], []
+    for subtask, count in enumerate(held):
+        operator = restored(None, subtask, len(held))
+        splits = [PythonSplit(f"{subtask}-{number}", (subtask, 9), number) for number in range(count)]
+        operator._opened().add_splits(splits)
+        snapshots.append(operator.snapshot_state(barrier))
+        expected += splits
+        operator.close()
+    readers = [restored(snapshot, subtask, after) for subtask, snapshot in enumerate(redistribute_all(snapshots, 128, after))]
+    shares = [list(reader._opened().snapshot_state(2)) for reader in readers]
+    assert sorted(split.split_id for share in shares for split in share) == sorted(split.split_id for split in expected)
+    assert sorted(split.position for share in shares for split in share) == sorted(split.position for split in expected)
+    if after != len(held):
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    for reader in readers:
+        reader.close()
 
 
 @given(st.permutations(range(8)), st.lists(st.integers(0, 7), max_size=8))
@@ -370,8 +421,6 @@ def test_a_timer_of_the_reader_is_cancelled_when_the_operator_closes() -> None:
 
 
 def test_an_operator_that_was_not_opened_has_nothing_to_close_and_no_position() -> None:
-    from flinkpy.connectors.source_operator import SourceReaderOperator
-
     operator = SourceReaderOperator(NumberSequenceSource(1, 2))
     operator.setup(operator_context(), World(NumberSequenceSource(1, 2)).subtasks[0].output)
     assert operator.position() is None

@@ -28,10 +28,13 @@ READABLE: list[Callable[..., Any]] = [
     lambda x: x, lambda x: x[0], lambda x: x[-1], lambda x: x["name"], lambda x: x.imag.real, lambda x: (x, 1), lambda x: (x,), lambda x: [x, x],
     lambda x: x * 0.908, lambda x: x % 123 == 0, lambda x: -x, lambda x: ~x, lambda x: not x, lambda x: x is None, lambda x: x is not None,
     lambda x: x in (1, 2), lambda x: x not in (1, 2), lambda x: 2 ** -x, lambda x: (-2) ** x, lambda x: (x + 1) * 2 - 3 // x, lambda x: "it's" + x,
-    lambda x: b"\x00" + x, lambda x: None, lambda x: True, lambda x: (x[0], x[1] * 2, x[2]), named,
+    lambda x: b"\x00" + x,
+    lambda x: x.split(), lambda x: x.replace("a", "b").upper(), lambda x: len(x), lambda x: (int(x[0]), max(x[1], 2)),
+    lambda x: None, lambda x: True, lambda x: (x[0], x[1] * 2, x[2]), named,
 ]
 UNREADABLE: list[Callable[..., Any]] = [
-    lambda x: x.split(), lambda x: len(x), lambda x: x and 1, lambda x: 1 if x else 2, lambda x: 1 < x < 3, lambda x: {"a": x}, lambda x: f"{x}",
+    lambda x: print(x), lambda x: sum_of(x, x), lambda x: round(x, ndigits=1), lambda x: max(*x), lambda x: x.split(sep=" "),
+    lambda x: x and 1, lambda x: 1 if x else 2, lambda x: 1 < x < 3, lambda x: {"a": x}, lambda x: f"{x}",
     lambda x: [y + 1 for y in x], lambda x: x > LIMIT, lambda x, y=1: x + y, lambda *x: x, lambda **x: x, lambda x: (yield x),
     lambda x: lambda: x, lambda x: 1e400, lambda x: ...,
 ]
@@ -68,6 +71,12 @@ def test_two_parameters_may_change_places() -> None:
 def test_builtins_methods_and_objects_are_called() -> None:
     for function in (str, len, "x".join, type("C", (), {"__call__": lambda self, x: x})()):
         assert inlined(function, "x") is None
+
+
+def test_a_builtin_that_the_program_named_anew_is_called() -> None:
+    shadowed: dict[str, Any] = {"len": lambda value: -1}
+    exec("f = lambda x: len(x)", shadowed)
+    assert inlined(shadowed["f"], "x") is None
 
 
 def test_nothing_is_written_out_under_a_debugger() -> None:

@@ -296,7 +296,7 @@ def test_timers_fire_for_their_key_and_may_read_broadcast_state() -> None:
     harness.push(["k1", "k2"], [13, 15])
     harness.push([6], [16], input_index=1)
     harness.chain.control(Watermark(50))
-    harness.timers.advance(3)
+    harness.timers.advance(3.001)
     assert harness.writers[0].stamped == [
         (("broadcast", 5, 10), 12), (("element", "k1", 40), 13), (("element", "k2", 40), 15), (("broadcast", 6, 40), 16),
         (("timer", 41, "k", TimeDomain.EVENT_TIME, 41, 6), 41), (("timer", 3000, "k", TimeDomain.PROCESSING_TIME, 3000, 6), None)]

@@ -106,6 +106,28 @@ def test_event_time_timers_fire_in_order_before_the_watermark_goes_on() -> None:
     assert harness.writers[0].elements[-1] == Watermark(30)
 
 
+class At(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
+        ctx.timer_service().register_processing_time_timer(value)
+        return None
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield timestamp, ctx.timer_service().current_processing_time()
+
+
+def test_a_processing_time_timer_fires_when_its_millisecond_is_over_and_one_of_the_past_at_once() -> None:
+    harness = ChainHarness(linear(KeyedProcessOperator(At(), KeySpec(selector=lambda value: value))))
+    start = harness.timers.now_ms()
+    harness.push([start + 2, start, start - 1])
+    harness.timers.advance(0)
+    assert harness.output == [(start - 1, start)]
+    harness.timers.advance(0.001)
+    harness.timers.advance(0.001)
+    assert harness.output[1:] == [(start, start + 1)]
+    harness.timers.advance(0.001)
+    assert harness.output[2:] == [(start + 2, start + 3)]
+
+
 def test_processing_time_timers_fire_when_due() -> None:
     harness = keyed()
     harness.push([("a", -3000), ("b", -1000)])

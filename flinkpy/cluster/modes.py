@@ -1,0 +1,32 @@
+"""Whose cluster the jobs of a program on Ray go to: a session's, which others use too, or the program's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.config import read
+from flinkpy.core.options import CLUSTER_NAME, TARGET, Target
+
+RAY_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by `ray job submit` for the program it runs
+
+
+class Mode(Enum):
+    SESSION = "session"
+    APPLICATION = "application"
+
+
+def choose_mode(configuration: Mapping[str, Any], environ: Mapping[str, str], *, has_environment: bool = False) -> Mode:
+    """As ``execution.target`` says; with plain ``ray``, the session ``cluster.id`` names if it names one, else the program's own cluster inside a
+    Ray job and where the program has a runtime environment of its own, else the session everybody shares.
+
+    >>> choose_mode({"execution.target": "ray"}, {}), choose_mode({"execution.target": "ray"}, {"RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"})
+    (<Mode.SESSION: 'session'>, <Mode.APPLICATION: 'application'>)
+    """
+    target = read(configuration, TARGET)
+    if target in (Target.RAY_SESSION, Target.RAY_APPLICATION):
+        return Mode.APPLICATION if target is Target.RAY_APPLICATION else Mode.SESSION
+    if CLUSTER_NAME.key in configuration:
+        return Mode.SESSION
+    return Mode.APPLICATION if has_environment or RAY_JOB in environ else Mode.SESSION

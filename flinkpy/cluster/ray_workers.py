@@ -1,0 +1,135 @@
+"""What runs inside the actors of a cluster on Ray: the JobManager and its driver, which starts TaskExecutors on demand, and those.
+
+    Ray cluster, namespace "flinkpy"
+      actor jobmanager-<cluster.id>   Dispatcher, ResourceManager, JobMasters
+      actors taskexecutor-<id>        one per worker, with the resources of its slots and its jobs' runtime environment, gone when idle
+
+How many slots a cluster can have is worked out in ``ray_limits``.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import ray
+
+from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
+from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, packages_of
+from flinkpy.cluster.ray_limits import RayResources, actor_options, explain, max_slots, resources_of
+from flinkpy.cluster.session import SessionConfig, SessionEndpoint
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.config import read
+from flinkpy.core.ids import ResourceId
+from flinkpy.core.options import BIND_HOST, NetworkConfig
+from flinkpy.graph.resources import ResourceProfile
+
+if TYPE_CHECKING:
+    from flinkpy.actors.task_executor import TaskExecutor
+    from flinkpy.cluster.job_manager import JobManager
+
+LOG = logging.getLogger(__name__)
+
+RESOURCES_AGE_S = 1.0  # for so long what Ray said of its nodes is believed
+KEEP_INTERVAL_S = PIN_S / 5
+
+
+class RayWorkerDriver:
+    """Starts TaskExecutors as actors of the JobManager's: Ray ends them when it dies."""
+
+    def __init__(self, service: RayRpcService, config: SessionConfig, network: NetworkConfig, bind_host: str | None) -> None:
+        self._service, self._resource_manager_address, self._config = service, service.address_of("resourcemanager"), config
+        self._network, self._bind_host = network, bind_host
+        self._secret = secrets.token_bytes(32)  # of this session's data connections
+        self._workers: dict[ResourceId, RayHost] = {}
+        self._environments: dict[ResourceId, str] = {}  # of workers that need packages
+        self._keeping = False
+        self._resources: tuple[float, RayResources] | None = None
+
+    def max_slots(self, profile: ResourceProfile) -> int | None:
+        return max_slots(self._cluster(), profile, self._config.slots.slots_per_executor)
+
+    def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
+        return explain(self._cluster(), profile, wanted, self._config.slots.slots_per_executor)
+
+    def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+        setup = partial(_set_up_task_executor, resource_id, [profile] * slots, self._resource_manager_address, self._config,
+                        self._network, self._bind_host, self._secret)
+        options = {**actor_options(profile, slots), **options_of(profile.environment)}
+        host = start_host(resource_id, setup, namespace=NAMESPACE, config=self._config.rpc, options=options)
+        self._workers[resource_id] = host
+        if packages_of(profile.environment):
+            self._environments[resource_id] = profile.environment
+            if not self._keeping:
+                self._keeping = True
+                self._service.schedule(KEEP_INTERVAL_S, self._keep)
+        host.ready().add_done_callback(lambda done: on_failure(first_line(done.error)) if done.error is not None else None)
+
+    def stop_worker(self, resource_id: ResourceId) -> None:
+        self._environments.pop(resource_id, None)
+        host = self._workers.pop(resource_id, None)
+        if host is not None:
+            host.kill()  # it runs nothing; a polite end takes Ray seconds, while others may wait for the CPUs
+
+    def _keep(self) -> None:
+        """In a timer's thread, from time to time: what the next worker needs must still be there."""
+        try:
+            keep_packages(set(self._environments.copy().values()))
+        except Exception as error:  # Ray is in trouble, or another Ray than this was written for: workers that run need nothing
+            LOG.warning("packages of runtime environments may be dropped by Ray: %s", error)
+        self._service.schedule(KEEP_INTERVAL_S, self._keep)
+
+    def _cluster(self) -> RayResources:
+        now = SYSTEM_CLOCK.monotonic()
+        if self._resources is None or now - self._resources[0] > RESOURCES_AGE_S:
+            self._resources = (now, resources_of(ray.nodes(), _is_elastic()))
+        return self._resources[1]
+
+
+def _is_elastic() -> bool:
+    """Whether an autoscaler may add nodes. Ray has no public question for it; where the private one is gone, nothing is refused."""
+    try:
+        from ray._private.state import state
+
+        config = state.get_cluster_config()
+    except (ImportError, AttributeError):
+        return True
+    groups = config.node_group_configs if config else ()
+    return any(group.max_count == -1 or group.max_count > group.min_count for group in groups)
+
+
+def set_up_job_manager(configuration: dict[str, Any], is_application: bool, service: RayRpcService) -> JobManager:
+    """Runs in the cluster's actor. Only there the JobManager's parts are imported: every process starts as fast as it can."""
+    from flinkpy.cluster.job_manager import JobManager
+
+    config = SessionConfig.of(configuration)
+    driver = RayWorkerDriver(service, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
+    manager = JobManager(service, driver, config, on_shut_down=service.exit_process)
+    manager.start()
+    SessionEndpoint(service, configuration, is_application).start()
+    return manager
+
+
+def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager_address: str, config: SessionConfig,
+                          network: NetworkConfig, bind_host: str | None, secret: bytes, service: RayRpcService) -> TaskExecutor:
+    """Runs in a worker's actor. A worker nobody wants ends itself."""
+    from flinkpy.actors.task_executor import TaskExecutor
+    from flinkpy.runtime.task_runner import SlotTaskRunner
+
+    network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
+    runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK)
+    executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
+                            on_refused=lambda reason: service.exit_process())
+    executor.start()
+    gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
+    return executor
+
+
+def first_line(error: BaseException | None) -> str:
+    """What an error says, in a line."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

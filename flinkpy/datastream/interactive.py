@@ -1,0 +1,112 @@
+"""Looking into a stream from a prompt or a notebook: ``take`` and ``show`` run what leads to it, give its first records, and cancel the rest."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.datastream.program import refuse
+
+if TYPE_CHECKING:
+    from flinkpy.datastream.collecting import CloseableIterator
+    from flinkpy.graph.transformations import Transformation
+
+
+def is_interactive() -> bool:
+    """Whether somebody types at a prompt or in a notebook (``python``, ``flinkpy shell``, IPython, Jupyter)."""
+    return hasattr(sys, "ps1")
+
+
+class Interactive:
+    """What DataStream inherits. Each call runs a job of its own: what leads to this stream and nothing else, so sinks defined beside it wait for
+    ``execute``. The stream can be used again afterwards."""
+
+    def take(self, n: int = 10, job_name: str | None = None) -> list[Any]:
+        """The first ``n`` records to arrive; fewer where the stream ends before. The rest of the job is cancelled.
+
+        With several subtasks, which records are first is chance. Raises JobExecutionError when the job fails before; Ctrl-C cancels it.
+
+        >>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).take(2)  # doctest: +SKIP
+        [2, 4]
+        """
+        if _checked(n, "take()") == 0:
+            return []
+        with running_alone(self, job_name or f"take({n})") as results:
+            return list(islice(results, n))
+
+    def show(self, n: int = 20, truncate: bool | int = True, job_name: str | None = None) -> None:
+        """Prints the first ``n`` records as a table: a column for each field of rows, columns, tuples, named tuples and dataclasses.
+
+        Values longer than 20 characters, or than ``truncate``, are cut; with ``truncate=False`` none is.
+
+        >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
+        +----+----+
+        | f0 | f1 |
+        +----+----+
+        | to |  2 |
+        | be |  1 |
+        +----+----+
+        """
+        from flinkpy.common.tables import table
+
+        n = _checked(n, "show()")
+        width = _width(truncate)
+        names = list(self._schema.names) if self._schema is not None else None  # type: ignore[attr-defined]
+        records = self.take(n, job_name or f"show({n})")
+        builtins.print(table(records, names, width))
+        if n and len(records) == n:
+            builtins.print(f"the first {n} record{'s' if n > 1 else ''}")
+
+
+def _checked(n: Any, call: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise refuse(f"{call} takes a number of records from 0 on, this is {n!r:.80}")
+    return n
+
+
+def _width(truncate: Any) -> int | None:
+    if isinstance(truncate, bool):
+        return 20 if truncate else None
+    if not isinstance(truncate, int) or truncate < 1:
+        raise refuse(f"show(): truncate is True, False or a number of characters, this is {truncate!r:.80}")
+    return truncate
+
+
+@contextmanager
+def running_alone(stream: Any, job_name: str) -> Iterator[CloseableIterator]:
+    """The records of a job of what leads to ``stream`` alone; it ends with the block.
+
+    What else was defined stays for the next ``execute``; what leads to the stream was run and, unless something else needs it, is not run again.
+    """
+    from flinkpy.datastream.collecting import execute_and_collect
+
+    env = stream.get_execution_environment()
+    needed = leading_to([stream._transformation])
+    others = [each for each in env._transformations if each not in needed]
+    env._transformations = [each for each in env._transformations if each in needed]
+    try:
+        results = execute_and_collect(stream, job_name, quiet=False)
+    finally:
+        env._transformations = others
+    with results:
+        yield results
+
+
+def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
+    """These transformations, and all that their records come from: of a loop, the way back too."""
+    from flinkpy.graph.transformations import IterationHeadTransformation
+
+    found: set[Transformation] = set()
+    waiting = list(ends)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting += each.inputs
+            if isinstance(each, IterationHeadTransformation):
+                waiting += [each.entry, *([each.tail] if each.tail is not None else [])]
+    return found
