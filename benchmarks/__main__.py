@@ -8,7 +8,7 @@ import importlib
 from benchmarks.harness import Comparison, save
 
 ALL = (
-    "rows", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state",
+    "rows", "keyed", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state",
     "state_memory", "windows", "joins", "cold_start",
 )
 

@@ -20,12 +20,15 @@ from benchmarks.rows import add, in_batches, split, word
 from flinkpy.core.elements import Batch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
+BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}  # a session of its own: a session keeps the slots it began with
+
 
 def on_ray(
     make: Callable[[int, int], list[Batch]], times: int, parallelism: int, program: Callable[[DataStream], DataStream], columnar: bool = False,
+    options: dict[str, Any] | None = None,
 ) -> Callable[[], float]:
     def run(folder: str) -> None:
-        env = StreamExecutionEnvironment.get_execution_environment()
+        env = StreamExecutionEnvironment.get_execution_environment(options or {})
         env.set_parallelism(parallelism)
         program(env.from_source(ReplaySource(make, times, folder, columnar), None, "replay")).sink_to(CountingSink(folder))
         env.execute("benchmark")
@@ -121,7 +124,9 @@ def main() -> list[Comparison]:
         two = on_ray(make_lines, times, 2, word_count)
         return [
             compare("wc, 2 processes vs 1", two, on_ray(make_lines, times, 1, word_count),
-                    unit="lines/s", target=1.6, note="bare = one process"),
+                    unit="lines/s", target=1.6, note="bare = parallelism 1 in one process, nothing partitioned"),
+            compare("wc at parallelism 2, 2 processes vs 1", two, on_ray(make_lines, times, 2, word_count, options=BOTH_SLOTS_IN_ONE),
+                    unit="lines/s", target=1.6, note="bare = the same job in one process"),
             compare("wc, 2 processes vs bare pipeline", two, lambda: bare_pipeline(count, times, False), unit="lines/s", target=0.8),
             compare("columns between processes", on_ray(make_columns, column_times, 1, to_other_process, columnar=True),
                     lambda: bare_pipeline(rows, column_times, True), unit="rows/s", target=0.8),

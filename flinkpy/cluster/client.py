@@ -150,7 +150,7 @@ class ClusterJob:
             self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
-        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C meanwhile cancels the job. Not ``watched``: draws no progress.
+        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C, or SIGTERM, meanwhile cancels the job. Not ``watched``: draws no progress.
 
         Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
         """
@@ -161,6 +161,12 @@ class ClusterJob:
                 self._cancel_and_wait()
                 shorten(interrupt, f"job {self.name!r} was cancelled")
                 raise
+            except SystemExit:  # Ray makes one of SIGTERM in every program that uses it
+                self._cancel_and_wait()
+                raise
+            finally:
+                if self._result is not None and self._output is not None:
+                    self._output.close()
         return _checked(self._result)
 
     def _wait(self, timeout: float | None, watcher: Watcher | None) -> JobResult:

@@ -31,7 +31,7 @@ from flinkpy.cluster.ray_connection import connect_ray
 from flinkpy.cluster.ray_environment import job_environment, program_environment
 from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
-from flinkpy.cluster.task_output import OutputPrinter, output_wanted
+from flinkpy.cluster.task_output import make_printer, output_wanted
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
@@ -81,7 +81,7 @@ class RaySession:
             raise
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
-        make_output = partial(OutputPrinter, ray.util.get_node_ip_address(), read_output(configuration)) if output_wanted(configuration) else None
+        make_output = partial(make_printer, ray.util.get_node_ip_address(), configuration) if output_wanted(configuration) else None
         return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration),
                              prepare=partial(prepared, configuration), make_output=make_output)
 

@@ -122,7 +122,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
-    runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK)
+    runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
                             on_refused=lambda reason: service.exit_process())
     executor.start()

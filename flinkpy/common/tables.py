@@ -79,6 +79,7 @@ def _cell(value: Any, width: int | None) -> str:
     text = text.translate(_CONTROLS)
     if width is None or _wide(text) <= width:
         return text
+    text = text[:width]
     while _wide(text) > width - 1:
         text = text[:-1]
     return text + "…"

@@ -121,7 +121,7 @@ class Time:
 
 
 def _times(count: Any, unit: int) -> Time:
-    if isinstance(count, bool) or not isinstance(count, (int, float)) and not hasattr(count, "__index__"):
+    if isinstance(count, bool) or (not isinstance(count, (int, float)) and not hasattr(count, "__index__")):
         raise refuse(f"a Time is made of a number, this is {count!r:.80}")
     return Time(count * unit)
 

@@ -11,7 +11,7 @@ import selectors
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +110,9 @@ class CollectServer:
     ...     for record in server: print(record)
     """
 
-    def __init__(self, host: str = "127.0.0.1", *, clock: Clock = SYSTEM_CLOCK, queue_bytes: int = QUEUE_BYTES) -> None:
+    def __init__(self, host: str = "127.0.0.1", *, clock: Clock = SYSTEM_CLOCK, queue_bytes: int = QUEUE_BYTES,
+                 decode: Callable[[bytes], Any] = pickle.loads) -> None:
+        self._decode = decode
         self.token = secrets.token_bytes(32)
         self._clock, self._queue_bytes = clock, queue_bytes
         self._listener = socket.create_server((host, 0))
@@ -162,7 +164,7 @@ class CollectServer:
                 resume = was_full and self._queued < self._queue_bytes
             if resume:
                 self._wake()
-            yield pickle.loads(payload)
+            yield self._decode(payload)
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches():

@@ -47,33 +47,44 @@ class CollectSink(Sink):
         self._host, self._port, self._token = host, port, token
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        peer = f"the client collecting results at {self._host}:{self._port}"
-        try:
-            sock = socket.create_connection((self._host, self._port), timeout=HANDSHAKE_TIMEOUT_S)
-        except OSError as error:
-            raise RecipientUnreachableError(f"{peer} cannot be reached: {error}") from error
-        try:
-            self._introduce(sock)
-        except OSError as error:
-            sock.close()
-            raise RecipientUnreachableError(f"{peer} broke off the handshake: {error or type(error).__name__}") from error
-        except NetworkProtocolError:
-            sock.close()
-            raise
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _CollectWriter(Outbox(sock, context.timers, peer))
-
-    def _introduce(self, sock: socket.socket) -> None:
-        hello = _receive(sock, len(MAGIC) + NONCE_BYTES)
-        if not hello.startswith(MAGIC):
-            raise NetworkProtocolError(f"{self._host}:{self._port} is no flinkpy client collecting results")
-        server_nonce, own_nonce = hello[len(MAGIC):], os.urandom(NONCE_BYTES)
-        sock.sendall(own_nonce + proof(self._token, b"sink", server_nonce, own_nonce))
-        if not hmac.compare_digest(_receive(sock, DIGEST_BYTES), proof(self._token, b"client", server_nonce, own_nonce)):
-            raise NetworkProtocolError(f"{self._host}:{self._port} does not know the token of this job's results")
+        sock = connect_to_client(self._host, self._port, self._token)
+        return _CollectWriter(Outbox(sock, context.timers, _peer(self._host, self._port)))
 
     def __repr__(self) -> str:
         return f"CollectSink({self._host}:{self._port})"
+
+
+def connect_to_client(host: str, port: int, token: bytes) -> socket.socket:
+    """A connection to the CollectServer there, after both sides have proven that they know the token."""
+    peer = _peer(host, port)
+    try:
+        sock = socket.create_connection((host, port), timeout=HANDSHAKE_TIMEOUT_S)
+    except OSError as error:
+        raise RecipientUnreachableError(f"{peer} cannot be reached: {error}") from error
+    try:
+        _introduce(sock, f"{host}:{port}", token)
+    except OSError as error:
+        sock.close()
+        raise RecipientUnreachableError(f"{peer} broke off the handshake: {error or type(error).__name__}") from error
+    except NetworkProtocolError:
+        sock.close()
+        raise
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _peer(host: str, port: int) -> str:
+    return f"the client collecting results at {host}:{port}"
+
+
+def _introduce(sock: socket.socket, where: str, token: bytes) -> None:
+    hello = _receive(sock, len(MAGIC) + NONCE_BYTES)
+    if not hello.startswith(MAGIC):
+        raise NetworkProtocolError(f"{where} is no flinkpy client collecting results")
+    server_nonce, own_nonce = hello[len(MAGIC):], os.urandom(NONCE_BYTES)
+    sock.sendall(own_nonce + proof(token, b"sink", server_nonce, own_nonce))
+    if not hmac.compare_digest(_receive(sock, DIGEST_BYTES), proof(token, b"client", server_nonce, own_nonce)):
+        raise NetworkProtocolError(f"{where} does not know the token of this job's results")
 
 
 def _receive(sock: socket.socket, count: int) -> bytes:

@@ -27,7 +27,7 @@ from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
 from flinkpy.state.descriptors import ListStateDescriptor
 
 _MORE = InputStatus.MORE_AVAILABLE
-SPLITS_STATE = "_splits"  # each is one element, so that with another number of readers each goes to one of them
+SPLITS_STATE = "SourceReaderState"  # as Flink names it; each split is one element, so that with another number of readers each goes to one of them
 
 
 class SourceReaderOperator(SourceOperator):

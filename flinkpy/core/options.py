@@ -32,6 +32,14 @@ class Target(Enum):
     RAY_APPLICATION = "ray-application"
 
 
+class OutputForm(Enum):
+    """How what tasks print elsewhere is shown where the program waits."""
+
+    NAMED = "named"
+    PLAIN = "plain"
+    OFF = "off"
+
+
 # -- the program ------------------------------------------------------------------------------------------------------
 
 PIPELINE_NAME = option("pipeline.name", str, None, "The job's name.")
@@ -89,6 +97,10 @@ SCHEDULING_STRATEGY = option(
     "pipelined-region, eager or lazy-from-sources.",
 )
 SHOW_PROGRESS = option("client.progress", bool, None, "The live progress line; on where standard error is a terminal.")
+TASK_OUTPUT = option(
+    "client.task-output", OutputForm, OutputForm.NAMED,
+    "What tasks on Ray print, where the program waits: named (the task's name before each line), plain, or off. It is in Ray's logs in any case.",
+)
 
 # -- remote calls -----------------------------------------------------------------------------------------------------
 

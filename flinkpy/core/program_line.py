@@ -10,7 +10,7 @@ from types import FrameType
 
 from flinkpy.core.errors import ProgramError
 
-_OWN_MODULES = ("flinkpy.", "contextlib")
+_OWN_MODULES = ("flinkpy.", "contextlib", "threading")  # a task's thread begins in the last: there is no program above
 
 
 def caller() -> str | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.places import shorten
 
 if TYPE_CHECKING:
     from flinkpy.connectors.collect import CollectServer
@@ -16,23 +19,19 @@ if TYPE_CHECKING:
 class CloseableIterator:
     """Records as they arrive. Closing it, or leaving its ``with`` block, cancels the job if it still runs.
 
-    Iterating raises JobExecutionError when the job fails. Use it in ``with`` where the loop may end early.
+    Iterating raises JobExecutionError when the job fails; Ctrl-C while it waits cancels the job. Use it in ``with`` where the loop may end
+    early, or let it go: an iterator that nothing refers to any more (after ``break``, or an interrupt in the loop's body) cancels its job too.
     """
 
-    def __init__(self, job: Any, server: CollectServer) -> None:
+    def __init__(self, job: Any, server: CollectServer, *, quiet: bool = False) -> None:
         self._job, self._server = job, server
         self._records = _records(server)
         self._is_closed = False
-        self._waiter = threading.Thread(target=self._await_end, name=f"end of {job.name}", daemon=True)
+        # the thread does not hold the iterator, or that would never be let go
+        self._waiter = threading.Thread(target=_await_end, args=(job, server, not quiet), name=f"end of {job.name}", daemon=True)
         self._waiter.start()
-
-    def _await_end(self) -> None:
-        try:
-            self._job.result()
-        except Exception as error:
-            self._server.job_ended(error)
-        else:
-            self._server.job_ended()
+        self._let_go = weakref.finalize(self, _close_elsewhere, job, server, self._waiter)
+        self._let_go.atexit = False
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -44,6 +43,10 @@ class CloseableIterator:
         """The next record; StopIteration when the job has ended and all were given."""
         try:
             return next(self._records)
+        except KeyboardInterrupt as interrupt:
+            self.close()
+            shorten(interrupt, f"job {self._job.name!r} was cancelled")
+            raise
         except BaseException:
             self.close()
             raise
@@ -60,12 +63,8 @@ class CloseableIterator:
         if self._is_closed:
             return
         self._is_closed = True
-        try:
-            self._job.cancel()
-        except FlinkpyError:
-            pass  # the session is gone, and the job with it
-        self._waiter.join(10.0)
-        self._server.close()
+        self._let_go.detach()
+        _close(self._job, self._server, self._waiter)
 
     def __enter__(self) -> CloseableIterator:
         return self
@@ -75,6 +74,29 @@ class CloseableIterator:
 
     def __repr__(self) -> str:
         return f"<CloseableIterator of {self._job!r}>"
+
+
+def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
+    try:
+        job.result(watched=watched)
+    except Exception as error:
+        server.job_ended(error)
+    else:
+        server.job_ended()
+
+
+def _close(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
+    try:
+        job.cancel()
+    except FlinkpyError:
+        pass  # the session is gone, and the job with it
+    waiter.join(10.0)
+    server.close()
+
+
+def _close_elsewhere(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
+    """Garbage is collected in any thread, also in one the answer to ``cancel`` has to come from: so never waits here."""
+    threading.Thread(target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True).start()
 
 
 def _records(server: CollectServer) -> Iterator[Any]:
@@ -87,8 +109,9 @@ def _records(server: CollectServer) -> Iterator[Any]:
             yield from rows_of_batch(batch)
 
 
-def execute_and_collect(stream: DataStream, job_name: str | None) -> CloseableIterator:
-    """Adds the collecting sink, submits the program, and gives the iterator."""
+def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
+    """Adds the collecting sink, submits the program, and gives the iterator. ``quiet``: no progress is drawn; by default at a prompt, which the
+    user may have back before the job ends."""
     from flinkpy.connectors.collect import CollectServer
 
     env = stream.get_execution_environment()
@@ -99,4 +122,4 @@ def execute_and_collect(stream: DataStream, job_name: str | None) -> CloseableIt
     except BaseException:
         server.close()
         raise
-    return CloseableIterator(job, server)
+    return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)

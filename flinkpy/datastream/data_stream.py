@@ -10,6 +10,7 @@ from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleType
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_key, key_columns
+from flinkpy.datastream.interactive import Interactive
 from flinkpy.datastream.joined_streams import WindowJoins
 from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
 from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from flinkpy.state.descriptors import MapStateDescriptor
 
 
-class DataStream(OperatorSettings, TableResults, AllWindows, ColumnarOperations, WindowJoins):
+class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, ColumnarOperations, WindowJoins):
     """A stream of Python values, or of columns (``is_columnar``): then expressions work on whole batches, and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment

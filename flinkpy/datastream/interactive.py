@@ -55,11 +55,17 @@ class Interactive:
 
         n = _checked(n, "show()")
         width = _width(truncate)
-        names = list(self._schema.names) if self._schema is not None else None  # type: ignore[attr-defined]
+        names = _columns(self)
         records = self.take(n, job_name or f"show({n})")
         builtins.print(table(records, names, width))
         if n and len(records) == n:
             builtins.print(f"the first {n} record{'s' if n > 1 else ''}")
+
+
+def _columns(stream: Any) -> list[str] | None:
+    """The columns' names, where they are known before the first record."""
+    names = stream._schema.names if stream._schema is not None else getattr(stream._transformation.output_type, "field_names", None)
+    return list(names) if names else None
 
 
 def _checked(n: Any, call: str) -> int:

@@ -34,8 +34,8 @@ def check_key_type(key_type: TypeInformation | None, call: str) -> None:
     found = _unhashable(key_type)
     if found is not None:
         within = "" if found is key_type else f" (in {key_type!r})"
-        raise refuse(f"{call}: a value of {found!r}{within} cannot be a key, as it cannot be hashed: key by text, numbers, bytes, dates, or tuples of "
-                     "these")
+        raise refuse(f"{call}: a value of {found!r}{within} cannot be a key, as it cannot be hashed: key by text, numbers, bytes, dates, "
+                     "or tuples of these")
 
 
 def check_key_fields(names: tuple[str, ...], declared: TypeInformation | None, call: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, ProgramError
 from flinkpy.core.program_line import caller as caller
 from flinkpy.core.program_line import refuse as refuse
@@ -43,7 +43,28 @@ def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
         raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
     if strategy.alignment is not None and call != "from_source()":
         raise refuse(f"{call}: only sources can be aligned, as only they can stop reading; give the strategy to env.from_source(...)")
+    _check_assigner(strategy.timestamp_assigner, call)
     return strategy
+
+
+def _check_assigner(assigner: Any, call: str) -> None:
+    """A function takes the record, or the record and its timestamp so far."""
+    import inspect
+
+    if not callable(assigner) or isinstance(assigner, TimestampAssigner):
+        return
+    try:
+        signature = inspect.signature(assigner)
+    except (ValueError, TypeError):
+        return  # written in C, and does not say
+    for arguments in ([None], [None, None]):
+        try:
+            signature.bind(*arguments)
+            return
+        except TypeError:
+            continue
+    raise refuse(f"{call}: the timestamp assigner is called with the record, or the record and its timestamp so far; "
+                 f"{getattr(assigner, '__name__', type(assigner).__name__)}{signature} takes neither")
 
 
 def check_function(function: Any, kind: type[Function], method: str, arguments: int, call: str) -> None:

@@ -28,7 +28,7 @@ class TableResults:
         from flinkpy.datastream.collecting import execute_and_collect
 
         stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
-        with execute_and_collect(stream, job_name) as results:
+        with execute_and_collect(stream, job_name, quiet=False) as results:
             batches = list(results.batches())
         if batches:
             return pa.Table.from_batches(batches)

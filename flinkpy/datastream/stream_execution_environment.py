@@ -326,9 +326,9 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
             refuse_checkpoints(self._transformations)
             LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
+        self._transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
         with located():
             job_graph = build_job_graph(graph, IdFactory().job_id(), values)
-        self._transformations.clear()
         return submit(job_graph, self._values)
 
     def _stream_graph(self, job_name: str | None) -> StreamGraph:

@@ -87,6 +87,7 @@ class SlotLoop:
         self._wake_sender.setblocking(False)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
         self._waiting = False
+        self._stepping: LoopTask | None = None
         self._stopping = False
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -204,15 +205,22 @@ class SlotLoop:
     def _step(self, task: LoopTask) -> None:
         self._steps += 1
         task.scheduled = False
+        self._stepping = task
         try:
             more = task.step()
         except BaseException as error:  # the loop serves others too
             LOG.exception("the step of %r raised", task)
             more = False
             self._guarded(partial(task.crashed, error))
+        self._stepping = None
         if more and not task.scheduled:
             task.scheduled = True
             self._ready.append(task)
+
+    @property
+    def current_task(self) -> LoopTask | None:
+        """The task whose step the calling thread is in."""
+        return self._stepping if self._thread is not None and self._thread.ident == threading.get_ident() else None
 
     def _fire_timers(self) -> None:
         now = self.clock.monotonic()

@@ -16,6 +16,7 @@ from flinkpy.network.port import ShuffleEnvironment
 from flinkpy.runtime.port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
+from flinkpy.runtime.task_output import TaskOutput
 
 LOG = logging.getLogger(__name__)
 
@@ -26,17 +27,25 @@ class SlotTaskRunner:
     """Implements ``flinkpy.runtime.port.TaskRunner``.
 
     Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
-    ``shuffle`` replaces the real shuffle environment, for tests.
+    ``shuffle`` replaces the real shuffle environment, for tests. With ``show_output`` what tasks print is sent to who waits for their job.
     """
 
     def __init__(
         self, config: NetworkConfig, secret: bytes, resource_id: ResourceId, clock: Clock = SYSTEM_CLOCK, *,
-        shuffle: ShuffleEnvironment | None = None,
+        shuffle: ShuffleEnvironment | None = None, show_output: bool = False,
     ) -> None:
         self._loop = SlotLoop(f"slots of {resource_id}", clock)
         self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._running = False
+        self._output: TaskOutput | None = None
+        if show_output:
+            self._output = TaskOutput(self._running_task)
+            self._output.install()
+
+    def _running_task(self) -> TaskDeploymentDescriptor | None:
+        task = self._loop.current_task
+        return task.descriptor if isinstance(task, Task) else None
 
     @property
     def data_address(self) -> tuple[str, int]:
@@ -60,10 +69,14 @@ class SlotTaskRunner:
             return
         task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget)
         self._tasks[descriptor.attempt_id] = task
+        if self._output is not None:
+            self._output.deployed(descriptor)
         self._loop.schedule_threadsafe(task)
 
     def _forget(self, task: Task) -> None:
         self._tasks.pop(task.attempt_id, None)
+        if self._output is not None:
+            self._output.ended(task.descriptor)
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
         self._with_task(attempt_id, Task.cancel)

@@ -1,0 +1,61 @@
+"""The waiting program's end of what its tasks print: listens for the workers (``runtime.task_output``), and writes each line as it comes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TextIO
+
+from flinkpy.connectors.collect import CollectServer
+from flinkpy.core.config import read
+from flinkpy.core.options import ATTACHED, TASK_OUTPUT, OutputForm
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.runtime.task_output import CLIENT, STDERR, OutputAddress
+
+QUEUE_BYTES = 1 << 20
+DRAIN_TIMEOUT_S = 2.0  # after the job's end, for lines on their way
+
+
+def output_wanted(configuration: Mapping[str, Any]) -> bool:
+    """Whether this program shows what its tasks print: it waits for them, and ``client.task-output`` is not off."""
+    return bool(read(configuration, ATTACHED)) and read(configuration, TASK_OUTPUT) is not OutputForm.OFF
+
+
+def make_printer(host: str, configuration: Mapping[str, Any]) -> OutputPrinter:
+    """In the form the configuration wants. ``host`` is this machine's address as workers reach it."""
+    return OutputPrinter(host, named=read(configuration, TASK_OUTPUT) is OutputForm.NAMED)
+
+
+class OutputPrinter:
+    """Of one job, from before it is submitted to its end. Writes from a thread of its own, to what standard output and error are then."""
+
+    def __init__(self, host: str, *, named: bool = True) -> None:
+        self._server = CollectServer(host, queue_bytes=QUEUE_BYTES, decode=_text)
+        self.address = OutputAddress(host, self._server.port, self._server.token, named)
+        self._thread = threading.Thread(target=self._print, name="task output", daemon=True)
+        self._thread.start()
+
+    def attach(self, job_graph: JobGraph) -> JobGraph:
+        """The job as it is submitted: its tasks know where to send what they print."""
+        return replace(job_graph, configuration={**job_graph.configuration, CLIENT: self.address})
+
+    def close(self) -> None:
+        """The job has ended: writes what is on its way, for a few seconds at most."""
+        self._server.job_ended()
+        self._thread.join(DRAIN_TIMEOUT_S)
+        self._server.close()
+
+    def _print(self) -> None:
+        for text in self._server.batches():
+            stream: TextIO = sys.stderr if text[0] == STDERR else sys.stdout
+            try:
+                stream.write(text[1:])
+                stream.flush()
+            except (OSError, ValueError):  # a broken pipe, a closed stream: nobody reads, the job goes on
+                continue
+
+
+def _text(payload: bytes) -> str:
+    return payload.decode("utf-8", "replace")
