@@ -2,7 +2,7 @@
 
     python examples/count_windows.py
 
-An assigner says which windows a record belongs to, a trigger when a window is evaluated, an evictor which of its records count then. Count windows are
+An assigner says which windows a record belongs to, a trigger when a window is evaluated, an evictor which of its records count. Count windows are
 one such combination. Of a window that is never full, PyFlink and flinkpy tell nothing.
 """
 

@@ -2,8 +2,9 @@
 
     python examples/timers.py
 
-Every reading puts its sensor's timer off: the old one is deleted, a new one registered a minute later. It fires when event time has passed it, which
-is to say when other readings, or the end of the input, show that the minute has gone by.
+Every reading that comes within a minute of the last puts the alarm off: the timer is deleted, and registered anew a minute later. A timer fires when
+event time has passed it: when other readings, or the end of the input, show that the minute is over. That may be after the sensor's own next
+reading was seen, so a timer whose minute is over is left to fire.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Silence(KeyedProcessFunction):
 
     def process_element(self, value: tuple[str, int], ctx: Any) -> Iterator[Any]:
         alarm, now = self.alarm.value(), ctx.timestamp()
-        if alarm is not None:
+        if alarm is not None and now < alarm:
             ctx.timer_service().delete_event_time_timer(alarm)
-            if alarm <= now:
-                yield value[0], "back at", now // 1000
+        elif alarm is not None:
+            yield value[0], "back at", now // 1000
         ctx.timer_service().register_event_time_timer(now + SILENCE_MS)
         self.alarm.update(now + SILENCE_MS)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.generated import compile_function
-from flinkpy.core.inlining import call_or_inline, inlined
+from flinkpy.core.inlining import call_or_inline
+from flinkpy.core.keys import stable_hash
 
 _PLAIN = """\
 def fill(values, appends, select):
@@ -28,7 +30,6 @@ class KeyLoops:
 
     def __init__(self, select: Callable[[Any], Any]) -> None:
         self._select = select
-        self._written_out = inlined(select, "record") is not None
         key = call_or_inline(select, "select", "record")
         self._plain = compile_function("fill", _PLAIN.format(key=key), {})
         self._stamped = compile_function("fill", _STAMPED.format(key=key), {})
@@ -48,6 +49,13 @@ class KeyLoops:
             raise
 
     def _raise_again(self, values: list[Any]) -> None:
-        """Calls a selector that was written out, so that what it raises has its frame."""
-        for value in values if self._written_out else ():
-            self._select(value)
+        """Looks for the record whose key failed: the error then has the selector's frame, also where that was written out, and the record."""
+        for value in values:
+            try:
+                stable_hash(key := self._select(value))
+                hash(key)
+            except ProgramError as error:
+                raise ProgramError(f"{error} (the key of {value!r:.200})") from None
+            except Exception as error:
+                error.record_at_fault = value  # type: ignore[attr-defined]  # for ``user_code_error``
+                raise

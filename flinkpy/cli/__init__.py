@@ -1,1 +1,1 @@
-"""The command line: run, list, cancel, info, options, stop-cluster. Its messages are short and say what to change."""
+"""The command line: run, list, cancel, info, options, session. Its messages are short and say what to change."""

@@ -1,4 +1,4 @@
-"""``flinkpy list``, ``cancel`` and ``stop-cluster``: what a session on Ray can be asked from another process."""
+"""``flinkpy list`` and ``cancel``: what a session on Ray can be asked from another process."""
 
 from __future__ import annotations
 
@@ -64,14 +64,6 @@ def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None
         return
     session.job(job.job_id, job.name).cancel()
     click.echo(f"cancelling {job.job_id} {job.name!r}")
-
-
-def stop_session(definitions: Sequence[str], conf: Path | None) -> None:
-    """Ends the session and its workers."""
-    from flinkpy.cluster.ray_cluster import stop_session as stop
-
-    settings = gather(conf, definitions, None, Target.RAY.value)
-    click.echo("stopped the flinkpy session; Ray keeps running (`ray stop` ends it)" if stop(settings) else "there is no flinkpy session")
 
 
 def _session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:

@@ -12,8 +12,10 @@ import click
 from flinkpy import __version__
 from flinkpy.core.errors import FlinkpyError
 
-_TARGETS = click.Choice(["embedded", "ray"])
-_target = click.option("-t", "--target", type=_TARGETS, help="Where it runs: embedded (this process) or ray.")
+_TARGETS = click.Choice(["embedded", "ray", "ray-session", "ray-application"])
+_target = click.option("-t", "--target", type=_TARGETS, help=(
+    "Where it runs: embedded (this process), ray-session (a cluster on Ray that is shared; -D cluster.id=NAME names it), ray-application (one of "
+    "its own, that ends with the program), or ray: the latter in a Ray job, else a session."))
 _definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="Set an option; repeatable. `flinkpy options` lists them.")
 _conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
 _pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
@@ -51,7 +53,10 @@ def flinkpy() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, pyflink: bool, conf: Path | None, verbose: bool,
         script: str, arguments: tuple[str, ...]) -> None:
-    """Run the job in SCRIPT; what follows SCRIPT are its own arguments."""
+    """Run the job in SCRIPT; what follows SCRIPT are its own arguments.
+
+    Ctrl-C and SIGTERM cancel the job. On Ray, what its tasks print is shown here, with the task's name.
+    """
     from flinkpy.cli.run import run_job
 
     sys.exit(run_job(script, arguments, target=target, parallelism=parallelism, definitions=definitions, detached=detached,
@@ -74,13 +79,27 @@ def info(parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, c
     sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
+@flinkpy.command()
+@_target
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@_definitions
+@_pyflink
+@_conf
+@click.option("--plain", is_flag=True, help="Python's own prompt, also where IPython is installed.")
+def shell(target: str | None, parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, conf: Path | None, plain: bool) -> None:
+    """Open a prompt with an environment (env) and the common names."""
+    from flinkpy.cli.shell import open_shell
+
+    sys.exit(open_shell(target=target, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, plain=plain))
+
+
 @flinkpy.command("list")
 @_target
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the jobs that have ended.")
 @_definitions
 @_conf
 def list_jobs(target: str | None, everything: bool, definitions: tuple[str, ...], conf: Path | None) -> None:
-    """List the jobs of the session on Ray."""
+    """List the jobs of the session on Ray (-D cluster.id=NAME names one other than `default`)."""
     from flinkpy.cli.jobs import show_jobs
 
     show_jobs(target, definitions, conf, everything)
@@ -98,14 +117,59 @@ def cancel(target: str | None, definitions: tuple[str, ...], conf: Path | None, 
     cancel_job(target, definitions, conf, job_id)
 
 
+@flinkpy.group(cls=Commands)
+def session() -> None:
+    """Start, list and stop sessions on Ray.
+
+    A session is a cluster that jobs of several programs share: its workers start with the jobs and end when idle, and it stays until it is stopped.
+    Sessions of one Ray cluster do not see each other. A program uses the session named by -D cluster.id=NAME, without a name `default`, which starts
+    by itself.
+    """
+
+
+_name = click.argument("name", required=False)
+
+
+@session.command("start")
+@_definitions
+@_conf
+@_name
+def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Start the session NAME (`default` without one) with the options given; it runs until it is stopped."""
+    from flinkpy.cli.sessions import start
+
+    start(name, definitions, conf)
+
+
+@session.command("list")
+@_definitions
+@_conf
+def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
+    """List the sessions on the Ray cluster, and the clusters that programs run for themselves."""
+    from flinkpy.cli.sessions import show_sessions
+
+    show_sessions(definitions, conf)
+
+
+@session.command("stop")
+@_definitions
+@_conf
+@_name
+def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Cancel all jobs of the session NAME (`default` without one) and end it. Ray itself keeps running."""
+    from flinkpy.cli.sessions import stop
+
+    stop(name, definitions, conf)
+
+
 @flinkpy.command("stop-cluster")
 @_definitions
 @_conf
 def stop_cluster(definitions: tuple[str, ...], conf: Path | None) -> None:
-    """Cancel all jobs of the session on Ray and end it. Ray itself keeps running."""
-    from flinkpy.cli.jobs import stop_session
+    """The same as `session stop`."""
+    from flinkpy.cli.sessions import stop
 
-    stop_session(definitions, conf)
+    stop(None, definitions, conf)
 
 
 @flinkpy.command()

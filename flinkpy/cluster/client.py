@@ -53,10 +53,11 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """``gone`` is what the user is told when the session does not answer any more."""
+    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session lives in this process."""
 
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
+    ends_with_program: bool = False
 
     @property
     def poll_s(self) -> float:
@@ -130,6 +131,11 @@ class ClusterJob:
         self._result: JobResult | None = None
         self._looks = Looks()
 
+    @property
+    def ends_with_program(self) -> bool:
+        """Whether it lives in this process."""
+        return self._client.config.ends_with_program
+
     def status(self) -> JobState:
         """The state it is in now."""
         if self._result is not None:
@@ -150,7 +156,9 @@ class ClusterJob:
             self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
-        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C, or SIGTERM, meanwhile cancels the job. Not ``watched``: draws no progress.
+        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C, or SIGTERM, meanwhile cancels the job.
+
+        Not ``watched``: draws no progress.
 
         Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
         """

@@ -79,7 +79,7 @@ class EmbeddedCluster:
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         """A client of this session, with the progress display the configuration wants."""
-        config = ClientConfig(self._ask_timeout_s, "the embedded session has ended")
+        config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
         return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration), prepare=without_resources)
 
     def stop(self) -> None:

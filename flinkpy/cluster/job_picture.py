@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
-from flinkpy.cluster.progress import Rates, human, progress_lines
-from flinkpy.core.lifecycles import JOB, ExecutionState
+from flinkpy.cluster.progress import Rates, human
+from flinkpy.core.lifecycles import JOB
 
-WIDTH = 120
+NAME_WIDTH = 60
 APART_MS = 500
 
 
@@ -23,9 +23,12 @@ class JobPicture:
     rates: Mapping[str, tuple[float, float]]
 
     def __str__(self) -> str:
-        lines = progress_lines(self.details, self.rates, self.elapsed_s, WIDTH)
-        lines[0] += f" · {self.details.overview.job_id}"
-        return "\n".join([*lines, *self._error()])
+        overview = self.details.overview
+        rows = [self._cells(vertex) for vertex in self.details.vertices]
+        wide = [max(map(len, column)) for column in zip(*rows)]
+        lines = [f"  {name:<{wide[0]}}  {tasks:<{wide[1]}}  in {of_in:>{wide[2]}}/s  out {of_out:>{wide[3]}}/s  total {total:>{wide[4]}}"
+                 for name, tasks, of_in, of_out, total in rows]
+        return "\n".join([f"{overview.name} · {overview.state.value} · {self.elapsed_s:.0f} s · {overview.job_id}", *lines, *self._error()])
 
     def html(self) -> str:
         """As a table of HTML; every text in it is escaped."""
@@ -37,9 +40,12 @@ class JobPicture:
         return f"<div>{head}<table><tr>{columns}</tr>{rows}</table>{error}</div>"
 
     def _row(self, vertex: VertexDetails) -> str:
+        return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(vertex)) + "</tr>"
+
+    def _cells(self, vertex: VertexDetails) -> tuple[str, str, str, str, str]:
         rate_in, rate_out = self.rates[vertex.vertex_id]
-        cells = (vertex.name, states(vertex), human(rate_in), human(rate_out), human(vertex.records_out or vertex.records_in))
-        return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+        name = vertex.name if len(vertex.name) <= NAME_WIDTH else vertex.name[:NAME_WIDTH - 1] + "…"
+        return name, states(vertex), human(rate_in), human(rate_out), human(vertex.records_out or vertex.records_in)
 
     def _error(self) -> list[str]:
         return [str(self.details.error)] if self.details.error is not None else []

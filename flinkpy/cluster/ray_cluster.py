@@ -3,7 +3,7 @@
 *session*      a detached actor of a known name (``cluster.id``). It outlives the program that started it: the next program finds it and reuses it.
 *application*  the program's own. Its actor belongs to the program's Ray job, so it ends with the program, however that ends.
 
-A job's runtime environment is part of what its slots must have, so a session serves jobs with different ones, each in workers of its own. Its JobManager
+A job's runtime environment is part of what its slots must have, so a session serves jobs with different ones, each in its own workers. Its JobManager
 must have none, or the first program's would be everybody's: a program that has one runs as an application, unless it names a session that is there.
 """
 
@@ -212,7 +212,7 @@ def _no_session(key: SessionKey) -> str:
     text = f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, so no jobs"
     if not program_environment():
         return text
-    return (f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, and a program with a runtime environment of its own starts none, as "
+    return (f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, and a program with its own runtime environment starts none, as "
             f"others would get it too: `flinkpy session start {key.cluster_id}` first, or -t ray-application")
 
 
@@ -234,7 +234,7 @@ def _start(key: SessionKey, configuration: Mapping[str, Any]) -> RayHost:
                           config=SessionConfig.of(configuration).rpc, options=options)
         host.ready().result(START_TIMEOUT_S)
     except ValueError:  # of Ray: the name is taken
-        raise ResourceUnavailableError(f"there is a cluster of the name {key.cluster_id!r} on Ray already; choose another {CLUSTER_NAME.key}") from None
+        raise ResourceUnavailableError(f"there is a cluster named {key.cluster_id!r} on Ray already; choose another {CLUSTER_NAME.key}") from None
     except FlinkpyError as error:
         raise ResourceUnavailableError(f"the {key.label} did not start on Ray: {first_line(error)}") from error
     return host

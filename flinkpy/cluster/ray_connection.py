@@ -6,10 +6,12 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,15 +58,25 @@ def _local_address() -> str | None:
 
 
 def _init(address: str) -> None:
-    # log_to_driver off: a session's workers serve many programs, and their output is in Ray's logs.
+    # log_to_driver off: a session's workers serve many programs; what the tasks of a job print comes another way (task_output).
     if _is_this_machine(address.rpartition(":")[0]):
         _use_own_token()
     try:
-        ray.init(address=address, namespace="flinkpy", logging_level=logging.ERROR, log_to_driver=False)
+        with _own_signal_handler():
+            ray.init(address=address, namespace="flinkpy", logging_level=logging.ERROR, log_to_driver=False)
     except ConnectionError as error:
         raise ResourceUnavailableError(f"the Ray cluster at {address} does not answer: {_first_line(error)}{_token_hint(error)}") from error
     except Exception as error:  # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC raises
         raise ResourceUnavailableError(f"cannot join the Ray cluster at {address}: {_first_line(error)}{_token_hint(error)}") from error
+
+
+@contextmanager
+def _own_signal_handler() -> Iterator[None]:
+    """Ray puts a handler of its own in place of the program's, if that has one for SIGTERM."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if callable(before) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def _token_hint(error: BaseException | None) -> str:

@@ -48,7 +48,7 @@ def job_environment(configuration: Mapping[str, Any]) -> str:
         environment["py_modules"] = [*environment.get("py_modules", ()), _upload(_stage_files, files)]
     if archives:
         if "working_dir" in environment:
-            raise ConfigurationError("this program has a working directory on Ray (--working-dir), so archives belong into it: put their content there "
+            raise ConfigurationError("this program has a working directory on Ray (--working-dir), so archives belong in it: put their content there "
                                      "instead of add_python_archive()")
         environment["working_dir"] = _upload(_stage_archives, archives)
     requirements = read(configuration, PYTHON_REQUIREMENTS)

@@ -45,7 +45,7 @@ class _BlockWriter(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         if not isinstance(batch, ColumnBatch):
-            raise ProgramError("blocks are made of columns, and rows arrived: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
+            raise ProgramError("blocks are made of columns, and rows came: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
         self._gathered.append(batch.data)
         self._bytes += batch.data.nbytes
         if self._bytes >= self._block_bytes:

@@ -41,9 +41,9 @@ def _user_modules() -> list[ModuleType]:
     """The loaded modules that live under the program's own folder and are not installed packages."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
-    if not file:
+    if not file and not hasattr(sys, "ps1"):
         return []
-    home = Path(file).resolve().parent
+    home = Path(file).resolve().parent if file else Path.cwd()  # of a prompt or a notebook: the folder it is in
     folders = {path for key, path in sysconfig.get_paths().items() if key in ("stdlib", "platstdlib", "purelib", "platlib")}
     installed = tuple(folders | {str(Path(path).resolve()) for path in folders})
     found = []

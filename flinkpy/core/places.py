@@ -9,7 +9,6 @@ from __future__ import annotations
 import linecache
 import sys
 import traceback
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -43,21 +42,25 @@ def frame_text(file: str, line: int, function: str, text: str = "") -> str:
         return x * 2
     """
     where = cell_of(file) or f'File "{file}"'
+    inside = "" if function == "<module>" and not where.startswith("File") else f", in {function}"
     text = text or linecache.getline(file, line).strip()
-    return f"  {where}, line {line}, in {function}" + (f"\n    {text}" if text else "")
+    return f"  {where}, line {line}{inside}" + (f"\n    {text}" if text else "")
 
 
-def own_frames(start: TracebackType | None) -> Iterator[str]:
-    """The user's own frames of a traceback, outermost first."""
-    for frame, line in traceback.walk_tb(start):
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _TOOLS:
-            yield frame_text(frame.f_code.co_filename, line, frame.f_code.co_name)
+def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
+    """The user's own frames of a traceback, outermost first: file, line, function."""
+    return [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_tb(start)
+            if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _TOOLS]
 
 
 def short_traceback(error: BaseException, message: str | None = None) -> list[str]:
     """What notebooks and prompts show of flinkpy's own errors: the user's frames and the message, none of the engine's."""
     message = str(error) if message is None else message
-    return [*own_frames(error.__traceback__), f"{type(error).__name__}: {message}" if message else type(error).__name__]
+    frames = own_frames(error.__traceback__)
+    if frames:
+        message = message.removeprefix(place(*frames[-1][:2]) + ": ")  # the frame says it
+    name = type(error).__name__
+    return [*(frame_text(*frame) for frame in frames), f"{name}: {message}" if message else name]
 
 
 def shorten(interrupt: BaseException, message: str) -> None:

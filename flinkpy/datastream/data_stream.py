@@ -135,6 +135,10 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         ...         yield value if value > 0 else (OutputTag("negative"), value)
         >>> positive = stream.process(Sort()); negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
         """
+        given: Any = func
+        if isinstance(given, f.KeyedProcessFunction):
+            raise refuse(f"process(): {type(func).__name__} is a KeyedProcessFunction, and this stream has no keys: call key_by(...) before, or make "
+                         "it a ProcessFunction")
         check_function(func, f.ProcessFunction, "process_element", 2, "process()")
         return self._with_rows()._apply("Process", ProcessOperator(func), check_type(output_type, "process()"))
 

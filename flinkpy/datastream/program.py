@@ -5,28 +5,15 @@ A mistake is refused when the program is built, with the file and line of the ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from flinkpy.core.errors import ConfigurationError, ProgramError
 from flinkpy.core.program_line import caller as caller
+from flinkpy.core.program_line import located as located
 from flinkpy.core.program_line import refuse as refuse
 from flinkpy.operators.functions import Function
-
-
-@contextmanager
-def located() -> Iterator[None]:
-    """Puts the user's file and line in front of what the lower floors refuse."""
-    try:
-        yield
-    except (ProgramError, ConfigurationError) as error:
-        where = caller()
-        if where is None or str(error).startswith(where):
-            raise
-        raise type(error)(f"{where}: {error}") from None
 
 
 def check_type(type_info: Any, call: str) -> TypeInformation | None:

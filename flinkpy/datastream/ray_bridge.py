@@ -56,6 +56,7 @@ class TableResults:
         >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
         """
         stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
+        spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
         _require_spark(spark, "SparkSession", "to_spark()")
         from flinkpy.spark.sink import SparkSink
 

@@ -218,7 +218,9 @@ class OperatorChain:
 
     @property
     def records_out(self) -> int:
-        """Records written to the network."""
+        """Records written to the network; of a job that is one chain and writes none, what its source gave."""
+        if not self._writer_outputs and not self._counters[0].records_in:
+            return self._counters[0].records_out
         return sum(output.records for output in self._writer_outputs)
 
     def counters(self) -> tuple[tuple[OperatorId, int, int], ...]:

@@ -20,6 +20,8 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
     """The error to raise for what a user's function raised. An error of the engine itself passes unchanged."""
     if isinstance(error, FlinkpyError):
         return error
+    if record is _NO_RECORD:
+        record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
     return UserCodeError(
         f"{type(error).__name__}: {error}",
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program_line import refuse, with_line
 from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import OperatorContext
@@ -70,12 +71,15 @@ class RuntimeContext(KeyedStateStore):
 
     def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
         if not isinstance(descriptor, wanted):
-            raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
+            raise refuse(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
         if self._backend is None:
-            raise ProgramError(
+            raise refuse(
                 f"state {descriptor.name!r}: {call} keeps state per key, but {self._context.name} runs on a stream without keys; "
                 "call key_by(...) before it")
-        return cast("S", self._backend.state(descriptor))
+        try:
+            return cast("S", self._backend.state(descriptor))
+        except ProgramError as error:
+            raise with_line(error) from None
 
     def get_task_name(self) -> str:
         return self._context.task.task_name

@@ -1,4 +1,4 @@
-"""What tasks print and log, on its way to the program that waits for the job: a copy of each line, with the task's name, over a connection of its own.
+"""What tasks print and log, on its way to the program waiting for the job: a copy of each line, with the task's name, over a connection of its own.
 
 A worker's standard output and error stay what they are (Ray's log files). In front of them stands a thin writer that asks which task is running and
 hands the text on; a thread for each job sends it. Nothing here ever keeps a task waiting: what a slow client does not take in time is dropped and

@@ -6,6 +6,7 @@ block that is lost with its node is fetched, or computed, again. Into Spark each
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,25 +24,38 @@ _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.in
 
 def blocks_of(frame: DataFrame) -> tuple[list[Any], pa.Schema]:
     """The DataFrame's partitions as blocks, computed when this returns, and their schema. ProgramError for a type that Arrow does not have."""
+    _require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
     from raydp.spark.dataset import from_spark_recoverable
 
-    refs = dataset_blocks(from_spark_recoverable(frame))
-    if refs:
-        ray.wait(refs, num_returns=len(refs), fetch_local=False)  # Spark may be stopped from here on
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # RayDP uses what Spark has deprecated
+        refs = dataset_blocks(from_spark_recoverable(frame))
+        if refs:
+            ray.wait(refs, num_returns=len(refs), fetch_local=False)  # Spark may be stopped from here on
     return refs, schema
+
+
+def _require_on_ray(spark: SparkSession, call: str) -> None:
+    master = spark.sparkContext.master
+    if not master.startswith("ray://"):
+        raise ProgramError(f"{call}: this Spark session runs on {master}, not on Ray, so Ray cannot reach its data: make it with "
+                           "flinkpy.spark.spark_session()")
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_type
 
+    twice = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
+    if twice:
+        raise ProgramError(f"the DataFrame has several columns named {', '.join(map(repr, twice))}: rename or drop the others, as after a join")
     fields = []
     for field in frame.schema.fields:
         try:
             fields.append(pa.field(field.name, to_arrow_type(field.dataType), field.nullable))
         except Exception as error:
-            raise ProgramError(f"column {field.name!r} of the DataFrame is {field.dataType.simpleString()}, which cannot be handed over: leave it out, "
-                               f"or cast it, for example .withColumn({field.name!r}, col({field.name!r}).cast('string'))") from error
+            raise ProgramError(f"column {field.name!r} of the DataFrame is {field.dataType.simpleString()}, which cannot be handed over: leave it "
+                               f"out, or cast it, for example .withColumn({field.name!r}, col({field.name!r}).cast('string'))") from error
     return pa.schema(fields)
 
 
@@ -49,6 +63,7 @@ def dataframe_of(spark: SparkSession, keeper: str, blocks: list[Any], schema: pa
     """A DataFrame of the blocks a sink wrote (``blocks``, kept by ``keeper``), one partition each."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    _require_on_ray(spark, "to_spark()")
     wanted = pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
     fetch = _Fetch(keeper, wanted, ray.get_runtime_context().gcs_address)
     numbers = spark.range(0, len(blocks), 1, max(1, len(blocks)))

@@ -20,7 +20,7 @@ class SparkSink(RayBlockSink):
         """The records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only where there are none."""
         store = Store(self.keeper)
         if not store.is_complete():
-            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), and ask for the frame when it is through")
+            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
         blocks = store.committed()
         if blocks:
             schema = tables(blocks[:1])[0].schema

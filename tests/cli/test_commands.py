@@ -129,7 +129,7 @@ def test_options_are_listed_with_their_variables(flinkpy: Flinkpy) -> None:
     assert "$FLINKPY_TASKMANAGER_NUMBEROFTASKSLOTS" in outcome.out
     everything = flinkpy("options").out
     assert "taskmanager.memory.network.size  (memory, default 64 mb)" in everything
-    assert "execution.target  (embedded | ray, default none)" in everything
+    assert "execution.target  (embedded | ray | ray-session | ray-application, default none)" in everything
 
 
 def test_a_pattern_that_no_option_has_names_the_nearest(flinkpy: Flinkpy) -> None:

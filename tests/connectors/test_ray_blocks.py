@@ -22,7 +22,7 @@ from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.table.expressions import col
 from tests.cluster.programs import eventually
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")  # Ray Data's own
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")  # Ray's own
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string())])
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -136,12 +135,12 @@ KEYS = [
     ("raw.key_by(lambda v: v, key_type=int)", "is no type"),
 ]
 JOINS = [
-    ("keyed.interval_join(keyed).between(Time.seconds(1), Time.seconds(-1))", r"the lower bound \(1000 ms\) is above the upper bound \(-1000 ms\); swap"),
+    ("keyed.interval_join(keyed).between(Time.seconds(1), Time.seconds(-1))", r"the lower bound \(1000 ms\) is above the upper bound \(-1000 ms\)"),
     ("keyed.interval_join(keyed).between(1, 2)", "the lower bound is a Time or a Duration"),
     ("keyed.interval_join(stream)", r"takes a keyed stream: call key_by\(\.\.\.\) on the other stream too"),
     ("keyed.interval_join(keyed).process(OfKey())", "say the interval first"),
     ("keyed.interval_join(keyed).in_processing_time().between(Time.seconds(-1), Time.seconds(1))", "event time only"),
-    ("keyed.interval_join(keyed).between(Time.seconds(-1), Time.seconds(1)).process(OfKey())", "takes a ProcessJoinFunction"),
+    ("keyed.interval_join(keyed).between(Time.seconds(-1), Time.seconds(1)).process(OfKey())", "with 3 arguments"),
     ("keyed.interval_join(keyed).between(Time.seconds(1), Time.seconds(1)).upper_bound_exclusive().process(lambda a, b, c: [1])",
      "nothing remains of the interval"),
     ("keyed.interval_join(keyed).between(Time.seconds(0), Time.seconds(1)).side_output_left_late_data('x')", "takes an OutputTag"),
@@ -161,7 +160,7 @@ ASYNC = [
 ]
 CONNECTED = [
     ("stream.broadcast(ValueStateDescriptor('a', Types.INT()))", "takes MapStateDescriptors"),
-    ("stream.broadcast(rules, MapStateDescriptor('rules', Types.INT(), Types.INT()))", "two of the descriptors are named 'rules'; one name is one state"),
+    ("stream.broadcast(rules, MapStateDescriptor('rules', Types.INT(), Types.INT()))", "two of the descriptors are named 'rules'"),
     ("stream.connect(stream.broadcast(rules)).process(KeyedRules())", "takes a BroadcastProcessFunction here, as the stream is not keyed"),
     ("keyed.connect(stream.broadcast(rules)).process(Rules())", "takes a KeyedBroadcastProcessFunction here, as the stream is keyed"),
     ("stream.connect(stream.broadcast(rules)).process(Rules)", r"write Rules\(\)"),
@@ -172,7 +171,7 @@ CONNECTED = [
     ("stream.iterate().close_with(raw.map(lambda v: v))", "takes a stream made from this iteration"),
     ("stream.union(raw, 3)", "takes streams"),
     ("keyed.process(Plain())", "takes a KeyedProcessFunction; Plain is a ProcessFunction"),
-    ("stream.process(OfKey())", "takes a ProcessFunction"),
+    ("stream.process(OfKey())", r"OfKey is a KeyedProcessFunction, and this stream has no keys: call key_by\(\.\.\.\) before"),
     ("keyed.map(OfKey())", "takes a MapFunction"),
     ("keyed.sum(7)", "the records have 2 fields"),
     ("stream.map(lambda v: v).get_side_output('x')", "takes an OutputTag"),
@@ -197,8 +196,8 @@ STATE_AND_TYPES = [
     ("ListStateDescriptor('a', 'int')", "is no type"),
     ("ReducingStateDescriptor('a', 3, Types.INT())", "a ReduceFunction or a function of two values"),
     ("AggregatingStateDescriptor('a', lambda a, b: a, Types.INT())", "an AggregateFunction object is needed"),
-    ("StateTtlConfig.new_builder(Time.seconds(0))", "a time to live is longer than nothing"),
-    ("StateTtlConfig.new_builder(5)", "a time to live is a Duration"),
+    ("StateTtlConfig.new_builder(Time.seconds(0)).build()", "a time to live is longer than nothing"),
+    ("StateTtlConfig.new_builder(5).build()", "a time to live is a Duration"),
     ("ValueStateDescriptor('a', Types.INT()).enable_time_to_live(5)", "a StateTtlConfig is needed"),
     ("Types.ROW(3)", "takes a list of types"),
     ("Types.TUPLE(Types.INT())", "takes a list of types"),
@@ -242,7 +241,7 @@ def test_python_prints_the_mistake_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(text)
     done = subprocess.run([sys.executable, str(tmp_path / "job.py")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert f"{tmp_path / 'job.py'}:{text.count(chr(10)) - 1}: EventTimeSessionWindows: the gap (milliseconds) is a whole number from 1 on" in done.stderr
+    assert f"{tmp_path / 'job.py'}:{text.count(chr(10)) - 1}: EventTimeSessionWindows: the gap (milliseconds) is a whole number" in done.stderr
 
 
 @pytest.mark.parametrize("allowed", [
@@ -291,24 +290,22 @@ def test_a_descriptor_used_wrongly_in_open_ends_the_job_with_the_programs_line(t
     assert re.search(rf'job\.py:{line}\b|job\.py", line {line}\b', text), text
 
 
-AT_RUN_TIME: list[tuple[str, Any]] = [
-    ("raw.key_by(lambda v: [v[0]]).sum(1).print()", r"list"),
-    ("raw.key_by(lambda v: {}).process(OfKey()).print()", r"dict"),
-    ("raw.key_by(lambda v: object()).process(OfKey()).print()", r"object"),
-]
-
-
-@pytest.mark.parametrize("parallelism", [1, 2])
-@pytest.mark.parametrize(("statement", "kind"), AT_RUN_TIME)
-def test_a_key_that_cannot_be_hashed_ends_the_job_with_the_record(tmp_path: Path, statement: str, kind: str, parallelism: int) -> None:
-    with pytest.raises(JobExecutionError) as caught:
+@pytest.mark.parametrize(("parallelism", "statement", "message"), [
+    (1, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'"),
+    (2, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'"),
+    (1, "raw.key_by(lambda v: {}).process(OfKey()).print()", "unhashable type: 'dict'"),
+    (2, "raw.key_by(lambda v: {}).process(OfKey()).print()", "unhashable type: 'dict'"),
+    (2, "raw.key_by(lambda v: ([], 1)).process(OfKey()).print()", "list"),
+    (2, "raw.key_by(lambda v: object()).process(OfKey()).print()", "a key of type object cannot be hashed the same way in every process"),
+    (2, "raw.key_by(lambda v: v[7]).process(OfKey()).print()", "IndexError"),
+])
+def test_a_key_that_cannot_be_hashed_ends_the_job_with_the_record(tmp_path: Path, parallelism: int, statement: str, message: str) -> None:
+    with pytest.raises(JobExecutionError, match=re.escape(message)) as caught:
         run(tmp_path, f"{PROGRAM}env.set_parallelism({parallelism})\n{statement}\nenv.execute()\n")
-    text = str(caught.value)
-    assert kind in text
-    assert "('a', 1)" in text, text
+    assert "('a', 1)" in str(caught.value)
 
 
-def test_an_unbounded_source_in_batch_mode_is_refused(tmp_path: Path) -> None:
-    text = (f"{PROGRAM}from flinkpy.connectors.datagen import *\nenv.set_runtime_mode(RuntimeExecutionMode.BATCH)\n"
-            "env.from_source(DataGeneratorSource(lambda at: at, 10**18), WatermarkStrategy.no_watermarks(), 'endless').print()\n")
-    assert run(tmp_path, text)
+def test_an_unbounded_source_in_batch_mode_is_refused_with_the_line_that_made_it(tmp_path: Path) -> None:
+    text = f"{PROGRAM}env.set_runtime_mode(RuntimeExecutionMode.BATCH)\nenv.socket_text_stream('localhost', 1).print()\nenv.execute()\n"
+    with pytest.raises(ProgramError, match=rf"BATCH needs bounded sources, but .*job\.py:{PROGRAM.count(chr(10)) + 2}.* never ends"):
+        run(tmp_path, text)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import UserCodeError
-from flinkpy.operators.base import StreamOperator
 from flinkpy.core.generated import GENERATED
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.fusion import fused_source, segments
 from flinkpy.operators.stages import Stage, StageKind
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator

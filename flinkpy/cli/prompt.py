@@ -1,0 +1,114 @@
+"""A Python prompt that names what was typed, keeps errors short, and lets jobs print without tearing the line being typed."""
+
+from __future__ import annotations
+
+import code
+import linecache
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+
+class Prompt(code.InteractiveConsole):
+    """Each input has a file name of its own, ``<input 3>``, so that errors can show its lines."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        super().__init__(namespace)
+        self._number = 1
+        self._idle = IdleLine()
+
+    def runsource(self, source: str, filename: str = "<input>", symbol: str = "single") -> bool:
+        name = f"<input {self._number}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        is_incomplete = super().runsource(source, name, symbol)
+        self._number += not is_incomplete
+        return is_incomplete
+
+    def raw_input(self, prompt: str = "") -> str:
+        with self._idle.while_typing(prompt):
+            return super().raw_input(prompt)
+
+    def showtraceback(self) -> None:
+        """flinkpy's errors, and an interrupted job, in short; others as Python shows them."""
+        error = sys.exc_info()[1]
+        render = getattr(error, "_render_traceback_", None)
+        if render is None:
+            super().showtraceback()
+        else:
+            sys.last_value = error
+            self.write("\n".join(render()) + "\n")
+
+    def interact(self, banner: str | None = None, exitmsg: str | None = None) -> None:
+        with _completing(self.locals), self._idle.covering_output():
+            super().interact(banner, exitmsg)
+
+
+class IdleLine:
+    """The line somebody is typing. What other threads print meanwhile goes above it: the line is wiped, and drawn again behind the text."""
+
+    def __init__(self) -> None:
+        self.prompt: str | None = None
+
+    @contextmanager
+    def while_typing(self, prompt: str) -> Iterator[None]:
+        self.prompt = prompt
+        try:
+            yield
+        finally:
+            self.prompt = None
+
+    @contextmanager
+    def covering_output(self) -> Iterator[None]:
+        """Standard output and error go through here, where they are a terminal."""
+        before = sys.stdout, sys.stderr
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            sys.stdout, sys.stderr = Above(before[0], self), Above(before[1], self)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+    def typed(self) -> str:
+        """What stands behind the prompt by now."""
+        readline = sys.modules.get("readline")
+        return readline.get_line_buffer() if readline is not None else ""
+
+
+class Above:
+    """An output of the terminal beside an idle line."""
+
+    def __init__(self, under: TextIO, line: IdleLine) -> None:
+        self._under, self._line = under, line
+
+    def write(self, text: str) -> int:
+        prompt = self._line.prompt
+        if prompt is None or not text or threading.current_thread() is threading.main_thread():
+            return self._under.write(text)
+        end = "" if text.endswith("\n") else "\n"
+        self._under.write(f"\r\x1b[K{text}{end}{prompt}{self._line.typed()}")
+        self._under.flush()
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._under, name)
+
+
+@contextmanager
+def _completing(namespace: Any) -> Iterator[None]:
+    """The tab key completes names, where there is a terminal to type at."""
+    try:
+        import readline
+        import rlcompleter
+    except ImportError:
+        yield
+        return
+    before = readline.get_completer()
+    readline.set_completer(rlcompleter.Completer(namespace).complete)
+    if sys.stdin.isatty():
+        readline.parse_and_bind("tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(before)

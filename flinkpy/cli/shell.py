@@ -1,0 +1,153 @@
+"""``flinkpy shell``: a prompt with an environment, the common names, and Spark where it is installed. IPython's where that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from flinkpy import __version__
+from flinkpy.cli.run import gather, pyflink_names
+from flinkpy.cluster.launch import choose_target, submitted_jobs
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.launch_context import set_launch_context
+from flinkpy.core.lifecycles import JOB
+from flinkpy.core.options import PYFLINK_IMPORTS, Target
+
+CANCEL_TIMEOUT_S = 10.0
+
+
+def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
+    """Opens it; the exit code, when it was left."""
+    settings = gather(conf, definitions, parallelism, target)
+    if pyflink:
+        settings[PYFLINK_IMPORTS.key] = True
+    set_launch_context(settings)
+    try:
+        with _as_main() as namespace, pyflink_names(settings):
+            fill(namespace)
+            return _interact(namespace, banner(settings, namespace), plain)
+    finally:
+        leave()
+        set_launch_context(None)
+
+
+def fill(namespace: dict[str, Any]) -> None:
+    """The names a program begins with: ``env``, ``col``, ``lit``, the streams' and the value types' names, the windows; ``spark``."""
+    import flinkpy.common
+    import flinkpy.datastream
+    import flinkpy.datastream.window
+    from flinkpy.table import expressions
+
+    for module in (flinkpy.datastream.window, flinkpy.datastream, flinkpy.common):
+        namespace.update({name: getattr(module, name) for name in module.__all__})
+    namespace.update(col=expressions.col, lit=expressions.lit, env=flinkpy.datastream.StreamExecutionEnvironment.get_execution_environment())
+    if has_spark():
+        namespace["spark"] = LazySpark(lambda session: namespace.update(spark=session))
+
+
+def has_spark() -> bool:
+    """Whether the packages of the extra ``flinkpy[spark]`` are there; nothing is imported."""
+    return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "raydp"))
+
+
+class LazySpark:
+    """Stands for the Spark session until it is used for the first time: then it starts, and ``started`` is told."""
+
+    def __init__(self, started: Callable[[Any], None], start: Callable[[], Any] | None = None) -> None:
+        self.__dict__.update(_started=started, _start=start or _start_spark, _session=None)
+
+    def _spark_session(self) -> Any:
+        """The session itself (``stream.to_spark(spark)`` asks for it)."""
+        if self._session is None:
+            self.__dict__["_session"] = self._start()
+            self._started(self._session)
+        return self._session
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # the prompt's own questions (how to show it, what it completes) do not start it
+            raise AttributeError(name)
+        return getattr(self._spark_session(), name)
+
+    def __repr__(self) -> str:
+        return "<Spark: starts on Ray when it is used>" if self._session is None else repr(self._session)
+
+
+def _start_spark() -> Any:
+    from flinkpy.spark import spark_session
+
+    click.echo("starting Spark on Ray", err=True)
+    return spark_session()
+
+
+def banner(settings: dict[str, Any], namespace: dict[str, Any]) -> str:
+    """What stands above the first prompt."""
+    where = "in this process" if choose_target(settings) is Target.EMBEDDED else "on Ray"
+    return "\n".join([
+        f"flinkpy {__version__}, Python {sys.version.split()[0]}; jobs run {where}",
+        f"env, col, lit{', spark' if 'spark' in namespace else ''} and the names of flinkpy.datastream and flinkpy.common are there",
+        "  env.from_collection([1, 2, 3]).map(lambda x: x * 2).show()"])
+
+
+@contextmanager
+def _as_main() -> Iterator[dict[str, Any]]:
+    """What is typed belongs to a ``__main__`` of its own: so functions and classes travel to the workers by value."""
+    before, module = sys.modules["__main__"], ModuleType("__main__")
+    module.__dict__["__builtins__"] = __builtins__
+    path = list(sys.path)
+    sys.modules["__main__"] = module
+    sys.path.insert(0, "")  # the folder one is in, as at Python's own prompt
+    try:
+        yield module.__dict__
+    finally:
+        sys.modules["__main__"] = before
+        sys.path[:] = path
+
+
+def _interact(namespace: dict[str, Any], text: str, plain: bool) -> int:
+    if not plain and sys.stdin.isatty() and importlib.util.find_spec("IPython") is not None:
+        return _ipython(namespace, text)
+    from flinkpy.cli.prompt import Prompt
+
+    prompts = {name: getattr(sys, name, None) for name in ("ps1", "ps2")}
+    sys.ps1, sys.ps2 = (">>> ", "... ") if sys.stdin.isatty() else ("", "")
+    try:
+        Prompt(namespace).interact(text, "")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    finally:
+        for name, value in prompts.items():
+            setattr(sys, name, value) if value is not None else delattr(sys, name)
+    return 0
+
+
+def _ipython(namespace: dict[str, Any], text: str) -> int:
+    import IPython
+    from traitlets.config import Config
+
+    config = Config()
+    config.TerminalInteractiveShell.banner1 = text + "\n"
+    config.TerminalIPythonApp.display_banner = True
+    IPython.start_ipython(argv=[], user_ns=namespace, config=config)
+    return 0
+
+
+def leave() -> None:
+    """Says what becomes of jobs that still run: those in this process are cancelled, a session on Ray runs its own on."""
+    for job in submitted_jobs():
+        try:
+            if JOB.is_terminal(job.status()):
+                continue
+            if job.ends_with_program:
+                job.cancel()
+                click.echo(f"cancelled job {job.name!r}, which ran in this process", err=True)
+            else:
+                click.echo(f"job {job.name!r} runs on in the session on Ray; to end it: flinkpy cancel {job.job_id[:8]}", err=True)
+        except FlinkpyError:
+            pass  # its session is gone, and it with it

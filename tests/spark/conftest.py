@@ -1,0 +1,27 @@
+"""One Spark session on a private Ray cluster for all tests that need one: starting both takes ten seconds and more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One executor of one core beside a stream of two slots. Skips where the extra is not installed."""
+    pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
+    pytest.importorskip("raydp", reason="needs flinkpy[spark]")
+    import ray
+
+    from flinkpy.spark import spark_session, stop_spark
+    from flinkpy.spark.java import use_java
+
+    use_java()  # before Ray: its nodes need one
+    ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
+    try:
+        yield spark_session(executors=1, cores=1, stream_cpus=2)
+        stop_spark()
+    finally:
+        ray.shutdown()
