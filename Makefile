@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SPARK_READY := $(VENV)/.ready-spark
 
-.PHONY: help demo test tests explore lint types contracts compatibility bench clean
+.PHONY: help demo demo-spark test test-spark tests explore lint types contracts compatibility bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -16,8 +17,16 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(READY)
 
+$(SPARK_READY): $(READY) pyproject.toml
+	@echo "adding Spark and a Java to $(VENV) (once, a few minutes: 400 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
+	@touch $(SPARK_READY)
+
 demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
 	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
+
+demo-spark: $(SPARK_READY)  ## Spark to a stream and back: hours disrupted beyond what the weather explains; brings its own Java
+	@$(BIN)/python examples/spark_to_stream.py --output build/disruption
 
 test: $(READY)   ## everything that must hold: style, types, import contracts, tests
 	$(BIN)/ruff check
@@ -27,6 +36,9 @@ test: $(READY)   ## everything that must hold: style, types, import contracts, t
 
 tests: $(READY)  ## the tests alone
 	$(BIN)/pytest
+
+test-spark: $(SPARK_READY)  ## the tests that start Spark
+	$(BIN)/pytest tests/spark tests/examples -m spark
 
 explore: $(READY) ## the property tests on new random examples, five times as many
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest

@@ -42,6 +42,7 @@ class Silence(KeyedProcessFunction):
 def silences(env: StreamExecutionEnvironment) -> DataStream:
     in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda reading: reading[1] * 1000)
     readings = env.from_collection(READINGS, Types.TUPLE([Types.STRING(), Types.INT()])).assign_timestamps_and_watermarks(in_order)
+    readings.set_parallelism(1)  # several subtasks would overtake each other: a sensor's readings must stay in order
     return readings.key_by(lambda reading: reading[0]).process(Silence(), Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()]))
 
 

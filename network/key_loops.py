@@ -52,8 +52,8 @@ class KeyLoops:
         """Looks for the record whose key failed: the error then has the selector's frame, also where that was written out, and the record."""
         for value in values:
             try:
-                stable_hash(key := self._select(value))
-                hash(key)
+                hash(key := self._select(value))
+                stable_hash(key)
             except ProgramError as error:
                 raise ProgramError(f"{error} (the key of {value!r:.200})") from None
             except Exception as error:

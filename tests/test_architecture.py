@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,3 +45,12 @@ def test_the_state_diagrams_in_the_documentation_are_those_of_the_tables() -> No
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     for table in (JOB, EXECUTION, TASK):
         assert table.mermaid() in page, f"docs/ARCHITECTURE.md: paste Lifecycle.mermaid() of {table.name}"
+
+
+def test_the_floors_in_the_documentation_are_those_of_the_contract() -> None:
+    contract = re.search(r"^layers = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL | re.MULTILINE)
+    assert contract is not None
+    layers = [floor for floor in re.findall(r'"(.*?)"', contract[1]) if floor != "__main__"]
+    _, _, section = (ROOT / "docs" / "ARCHITECTURE.md").read_text().partition("## Floors")
+    picture = [line.strip() for line in section.partition("##")[0].splitlines() if line.startswith("    ")]
+    assert [re.split(r" {2,}", line)[0] for line in picture] == layers

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from flinkpy.core.prompts import interrupted
+
 
 class Prompt(code.InteractiveConsole):
     """Each input has a file name of its own, ``<input 3>``, so that errors can show its lines."""
@@ -33,6 +35,7 @@ class Prompt(code.InteractiveConsole):
     def showtraceback(self) -> None:
         """flinkpy's errors, and an interrupted job, in short; others as Python shows them."""
         error = sys.exc_info()[1]
+        interrupted(error)
         render = getattr(error, "_render_traceback_", None)
         if render is None:
             super().showtraceback()

@@ -87,9 +87,12 @@ class ClusterClient:
         output = self._make_output() if self._make_output is not None else None
         try:
             self.wait_for(self.dispatcher.submit_job(ready if output is None else output.attach(ready)))
-        except BaseException:
+        except BaseException as error:
             if output is not None:
                 output.close()
+            if isinstance(error, KeyboardInterrupt):  # the job may be there by now, and nobody would wait for it
+                self.dispatcher.cancel_job(job_graph.job_id)
+                shorten(error, f"job {job_graph.name!r} was cancelled")
             raise
         return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher, output)
 
@@ -148,7 +151,10 @@ class ClusterJob:
 
     def picture(self) -> JobPicture:
         """How it goes now; throughput is that since the last picture."""
-        return self._looks.picture(self.details(), self._client.clock.time_ms())
+        details = self.details()
+        if JOB.is_terminal(details.overview.state):
+            self._close_output()  # perhaps nobody ever waits for the result
+        return self._looks.picture(details, self._client.clock.time_ms())
 
     def cancel(self) -> None:
         """Tells the job to end; returns when it was told. A job that has ended stays as it is."""
@@ -169,13 +175,18 @@ class ClusterJob:
                 self._cancel_and_wait()
                 shorten(interrupt, f"job {self.name!r} was cancelled")
                 raise
-            except SystemExit:  # Ray makes one of SIGTERM in every program that uses it
+            except SystemExit:  # on Ray, SIGTERM becomes one
                 self._cancel_and_wait()
                 raise
             finally:
-                if self._result is not None and self._output is not None:
-                    self._output.close()
+                if self._result is not None:
+                    self._close_output()
         return _checked(self._result)
+
+    def _close_output(self) -> None:
+        output, self._output = self._output, None
+        if output is not None:
+            output.close()
 
     def _wait(self, timeout: float | None, watcher: Watcher | None) -> JobResult:
         deadline = None if timeout is None else self._client.clock.monotonic() + timeout

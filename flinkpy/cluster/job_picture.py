@@ -54,6 +54,7 @@ class JobPicture:
 def states(vertex: VertexDetails) -> str:
     """``2 RUNNING`` and so on.
 
+    >>> from flinkpy.core.lifecycles import ExecutionState
     >>> states(VertexDetails("v", "Map", 2, {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1}))
     '1 RUNNING, 1 FINISHED'
     """

@@ -6,6 +6,7 @@ Ray it is a session or the program's own cluster, ``modes`` decides.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import deque
@@ -44,6 +45,7 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
     """A client of the cluster the configuration chooses: for a job, the one jobs of this program go to; else the session of that name. Without
     ``start`` a session that is not there is an error."""
     if choose_target(configuration) is Target.RAY:
+        logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)  # in notebooks `import ray` asks for a package that nothing here needs
         from flinkpy.cluster.ray_cluster import connect_program, connect_session
 
         return connect_program(configuration) if for_job is not None else connect_session(configuration, start=start)

@@ -10,13 +10,17 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.config import read
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options import SHOW_PROGRESS
+from flinkpy.core.places import in_notebook
+
+if TYPE_CHECKING:
+    from flinkpy.cluster.notebook_progress import NotebookProgress
 
 _WIPE = "\r\x1b[J"  # from the cursor's line to the end of the screen
 _NAME_WIDTH = 44
@@ -30,8 +34,12 @@ def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
     return terminal.isatty() if wanted is None else bool(wanted)
 
 
-def make_progress(configuration: Mapping[str, Any]) -> ProgressDisplay | None:
-    """The display on standard error, where it is wanted."""
+def make_progress(configuration: Mapping[str, Any]) -> ProgressDisplay | NotebookProgress | None:
+    """The display on standard error, or in the output of a notebook's cell, where it is wanted."""
+    if in_notebook():
+        from flinkpy.cluster.notebook_progress import NotebookProgress
+
+        return NotebookProgress() if read(configuration, SHOW_PROGRESS) is not False else None
     return ProgressDisplay(sys.stderr) if progress_wanted(configuration, sys.stderr) else None
 
 

@@ -31,6 +31,7 @@ START_TIMEOUT_S = 60.0
 def connect_ray(configuration: Mapping[str, Any], *, start: bool) -> None:
     """Connects. Raises ResourceUnavailableError when there is no cluster to connect to, in one line that says what to do."""
     if ray.is_initialized():
+        _end_on_sigterm(signal.getsignal(signal.SIGTERM))
         return
     address = read(configuration, RAY_ADDRESS)
     address = os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address
@@ -72,11 +73,21 @@ def _init(address: str) -> None:
 
 @contextmanager
 def _own_signal_handler() -> Iterator[None]:
-    """Ray puts a handler of its own in place of the program's, if that has one for SIGTERM."""
+    """The program's own, if it has one, stays in force; Ray puts others in its place."""
     before = signal.getsignal(signal.SIGTERM)
     yield
-    if callable(before) and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    _end_on_sigterm(before)
+
+
+def _end_on_sigterm(handler: Any) -> None:
+    """SIGTERM, which `ray job stop` sends, ends the program in good order: with its job cancelled. Ray's library would end the process at once, by a
+    handler that Python does not know of; so the one that Python knows is set again."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler if callable(handler) else _exit)
+
+
+def _exit(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)  # as shells have it
 
 
 def _token_hint(error: BaseException | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class OutputPrinter:
 
     def __init__(self, host: str, *, named: bool = True) -> None:
         self._server = CollectServer(host, queue_bytes=QUEUE_BYTES, decode=_text)
-        self.address = OutputAddress(host, self._server.port, self._server.token, named)
+        self.address = OutputAddress(host, self._server.port, self._server.token, named, logging.getLogger().getEffectiveLevel())
         self._thread = threading.Thread(target=self._print, name="task output", daemon=True)
         self._thread.start()
 

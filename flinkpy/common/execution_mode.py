@@ -4,6 +4,8 @@ from enum import Enum
 
 
 class ExecutionMode(Enum):
+    """``PIPELINED`` and ``BATCH``, and each of them forced."""
+
     PIPELINED = 0
     PIPELINED_FORCED = 1
     BATCH = 2

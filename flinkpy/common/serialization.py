@@ -12,14 +12,28 @@ from flinkpy.core.errors import ProgramError
 
 
 class SerializationSchema(ABC):
-    """From a value to bytes."""
+    """From a value to bytes.
+
+    >>> class Hex(SerializationSchema):
+    ...     def serialize(self, value):
+    ...         return f"{value:x}\\n".encode()
+    >>> Hex().serialize(255)
+    b'ff\\n'
+    """
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes: ...
 
 
 class DeserializationSchema(ABC):
-    """From bytes to a value. None stands for: leave it out."""
+    """From bytes to a value. None stands for: leave it out.
+
+    >>> class Hex(DeserializationSchema):
+    ...     def deserialize(self, data):
+    ...         return int(data, 16)
+    >>> Hex().deserialize(b"ff")
+    255
+    """
 
     @abstractmethod
     def deserialize(self, data: bytes) -> Any: ...
@@ -54,7 +68,11 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Bytes as they are.
+
+    >>> ByteArraySchema().serialize(bytearray(b"raw"))
+    b'raw'
+    """
 
     def serialize(self, value: Any) -> bytes:
         return bytes(value)
@@ -106,7 +124,12 @@ class Encoder(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """How a whole part file is written; ``flinkpy.connectors.file_formats`` has Parquet, CSV, JSON lines and text."""
+    """How a whole part file is written; ``flinkpy.connectors.file_formats`` has Parquet, CSV, JSON lines and text.
+
+    >>> from flinkpy.connectors.file_formats import CsvFormat
+    >>> isinstance(CsvFormat(columns=["word", "count"]), BulkWriterFactory)
+    True
+    """
 
     @abstractmethod
     def open(self, path: str) -> Any:

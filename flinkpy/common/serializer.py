@@ -9,7 +9,17 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Writes values to a stream of bytes and reads them back."""
+    """Writes values to a stream of bytes and reads them back.
+
+    >>> import io
+    >>> class Short(TypeSerializer):
+    ...     def serialize(self, value, stream):
+    ...         stream.write(value.to_bytes(2, "big", signed=True))
+    ...     def deserialize(self, stream):
+    ...         return int.from_bytes(stream.read(2), "big", signed=True)
+    >>> Short().deserialize(io.BytesIO(b"\\xff\\xfe"))
+    -2
+    """
 
     @abstractmethod
     def serialize(self, value: T, stream: BinaryIO) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import ATOMS
 
 
 class RowKind(Enum):
@@ -162,6 +164,12 @@ class Row:
         if self._fields is None:
             return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values))})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Row:
+        row = named_row(self._fields, [each if type(each) in ATOMS else copy.deepcopy(each, memo) for each in self._values])
+        if self._row_kind is not RowKind.INSERT:
+            row.set_row_kind(self._row_kind)
+        return row
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._row_kind is RowKind.INSERT:

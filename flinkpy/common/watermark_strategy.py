@@ -18,7 +18,14 @@ from flinkpy.core.program_line import refuse
 
 
 class TimestampAssigner(ABC):
-    """Finds a record's event time."""
+    """Finds a record's event time.
+
+    >>> class SentAt(TimestampAssigner):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["sent_ms"]
+    >>> SentAt().extract_timestamp({"sent_ms": 1000}, -1)
+    1000
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:

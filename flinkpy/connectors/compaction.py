@@ -72,7 +72,16 @@ class FileCompactStrategy:
 
 
 class FileCompactor(ABC):
-    """Makes one file of several."""
+    """Makes one file of several.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = [pathlib.Path(folder, name) for name in "ab"]
+    ...     written = [part.write_text(part.name) for part in parts]
+    ...     FileCompactor.concat_file_compactor(b"-").compact([str(part) for part in parts], str(pathlib.Path(folder, "c")))
+    ...     pathlib.Path(folder, "c").read_text()
+    'a-b'
+    """
 
     @abstractmethod
     def compact(self, sources: Sequence[str], target: str) -> None:

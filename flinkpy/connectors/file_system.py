@@ -31,7 +31,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StreamFormat:
-    """How records are found in a file."""
+    """How records are found in a file.
+
+    >>> StreamFormat.text_line_format("latin-1").charset
+    'latin-1'
+    """
 
     charset: str
 
@@ -61,7 +65,11 @@ class BulkFormat:
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Whether a large file is cut, so that several readers share it."""
+    """Whether a large file is cut, so that several readers share it.
+
+    >>> FileEnumeratorProvider.default_splittable_file_enumerator().splittable
+    True
+    """
 
     splittable: bool
 
@@ -87,7 +95,10 @@ class FileSplitAssignerProvider:
 
 
 class FileSource:
-    """``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is ``TextFileSource(path)``."""
+    """``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is ``TextFileSource(path)``.
+
+    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt").build()  # doctest: +SKIP
+    """
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str | Path) -> FileSourceBuilder:
@@ -105,7 +116,11 @@ class FileSource:
 
 
 class FileSourceBuilder:
-    """Builds the source."""
+    """Builds the source.
+
+    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt")  # doctest: +ELLIPSIS
+    <...FileSourceBuilder...>
+    """
 
     def __init__(self, form: StreamFormat | BulkFormat, paths: tuple[str | Path, ...]) -> None:
         self._format, self._paths = form, paths
@@ -155,7 +170,12 @@ class FileSourceBuilder:
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """Names of part files: what they begin and end with."""
+    """Names of part files: what they begin and end with.
+
+    >>> config = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt").build()
+    >>> config.get_part_prefix(), config.get_part_suffix()
+    ('words', '.txt')
+    """
 
     part_prefix: str = "part"
     part_suffix: str | None = None
@@ -279,7 +299,10 @@ class FileSink(file_sink.FileSink):
 
 
 class StreamingFileSink(file_sink.FileSink):
-    """Flink's older name: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``."""
+    """Flink's older name: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``.
+
+    >>> sink = StreamingFileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
+    """
 
     class BaseBuilder(_SinkBuilder):
         """Builds the sink."""

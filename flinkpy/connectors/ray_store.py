@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from queue import SimpleQueue
 from typing import Any
 
@@ -106,23 +107,24 @@ def make_keeper(refs: Sequence[Any] = ()) -> str:
     return name
 
 
-def forget_with(holder: object, name: str) -> None:
-    """Tells the keeper when the program has let go of ``holder``, which stands for its blocks."""
+def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
+    """Tells the keeper when the program has let go of ``holder``, which stands for its blocks; then calls ``release``."""
     if not _forgetter.is_alive():
         _forgetter.start()
-    weakref.finalize(holder, _forgotten.put, name).atexit = False
+    weakref.finalize(holder, _forgotten.put, (_handles[name].program_forgot.remote, release)).atexit = False
 
 
-_forgotten: SimpleQueue[str] = SimpleQueue()  # filled by the garbage collector, in the middle of anything: Ray is called elsewhere
+_forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()  # filled by the garbage collector: Ray and Spark are called elsewhere
 
 
 def _forget() -> None:
     while True:
-        name = _forgotten.get()
-        try:
-            _handles[name].program_forgot.remote()
-        except Exception:
-            pass  # Ray is gone, and the keeper with it
+        for call in _forgotten.get():
+            try:
+                if call is not None:
+                    call()
+            except Exception:
+                pass  # Ray is gone, or Spark, and what it kept with it
 
 
 _forgetter = threading.Thread(target=_forget, name="forgotten blocks", daemon=True)
@@ -184,8 +186,9 @@ class Store:
         self._acks.append(self._keeper.commit.remote(subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
         try:
-            ray.get(acks, timeout=ACK_TIMEOUT_S)
-        except ray.exceptions.GetTimeoutError as error:
+            for ack in acks:  # not ray.get(), of which Ray warns in a worker with an event loop: this is another thread
+                ack.future().result(ACK_TIMEOUT_S)
+        except FutureTimeout as error:
             raise ResourceUnavailableError(f"the keeper of the written blocks has not answered for {ACK_TIMEOUT_S:g} s") from error
 
     def is_complete(self) -> bool:
@@ -213,6 +216,21 @@ def _this_worker() -> Any:
     """The actor this process is; None for a program."""
     context = ray.get_runtime_context()
     return context.current_actor if context.get_actor_id() is not None else None
+
+
+def sound(table: Any) -> Any:
+    """The table as Ray can put it: nested columns without values may lack what Ray's serialiser looks for, and are made anew."""
+    import pyarrow as pa
+
+    if not any(map(_is_nested, table.schema.types)):
+        return table if table.num_rows else table.schema.empty_table()
+    columns = [pa.chunked_array([pa.concat_arrays([chunk, chunk[:0]]) for chunk in column.chunks], column.type) if _is_nested(column.type) else column
+               for column in table.columns]
+    return pa.table(columns, table.schema) if table.num_rows else table.schema.empty_table()
+
+
+def _is_nested(kind: Any) -> bool:
+    return bool(kind.num_fields)
 
 
 def dataset_blocks(dataset: Any) -> list[Any]:

@@ -42,7 +42,11 @@ class RollingPolicy(ABC):
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """A part ends when it has reached its size, its age, or was not written to for too long."""
+    """A part ends when it has reached its size, its age, or was not written to for too long.
+
+    >>> DefaultRollingPolicy(1000, 60_000, 5_000).should_roll(OpenPart(10, opened_ms=0, written_ms=0), now_ms=5_000)
+    True
+    """
 
     part_size: int
     rollover_interval: int
@@ -60,7 +64,11 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """A part holds the records between two checkpoints; without checkpoints there is one part."""
+    """A part holds the records between two checkpoints; without checkpoints there is one part.
+
+    >>> OnCheckpointRollingPolicy().should_roll(OpenPart(1 << 40, 0, 0), now_ms=1)
+    False
+    """
 
     def should_roll(self, part: OpenPart, now_ms: int) -> bool:
         return False

@@ -67,9 +67,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             self._arm()
 
     def close(self) -> None:
-        timer, self._report_timer = self._report_timer, None
-        if timer is not None:
-            timer.cancel()
+        self._cancel_report()
         if self._splits is not None:
             self._splits.close()
         self.stamping.close()
@@ -98,6 +96,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             return InputStatus.NOTHING_AVAILABLE  # the answer wakes it up
         status = super().emit_next()
         if status is InputStatus.END_OF_INPUT and alignment is not None:
+            self._cancel_report()  # said later, it would hold the others back again
             alignment.tick(MAX_TIMESTAMP)
         return status
 
@@ -108,6 +107,11 @@ class TimestampedSourceOperator(SourceReaderOperator):
 
     def _arm(self) -> None:
         self._report_timer = self.context.timers.call_later(self._report_s, self._report)
+
+    def _cancel_report(self) -> None:
+        timer, self._report_timer = self._report_timer, None
+        if timer is not None:
+            timer.cancel()
 
     def _report(self) -> None:
         idle = self.stamping.idle if self._splits is None else self._splits.idle

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,14 +22,28 @@ def dumps(value: Any, what: str = "the program") -> bytes:
     """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel."""
     import cloudpickle
 
+    def pickled(part: Any) -> bytes:
+        return bytes(cloudpickle.dumps(part, protocol=5))
+
     with _by_value(_user_modules()):
         try:
-            return bytes(cloudpickle.dumps(value, protocol=5))
+            return pickled(value)
         except Exception as error:
-            raise ProgramError(
-                f"{what} cannot be sent to the workers: {error}. Open connections, locks, files and generators belong into open() of a "
-                "function class, not into what the function captures"
-            ) from error
+            raise ProgramError(f"{what} cannot be sent to the workers: {_explained(value, pickled) or _in_general(error)}") from error
+
+
+def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
+    from flinkpy.core.unpicklable import explain
+
+    try:
+        return explain(value, pickled)
+    except Exception:  # of the user's objects, when they are asked what they are made of
+        return None
+
+
+def _in_general(error: Exception) -> str:
+    return (f"{error}. Open connections, locks, files and generators belong into open() of a function class, not into what the function "
+            "captures")
 
 
 def loads(data: bytes) -> Any:

@@ -7,19 +7,29 @@ read here, where the error is shown, and the text of its line is looked up here 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
-_TOOLS = ("flinkpy", "IPython", "ipykernel", "code", "codeop", "contextlib", "cloudpickle", "pickle")  # whose frames tell the user nothing
+_TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray"}  # whose frames tell the user nothing
+
+
+def in_notebook() -> bool:
+    """Whether this process runs cells for a front end that can draw over what was drawn (Jupyter and its kin; not IPython in a terminal)."""
+    return getattr(running_ipython(), "kernel", None) is not None
+
+
+def running_ipython() -> Any:
+    """IPython, where it runs this program (a notebook does); else None."""
+    ipython: Any = sys.modules.get("IPython")
+    return ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
 
 
 def cell_of(file: str) -> str | None:
     """``Cell In[3]`` for the made-up file of a notebook's cell; None for any other file."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
-    name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    name = getattr(getattr(running_ipython(), "compile", None), "format_code_name", None)
     found = name(file) if name is not None else None
     return " ".join(found) if found else None
 
@@ -48,9 +58,23 @@ def frame_text(file: str, line: int, function: str, text: str = "") -> str:
 
 
 def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
-    """The user's own frames of a traceback, outermost first: file, line, function."""
-    return [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_tb(start)
-            if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _TOOLS]
+    """The user's own frames of a traceback, outermost first: file, line, function. Not those of packages that flinkpy calls."""
+    found, is_inside = [], False
+    for frame, line in traceback.walk_tb(start):
+        file = frame.f_code.co_filename
+        is_inside = is_inside or _package(frame) == "flinkpy"
+        if not is_tools(frame) and not (is_inside and f"{os.sep}site-packages{os.sep}" in file):
+            found.append((file, line, frame.f_code.co_name))
+    return found
+
+
+def is_tools(frame: FrameType) -> bool:
+    """Whether it is flinkpy's, Python's or the notebook's own."""
+    return _package(frame) in _TOOLS
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def short_traceback(error: BaseException, message: str | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from flinkpy.common.time import Time
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.program import check_arity, check_type, located, refuse
+from flinkpy.datastream.typed import declared
 from flinkpy.operators.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from flinkpy.operators.async_wait import AsyncWaitOperator
@@ -76,4 +77,5 @@ def _async_wait(call: str, stream: DataStream, function: AsyncFunctionLike, time
     with located():
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
     check_arity(descriptor.invoke, 1, call)
-    return stream._with_rows()._apply("async wait operator", AsyncWaitOperator(descriptor), check_type(output_type, call))
+    output_type = check_type(output_type, call)
+    return stream._with_rows()._apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.program import caller, check_arity, check_type, located, refuse
+from flinkpy.datastream.typed import declared
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
@@ -72,8 +73,8 @@ class BroadcastConnectedStream:
         stream = self.non_broadcast_stream
         rows, env = stream._with_rows(), stream._env
         transformation = TwoInputTransformation(
-            id=env._next_id(), name=name, input1=rows._transformation, input2=self.broadcast_stream.input_stream._transformation, operator=operator,
-            key1=getattr(stream, "_key", None), output_type=output_type, where=caller())
+            id=env._next_id(), name=name, input1=rows._transformation, input2=self.broadcast_stream.input_stream._transformation,
+            operator=declared(operator, output_type), key1=getattr(stream, "_key", None), output_type=output_type, where=caller())
         env._add(transformation)
         return DataStream(env, transformation, helpers=rows._conversion())
 

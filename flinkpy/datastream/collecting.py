@@ -6,10 +6,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.places import shorten
+from flinkpy.core.prompts import on_interrupt, user_code
 
 if TYPE_CHECKING:
     from flinkpy.connectors.collect import CollectServer
@@ -19,19 +21,22 @@ if TYPE_CHECKING:
 class CloseableIterator:
     """Records as they arrive. Closing it, or leaving its ``with`` block, cancels the job if it still runs.
 
-    Iterating raises JobExecutionError when the job fails; Ctrl-C while it waits cancels the job. Use it in ``with`` where the loop may end
-    early, or let it go: an iterator that nothing refers to any more (after ``break``, or an interrupt in the loop's body) cancels its job too.
+    Iterating raises JobExecutionError when the job fails; Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. Use it in
+    ``with`` where the loop may end early, or let it go: an iterator that nothing refers to any more (after ``break``) cancels its job too.
     """
 
     def __init__(self, job: Any, server: CollectServer, *, quiet: bool = False) -> None:
         self._job, self._server = job, server
-        self._records = _records(server)
+        self._reader = _Reader()
+        self._records = _records(server, self._reader)
         self._is_closed = False
         # the thread does not hold the iterator, or that would never be let go
         self._waiter = threading.Thread(target=_await_end, args=(job, server, not quiet), name=f"end of {job.name}", daemon=True)
         self._waiter.start()
         self._let_go = weakref.finalize(self, _close_elsewhere, job, server, self._waiter)
         self._let_go.atexit = False
+        _open.add(self)
+        on_interrupt(_close_interrupted)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -99,8 +104,26 @@ def _close_elsewhere(job: Any, server: CollectServer, waiter: threading.Thread) 
     threading.Thread(target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True).start()
 
 
-def _records(server: CollectServer) -> Iterator[Any]:
+class _Reader:
+    """Which code of the user's took the last batch."""
+
+    code: CodeType | None = None
+
+
+_open: weakref.WeakSet[CloseableIterator] = weakref.WeakSet()
+
+
+def _close_interrupted(error: BaseException, codes: set[CodeType]) -> None:
+    """Ctrl-C in the body of a loop over records: the loop has ended, so its job is cancelled."""
+    for results in list(_open):
+        if not results._is_closed and results._reader.code in codes:
+            results.close()
+            print(f"job {results._job.name!r} was cancelled", file=sys.stderr)
+
+
+def _records(server: CollectServer, reader: _Reader) -> Iterator[Any]:
     for batch in server.batches():
+        reader.code = user_code()
         if isinstance(batch, list):
             yield from batch
         else:

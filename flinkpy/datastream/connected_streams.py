@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.program import caller, check_type, refuse
+from flinkpy.datastream.typed import declared
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.process import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
 
@@ -63,7 +64,7 @@ class ConnectedStreams:
 
         first, second, env, keys = self.stream1._with_rows(), self.stream2._with_rows(), self.stream1._env, self._keys()
         transformation = TwoInputTransformation(
-            id=env._next_id(), name=name, input1=first._transformation, input2=second._transformation, operator=operator,
+            id=env._next_id(), name=name, input1=first._transformation, input2=second._transformation, operator=declared(operator, output_type),
             key1=keys[0] if keys else None, key2=keys[1] if keys else None, output_type=output_type, where=caller())
         env._add(transformation)
         return DataStream(env, transformation, helpers=first._conversion() + second._conversion())

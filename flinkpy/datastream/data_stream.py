@@ -16,7 +16,7 @@ from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
 from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
 from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
-from flinkpy.datastream.typed import typed
+from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import AllWindows
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import (
@@ -55,6 +55,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
                  helpers: tuple[Transformation, ...] = ()) -> None:
         self._env, self._transformation, self._columnar, self._helpers = env, transformation, columnar, helpers
         self._schema = schema  # a pyarrow.Schema, where it is known while the program is built
+        self._side_types: dict[str, TypeInformation | None] = {}  # of the side outputs asked for
 
     @property
     def is_columnar(self) -> bool:
@@ -71,9 +72,11 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment it was made by."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
+        """How its program is executed."""
         return self._env.get_config()
 
     # -- record by record -----------------------------------------------------------------------------------------------------
@@ -140,7 +143,8 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
             raise refuse(f"process(): {type(func).__name__} is a KeyedProcessFunction, and this stream has no keys: call key_by(...) before, or make "
                          "it a ProcessFunction")
         check_function(func, f.ProcessFunction, "process_element", 2, "process()")
-        return self._with_rows()._apply("Process", ProcessOperator(func), check_type(output_type, "process()"))
+        output_type = check_type(output_type, "process()")
+        return self._with_rows()._apply("Process", declared(ProcessOperator(func), output_type), output_type)
 
     # -- event time -----------------------------------------------------------------------------------------------------------
 
@@ -213,6 +217,10 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """What the operator's function sent to this tag."""
         if not isinstance(output_tag, OutputTag):
             raise refuse(f"get_side_output() takes an OutputTag, this is {output_tag!r:.80}")
+        known = self._side_types.setdefault(output_tag.tag_id, output_tag.type_info)
+        if output_tag.type_info != known:
+            raise refuse(f"get_side_output(): the side output {output_tag.tag_id!r} was asked for as {known!r} before, and now as "
+                         f"{output_tag.type_info!r}; one id is one side output of one type")
         reader = SideOutputTransformation(
             id=self._env._next_id(), name=f"get_side_output({output_tag.tag_id!r})", input=self._operator("get_side_output()"),
             tag_id=output_tag.tag_id, output_type=output_tag.type_info, where=caller())

@@ -4,6 +4,8 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
+    """Kept, deleted, or kept by nobody."""
+
     DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
     RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
     NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"

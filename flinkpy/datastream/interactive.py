@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.datastream.program import refuse
 
 if TYPE_CHECKING:
     from flinkpy.datastream.collecting import CloseableIterator
     from flinkpy.graph.transformations import Transformation
-
-
-def is_interactive() -> bool:
-    """Whether somebody types at a prompt or in a notebook (``python``, ``flinkpy shell``, IPython, Jupyter)."""
-    return hasattr(sys, "ps1")
 
 
 class Interactive:
@@ -60,6 +54,9 @@ class Interactive:
         builtins.print(table(records, names, width))
         if n and len(records) == n:
             builtins.print(f"the first {n} record{'s' if n > 1 else ''}")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream belongs to the program: functions run on the workers, and cannot use it")
 
 
 def _columns(stream: Any) -> list[str] | None:

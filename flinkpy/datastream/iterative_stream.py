@@ -41,6 +41,13 @@ class IterativeStream(DataStream):
 
     Loops can follow each other, but not lie one in the other. A program that has one cannot have checkpoints (records on their way back are part of
     none), and cannot run in runtime mode BATCH.
+
+    >>> from flinkpy.datastream import StreamExecutionEnvironment
+    >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
+    >>> fewer = iteration.map(lambda number: number - 1)
+    >>> again = iteration.close_with(fewer.filter(lambda number: number > 0))
+    >>> fewer.take(10)
+    [2, 1, 0]
     """
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, head: IterationHeadTransformation, iteration: str) -> None:

@@ -12,7 +12,7 @@ from flinkpy.datastream.columnar_stream import KeyedColumnarOperations
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.joined_streams import IntervalJoins
 from flinkpy.datastream.program import check_function, check_type, located, refuse
-from flinkpy.datastream.typed import typed
+from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.transformations import Transformation
@@ -116,7 +116,7 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
             raise refuse(f"process() on a KeyedStream takes a KeyedProcessFunction; {type(func).__name__} is a ProcessFunction")
         check_function(func, f.KeyedProcessFunction, "process_element", 2, "process()")
         output_type = check_type(output_type, "process()")
-        return self._with_rows()._apply("KeyedProcess", KeyedProcessOperator(func, self._key), output_type, key=self._key)
+        return self._with_rows()._apply("KeyedProcess", declared(KeyedProcessOperator(func, self._key), output_type), output_type, key=self._key)
 
     def key_by(self, key_selector: Any, *more: Any, key_type: TypeInformation | None = None) -> KeyedStream:
         """By another key: the first is forgotten."""

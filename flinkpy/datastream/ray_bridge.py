@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
@@ -55,9 +56,9 @@ class TableResults:
 
         >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
         """
-        stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
         spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
         _require_spark(spark, "SparkSession", "to_spark()")
+        stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
         from flinkpy.spark.sink import SparkSink
 
         return SparkSink(write_blocks(stream, job_name)[0]).dataframe(spark, stream._schema)
@@ -111,12 +112,13 @@ class RaySources:
         from flinkpy.spark.frames import blocks_of
 
         with located():
-            refs, schema = blocks_of(df)
-        return self.from_blocks(refs, schema, "Spark Source", timestamp_column, watermark_strategy)
+            refs, schema, release = blocks_of(df)
+        return self.from_blocks(refs, schema, "Spark Source", timestamp_column, watermark_strategy, release)
 
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
-                    watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
-        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
+                    watermark_strategy: WatermarkStrategy | None = None, release: Callable[[], None] | None = None) -> DataStream:
+        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each. ``release`` is called, in some thread, when
+        the program has let go of the stream."""
         from flinkpy.connectors.ray_blocks import RayBlockSource
         from flinkpy.connectors.ray_store import forget_with, hosts_of, make_keeper
 
@@ -124,7 +126,7 @@ class RaySources:
         with located():
             keeper = make_keeper(refs)
             source = RayBlockSource(keeper, schema, hosts_of(refs))
-            forget_with(source, keeper)
+            forget_with(source, keeper, release)
             return self.from_source(source, strategy, name)  # type: ignore[attr-defined,no-any-return]
 
 

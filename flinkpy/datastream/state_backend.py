@@ -7,7 +7,6 @@ from typing import Any
 
 from flinkpy.core import state_options as options
 from flinkpy.core.config import read
-from flinkpy.state.rocksdb_store import require_rocksdb
 
 
 class StateBackend(ABC):
@@ -66,6 +65,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None if self._directory is None else [self._directory]
 
     def settings(self) -> dict[str, Any]:
+        from flinkpy.state.rocksdb_store import require_rocksdb
+
         require_rocksdb()
         return super().settings() | ({options.ROCKSDB_DIRECTORY.key: self._directory} if self._directory is not None else {})
 

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.common.configuration import Configuration
 from flinkpy.common.execution_config import ExecutionConfig, positive
@@ -17,6 +17,7 @@ from flinkpy.common.time import to_milliseconds
 from flinkpy.core import kept_options, options
 from flinkpy.core.config import SCHEMA, read, validate
 from flinkpy.core.launch_context import ProgramAborted, plan_listener
+from flinkpy.core.prompts import shorten_errors
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
@@ -51,6 +52,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     def __init__(self, configuration: Configuration | Mapping[str, Any] | None = None) -> None:
         from flinkpy.cluster.settings import program_settings
 
+        shorten_errors()
         self._values: dict[str, Any] = program_settings()
         if _default_local_parallelism is not None:
             self._values.setdefault(options.PARALLELISM.key, _default_local_parallelism)
@@ -92,6 +94,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return self
 
     def get_parallelism(self) -> int:
+        """Of operators that set none."""
         return self.get_config().get_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
@@ -134,6 +137,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return self
 
     def is_chaining_enabled(self) -> bool:
+        """Whether operators may run in one task."""
         return bool(read(self._values, options.OPERATOR_CHAINING))
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
@@ -179,6 +183,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         self.get_config().set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """What was set; event time where nothing was."""
         return TimeCharacteristic[str(read(self._values, kept_options.TIME_CHARACTERISTIC))]
 
     # -- checkpoints: kept today, carried out with the checkpoints milestone --------------------------------------------------
@@ -198,22 +203,28 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
+        """EXACTLY_ONCE or AT_LEAST_ONCE."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The same (Flink 2's name)."""
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake records."""
         return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether also where records of several channels meet out of order."""
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go by default; kept until there are savepoints."""
         self._values[kept_options.SAVEPOINT_DIRECTORY.key] = directory
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
+        """What was set, or None."""
         directory: str | None = read(self._values, kept_options.SAVEPOINT_DIRECTORY)
         return directory
 
@@ -357,6 +368,9 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
     def _add(self, transformation: Transformation) -> None:
         self._transformations.append(transformation)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an environment belongs to the program: functions run on the workers, and cannot use it")
 
     def __repr__(self) -> str:
         return f"<StreamExecutionEnvironment: {len(self._transformations)} operators, parallelism {self.get_parallelism()}>"

@@ -4,6 +4,8 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
+    """Event time, the machine's clock, or the time of arrival."""
+
     ProcessingTime = 0
     IngestionTime = 1
     EventTime = 2

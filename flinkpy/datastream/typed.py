@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.functions import FlatMapFunction, Function, MapFunction, RuntimeContext, method_of
 
 
@@ -15,6 +16,13 @@ def typed(function: Any, kind: type[Function], output_type: TypeInformation | No
     if convert is None or output_type is None:
         return function
     return _TypedMap(function, output_type) if kind is MapFunction else _TypedFlatMap(function, output_type)
+
+
+def declared(operator: StreamOperator, output_type: TypeInformation | None) -> StreamOperator:
+    """The operator, which brings what its function gives into that type: for functions that are more than one method."""
+    if output_type is not None and output_type.conversion() is not None:
+        operator.declared_type = output_type
+    return operator
 
 
 class _Typed(Function):

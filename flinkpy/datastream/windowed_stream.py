@@ -225,7 +225,12 @@ class WindowedStream(Windowed):
 
 
 class AllWindowedStream(Windowed):
-    """Given by ``DataStream.window_all``: all records in windows, in one subtask."""
+    """Given by ``DataStream.window_all``: all records in windows, in one subtask.
+
+    >>> from flinkpy.common import Time
+    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
+    >>> bids.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
+    """
 
     _apply_kind, _process_kind = AllWindowFunction, ProcessAllWindowFunction
     _other_kinds, _elsewhere = (WindowFunction, ProcessWindowFunction), "of a keyed stream"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
@@ -95,11 +96,17 @@ class StreamOperator(ABC):
     """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     context: OperatorContext
     output: Output
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """First call: keeps context and output."""
+        convert = None if self.declared_type is None else self.declared_type.conversion()
+        if convert is not None:
+            from flinkpy.operators.typed_output import TypedOutput
+
+            output = TypedOutput(output, convert, context)
         self.context, self.output = context, output
 
     def initialize_state(self, restored: bytes | None) -> None:

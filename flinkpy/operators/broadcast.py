@@ -84,8 +84,8 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
 
     def open(self) -> None:
         open_function(self.key.selector, self.context)
-        self._select = key_function(self.key)
         super().open()
+        self._select = self.selector(self.key)
 
     def make_contexts(self) -> None:
         service, current = self._timer_service, self.backend.current

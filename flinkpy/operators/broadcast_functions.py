@@ -134,7 +134,17 @@ class BaseBroadcastProcessFunction(Function):
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
     """For ``stream.connect(broadcast_stream).process(...)`` where the stream has no keys. Both methods yield results; ``yield output_tag, value``
-    sends to a side output."""
+    sends to a side output.
+
+    >>> from flinkpy.common.typeinfo import Types
+    >>> limits = MapStateDescriptor("limits", Types.STRING(), Types.LONG())
+    >>> class Check(BroadcastProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value[1] > (ctx.get_broadcast_state(limits).get(value[0]) or 0):
+    ...             yield value
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(limits).put(*value)
+    """
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None: ...
@@ -146,7 +156,20 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     """The same on a keyed stream: ``process_element`` and ``on_timer`` have a key, with state and timers. On the broadcast side there is none;
-    ``ctx.apply_to_keyed_state`` goes through the state of all keys there."""
+    ``ctx.apply_to_keyed_state`` goes through the state of all keys there.
+
+    >>> from flinkpy.common.typeinfo import Types
+    >>> from flinkpy.state.descriptors import ListStateDescriptor
+    >>> limits = MapStateDescriptor("limits", Types.STRING(), Types.LONG())
+    >>> waiting = ListStateDescriptor("waiting", Types.LONG())
+    >>> class Check(KeyedBroadcastProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if ctx.get_broadcast_state(limits).contains(ctx.get_current_key()):
+    ...             yield value
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(limits).put(*value)
+    ...         ctx.apply_to_keyed_state(waiting, lambda key, state: state.clear())
+    """
 
     Context: TypeAlias = KeyedBroadcastContext  # narrower, as in PyFlink
     ReadOnlyContext: TypeAlias = KeyedReadOnlyContext

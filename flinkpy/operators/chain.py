@@ -15,11 +15,13 @@ from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator
 from flinkpy.network.port import RecordWriter
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator
 from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.fusion import FusedRun
 from flinkpy.operators.outputs import (
     BroadcastingOutput,
     ChainingOutput,
     CopyingBroadcastingOutput,
+    CopyingTaggedOutput,
     CountingOutput,
     DiscardingOutput,
     OperatorCounters,
@@ -27,6 +29,7 @@ from flinkpy.operators.outputs import (
     RecordWriterOutput,
     TaggedOutput,
 )
+from flinkpy.operators.own_functions import functions_of_writer
 from flinkpy.operators.stages import StageOperator
 
 ContextFactory = Callable[[ChainedOperator], OperatorContext]
@@ -60,7 +63,10 @@ class OperatorChain:
             if edge.side_tag is not None:
                 sides.setdefault(edge.side_tag, []).append(edge)
         output = self._output_over(main)
-        return TaggedOutput(output, {tag: self._output_over(edges) for tag, edges in sides.items()}) if sides else output
+        if not sides:
+            return output
+        tagged = CopyingTaggedOutput if self._copies else TaggedOutput
+        return tagged(output, {tag: self._output_over(edges) for tag, edges in sides.items()})
 
     def _output_over(self, edges: Sequence[ChainedEdge | NetworkEdge]) -> Output:
         ends = [self._end_of(edge) for edge in edges]
@@ -130,7 +136,10 @@ class OperatorChain:
             _guarded(operator, operator.initialize_state, restored)
 
     def open(self) -> None:
-        """Every operator, last first; then a run of stages is compiled as soon as its first one is open."""
+        """What the writers call, then every operator, last first; then a run of stages is compiled as soon as its first one is open."""
+        for chained in self._config.operators:
+            for function in _of_writers(chained):
+                _guarded(chained.operator, open_function, function, chained.operator.context)
         for position in reversed(range(len(self._config.operators))):
             operator = self._config.operators[position].operator
             _guarded(operator, operator.open)
@@ -164,6 +173,12 @@ class OperatorChain:
             if hasattr(operator, "context"):
                 try:
                     _guarded(operator, operator.close)
+                except Exception as error:
+                    errors.append(error)
+        for chained in self._config.operators:
+            for function in _of_writers(chained):
+                try:
+                    close_function(function)
                 except Exception as error:
                     errors.append(error)
         return errors
@@ -265,6 +280,11 @@ def _guarded(operator: StreamOperator, call: Callable[..., None], *arguments: An
         raise
     except Exception as error:
         raise user_code_error(error, operator.context) from error
+
+
+def _of_writers(chained: ChainedOperator) -> list[Function]:
+    """The key selectors and partitioners on the edges to the network."""
+    return [function for edge in chained.edges if isinstance(edge, NetworkEdge) for function in functions_of_writer(edge.partitioning)]
 
 
 def _takes_no_batch(batch: Batch) -> None:

@@ -82,15 +82,19 @@ class RuntimeContext(KeyedStateStore):
             raise with_line(error) from None
 
     def get_task_name(self) -> str:
+        """The name of the task: its operators', joined."""
         return self._context.task.task_name
 
     def get_task_name_with_subtasks(self) -> str:
+        """With the subtask's number and attempt: ``Map (1/2)#0``."""
         return self._context.task.subtask_name
 
     def get_number_of_parallel_subtasks(self) -> int:
+        """The operator's parallelism."""
         return self._context.task.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
+        """The number of key groups."""
         return self._context.task.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
@@ -151,24 +155,32 @@ class Function(ABC):  # noqa: B024  # abstract for its subclasses, which say wha
 
 
 class MapFunction(Function):
+    """One value for each value, where a lambda is not enough: it may have ``open`` and, on a keyed stream, state."""
+
     @abstractmethod
     def map(self, value: Any) -> Any:
         """One value for each value."""
 
 
 class FlatMapFunction(Function):
+    """Any number of values for each value."""
+
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
         """Any number of values for each value: yield them, or return an iterable; None counts as empty."""
 
 
 class FilterFunction(Function):
+    """Says which values stay."""
+
     @abstractmethod
     def filter(self, value: Any) -> bool:
         """Whether the value stays."""
 
 
 class ReduceFunction(Function):
+    """Makes two values of a key, or of a window, one."""
+
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """The two values as one of the same type; ``value1`` is the result so far."""
@@ -194,6 +206,8 @@ class AggregateFunction(Function):
 
 
 class KeySelector(Function):
+    """Finds a value's key."""
+
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The value's key: a number, text, bytes, date, enum, or a tuple of these."""
@@ -204,12 +218,16 @@ class KeySelector(Function):
 
 
 class Partitioner(Function):
+    """Says which channel a key goes to: ``stream.partition_custom(partitioner, key_selector)``."""
+
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
         """The channel for the key, from 0 to ``num_partitions - 1``."""
 
 
 class CoMapFunction(Function):
+    """One value for each value of two connected streams."""
+
     @abstractmethod
     def map1(self, value: Any) -> Any: ...
 
@@ -218,6 +236,8 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
+    """Any number of values for each value of two connected streams."""
+
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None: ...
 
@@ -231,17 +251,23 @@ class CoFlatMapFunction(Function):
 class TimerService(Protocol):
     """Time, and timers for the current key (keyed process functions only)."""
 
-    def current_processing_time(self) -> int: ...
+    def current_processing_time(self) -> int:
+        """Milliseconds since 1970-01-01 UTC, by the machine's clock."""
 
-    def current_watermark(self) -> int: ...
+    def current_watermark(self) -> int:
+        """How far event time has come, in milliseconds."""
 
-    def register_processing_time_timer(self, timestamp: int) -> None: ...
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """``on_timer`` is called when the clock has passed it; the same timer again is no second one."""
 
-    def register_event_time_timer(self, timestamp: int) -> None: ...
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """``on_timer`` is called when the watermark has reached it."""
 
-    def delete_processing_time_timer(self, timestamp: int) -> None: ...
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Forgets it; nothing happens where there is none."""
 
-    def delete_event_time_timer(self, timestamp: int) -> None: ...
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """The same, of event time."""
 
 
 class ProcessContext:
@@ -305,6 +331,8 @@ class ProcessFunction(Function):
 
 
 class KeyedProcessFunction(Function):
+    """Sees each value of a keyed stream with its context: time, key, state, timers. ``yield tag, value`` sends to a side output."""
+
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
 
@@ -316,6 +344,8 @@ class KeyedProcessFunction(Function):
 
 
 class CoProcessFunction(Function):
+    """Sees each value of two connected streams with its context."""
+
     Context: TypeAlias = ProcessContext
 
     @abstractmethod
@@ -326,6 +356,8 @@ class CoProcessFunction(Function):
 
 
 class KeyedCoProcessFunction(Function):
+    """The same where both streams are keyed: both sides share the state and the timers of a key."""
+
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
 
@@ -370,6 +402,8 @@ class SourceFunction(Function):
 
 
 class SinkFunction(Function):
+    """Takes each value to where it goes: ``stream.add_sink(function)``."""
+
     @abstractmethod
     def invoke(self, value: Any, context: Any = None) -> None:
         """Takes one value."""

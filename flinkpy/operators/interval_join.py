@@ -17,8 +17,10 @@ from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.join_functions import ProcessJoinContext
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
 
@@ -28,7 +30,7 @@ BUFFERS = "_interval join buffers"  # the name of the state
 Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 
 
-class IntervalJoinOperator(KeyedStateOperator, TwoInputOperator):
+class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """Joins left with right records for which ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). With ``lower > upper``,
     as two exclusive bounds can make it, nothing is joined. ``late_tags``: side outputs for late records of the left and of the right side."""
 
@@ -37,13 +39,11 @@ class IntervalJoinOperator(KeyedStateOperator, TwoInputOperator):
         for key in (key1, key2):
             key_function(key)
         self.function, self.keys, self.lower, self.upper, self.late_tags = function, (key1, key2), lower, upper, late_tags
-        self.late_records_dropped = 0
 
     # -- life ---------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        for key in self.keys:
-            open_function(key.selector, self.context)
+        open_selectors(self.keys, self.context)
         open_function(self.function, self.context, self.backend)
         self._selects = tuple(key_function(key) for key in self.keys)
         self._process = method_of(self.function, "process_element")
@@ -61,8 +61,7 @@ class IntervalJoinOperator(KeyedStateOperator, TwoInputOperator):
             close_function(self.function)
         finally:
             super().close()
-            for key in self.keys:
-                close_function(key.selector)
+            close_selectors(self.keys)
 
     # -- records ------------------------------------------------------------------------------------------------------------
 
@@ -91,7 +90,7 @@ class IntervalJoinOperator(KeyedStateOperator, TwoInputOperator):
             part.timestamps.append(stamp)  # type: ignore[union-attr]  # made a list two lines above
         tag = self.late_tags[side]
         if tag is None:
-            self.late_records_dropped += len(late)
+            self.drop_late(len(late))
         else:
             self.output.emit_side(tag, late)
         return good

@@ -25,7 +25,15 @@ class JoinFunction(Function):
 
 
 class FlatJoinFunction(Function):
-    """Any number of records for each pair of a window join."""
+    """Any number of records for each pair of a window join.
+
+    >>> class Cheaper(FlatJoinFunction):
+    ...     def join(self, first, second):
+    ...         if second["price"] < first["price"]:
+    ...             yield second
+    >>> list(Cheaper().join({"price": 5}, {"price": 4}))
+    [{'price': 4}]
+    """
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any] | None:
@@ -70,7 +78,12 @@ class ProcessJoinContext:
 
 
 class ProcessJoinFunction(Function):
-    """Called with each pair of an interval join. Yields results; ``yield output_tag, value`` sends to a side output."""
+    """Called with each pair of an interval join. Yields results; ``yield output_tag, value`` sends to a side output.
+
+    >>> class Delay(ProcessJoinFunction):
+    ...     def process_element(self, left, right, ctx):
+    ...         yield ctx.get_right_timestamp() - ctx.get_left_timestamp()
+    """
 
     Context: TypeAlias = ProcessJoinContext
 

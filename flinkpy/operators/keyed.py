@@ -20,33 +20,38 @@ from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.fields import field_of, is_indexed, with_field
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed_pairs import PairForm, pair_form, pair_of
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.stateless import rows
 
 RUNNING_RESULT = "_running result"  # the name of the state
+RUNNING_VALUES = ("_running value by field 0", "_running value by field 1")  # its name for pairs whose key is the first or the second field
 AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
 
 # ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
 _LOOP = """\
 def keyed_loop(values, states, results, select, entered, update):
+    get, append = states.get, results.append
     for record in values:
         key = {selected}
-        if key in states:
-            current = states[key]
-            value = {update}
-        else:
+        current = get(key, absent)
+        if current is absent:
             value = entered(record)
+        else:
+            value = {update}
         states[key] = value
-        results.append({emitted})
+        append({emitted})
 """
 _UPDATE_LINE = 1 + next(number for number, line in enumerate(_LOOP.splitlines()) if "{update}" in line)
 
 KeyedLoop = Callable[..., None]
+_ABSENT = object()
 
 
 def keyed_loop(update: str, emitted: str = "value", selected: str = "select(record)") -> KeyedLoop:
     """The loop with that update expression over ``current`` and ``record``, and that expression for the key of ``record``."""
-    return compile_function("keyed_loop", _LOOP.format(update=update, emitted=emitted, selected=selected), {"private_copy": private_copy})
+    source = _LOOP.format(update=update, emitted=emitted, selected=selected)
+    return compile_function("keyed_loop", source, {"private_copy": private_copy, "absent": _ABSENT})
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
@@ -70,6 +75,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     def initialize_state(self, restored: bytes | None) -> None:
         super().initialize_state(restored)
         self.values = self.backend.engine_values(RUNNING_RESULT)
+        self.pairs: PairForm | None = None
 
     def open(self) -> None:
         self._loops: dict[str, KeyedLoop] = {}
@@ -91,6 +97,39 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             return key
 
         self._select = select_and_set
+
+    def keep_values_only(self, update: str) -> bool:
+        """For an update of pairs of key and value: from now on state is the values alone. False for other updates, and where there is other state."""
+        form = pair_form(update, call_or_inline(self._select, "select", "record"))
+        for key_at, name in enumerate(RUNNING_VALUES):
+            if name in self.backend.statistics.keys and (self.values or form is None or key_at != form.key_at):
+                self._pairs_again(name, key_at)
+        self.pairs = None if self.values else form
+        if self.pairs is not None:
+            self.values = self.backend.engine_values(RUNNING_VALUES[self.pairs.key_at])
+        return self.pairs is not None
+
+    def run_pairs(self, values: list[Any], results: list[Any], checked: Callable[[Any], Any], update: Callable[[Any, Any], Any]) -> None:
+        """Runs the loop over values alone; from a key's first record on that is no pair, or ``checked`` refuses, state is whole records again."""
+        assert self.pairs is not None
+        form, value_at = self.pairs, 1 - self.pairs.key_at
+
+        def entered(record: Any) -> Any:
+            if type(record) is not tuple or len(record) != 2:
+                raise _OddShape
+            return checked(record)[value_at]
+
+        try:
+            self.run_loop(self.loop(form.update, form.emitted), values, results, entered, update)
+        except _OddShape:
+            self._pairs_again(RUNNING_VALUES[form.key_at], form.key_at)
+            self.pairs = None
+
+    def _pairs_again(self, name: str, key_at: int) -> None:
+        self.values, values = self.backend.engine_values(RUNNING_RESULT), self.backend.engine_values(name)
+        for key, value in list(values.items()):
+            self.values[key] = pair_of(key, value, key_at)
+            del values[key]
 
     def loop(self, update: str, emitted: str = "value") -> KeyedLoop:
         """The loop with that update expression, compiled once."""
@@ -117,6 +156,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         if failure is None:
             return error
         record, current = failure.variables.get("record"), failure.variables.get("current")
+        if self.pairs is not None:
+            current = pair_of(failure.variables.get("key"), current, self.pairs.key_at)
         if failure.line == _UPDATE_LINE:
             return raised_by(update, [current, record], error)
         return raised_by(self._select, [record], error)
@@ -141,12 +182,13 @@ class KeyedReduceOperator(KeyedOperator):
 
     def open(self) -> None:
         super().open()
-        self._careful = not self.context.object_reuse and could_be_mutated(self.values.values())  # what was restored counts as first values
         open_function(self.function, self.context, self.backend)
-        if len(self.backend.statistics.keys) > 1:
+        if not {RUNNING_RESULT, *RUNNING_VALUES}.issuperset(self.backend.statistics.keys):
             self.set_key_first()
         self._reduce = method_of(self.function, "reduce")
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")
+        self.keep_values_only(self._update_text)
+        self._careful = not self.context.object_reuse and could_be_mutated(self.values.values())  # what was restored counts as first values
 
     def close(self) -> None:
         try:
@@ -157,10 +199,12 @@ class KeyedReduceOperator(KeyedOperator):
     def process_batch(self, batch: Batch) -> None:
         batch = rows(batch)
         results: list[Any] = []
-        if not self._careful:
-            entered = _as_it_is if self.context.object_reuse else _only_safe
+        entered = _as_it_is if self.context.object_reuse else _only_safe
+        if self.pairs is not None:
+            self.run_pairs(batch.values, results, entered, self._reduce)
+        if self.pairs is None and not self._careful:
             try:
-                self.run_loop(self.loop(self._update_text), batch.values, results, entered, self._reduce)
+                self.run_loop(self.loop(self._update_text), batch.values[len(results) :], results, entered, self._reduce)
             except _OddShape:
                 self._careful = True
         if self._careful:
@@ -202,12 +246,14 @@ class KeyedAggregateOperator(KeyedOperator):
         if self._shape is None:
             self._specialise(batch.values[0])
         results: list[Any] = []
-        if self._special is not None:
+        if self.pairs is not None:
+            self.run_pairs(batch.values, results, _as_it_is, self._update)
+        if self.pairs is None and self._special is not None:
             try:
-                self.run_loop(self._special, batch.values, results, self._entered, self._update)
+                self.run_loop(self._special, batch.values[len(results) :], results, self._entered, self._update)
             except _OddShape:
                 self._special = None
-        if self._special is None:
+        if self.pairs is None and self._special is None:
             self.run_loop(self._general, batch.values[len(results) :], results, _as_it_is, self._update)
         self.output.emit(RowBatch(results, batch.timestamps))
 
@@ -215,9 +261,10 @@ class KeyedAggregateOperator(KeyedOperator):
         if self.position == 0 and not hasattr(type(sample), "__getitem__"):
             self.position = None  # PyFlink's default position: of plain numbers it is the number itself
         self._shape = _shape(sample)
-        alike = all(_shape(value) == self._shape for value in self.values.values())  # there are some after a restore
-        expression = update_expression(self.kind, self.position, sample) if alike else None
-        self._special = self.loop(expression) if expression is not None else None
+        expression = update_expression(self.kind, self.position, sample)
+        self.keep_values_only(expression or "current")
+        alike = self.pairs is not None or all(_shape(value) == self._shape for value in self.values.values())  # there are some after a restore
+        self._special = self.loop(expression) if expression is not None and alike else None
 
     def _entered(self, record: Any) -> Any:
         if _shape(record) != self._shape:

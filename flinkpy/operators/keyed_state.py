@@ -10,8 +10,6 @@ from flinkpy.operators.base import OperatorContext, StreamOperator
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
 from flinkpy.state.heap import HeapKeyedStateBackend
-from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
-from flinkpy.state.rocksdb_store import RocksDBConfig
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -19,6 +17,9 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     task = context.task
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
     if read(context.configuration, STATE_BACKEND) is StateBackendKind.ROCKSDB:
+        from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
+        from flinkpy.state.rocksdb_store import RocksDBConfig
+
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
 

@@ -178,6 +178,16 @@ class TaggedOutput(Output):
             side.emit_control(element)
 
 
+class CopyingTaggedOutput(TaggedOutput):
+    """The same where a function may have given one object to the main output and to a side output, whose consumers could change it: the side
+    outputs get copies, where the values can be changed at all."""
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        if tag_id in self._sides and isinstance(batch, RowBatch) and could_be_mutated(batch.values):
+            batch = RowBatch([private_copy(value) for value in batch.values], batch.timestamps)
+        super().emit_side(tag_id, batch)
+
+
 class CountingOutput(Output):
     """Counts what an operator emits, by batch, and stops empty ones."""
 

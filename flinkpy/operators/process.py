@@ -16,6 +16,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_stages import with_key
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -41,19 +42,25 @@ class Results:
         if not may_hold_tags(self.values):
             output.emit(RowBatch(self.values, self.stamps))
             return
-        for tag_id, batch in self._by_tag().items():
-            if tag_id is None:
-                output.emit(batch)
-            else:
-                output.emit_side(tag_id, batch)
+        batches = self._by_tag()
+        main = batches.pop(None, None)
+        for tag_id, batch in batches.items():  # before the main output's consumers may change what stands in both
+            output.emit_side(tag_id, batch)
+        if main is not None:
+            output.emit(main)
 
-    def _by_tag(self) -> dict[str | None, RowBatch]:
-        """The main output, if there is any, first."""
-        batches: dict[str | None, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
+    def _by_tag(self) -> dict[Any, RowBatch]:
+        """The side outputs by their ids, and the main output, if there is any, under None."""
+        batches: dict[Any, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
+        conversions: dict[OutputTag, Callable[[Any], Any] | None] = {}
         for position, result in enumerate(self.values):
             tag_id = None
             if type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
-                tag_id, result = result[0].tag_id, result[1]
+                tag, result = result
+                if tag not in conversions:
+                    conversions[tag] = None if tag.type_info is None else tag.type_info.conversion()
+                convert, tag_id = conversions[tag], tag.tag_id
+                result = result if convert is None else convert(result)
             batch = batches.get(tag_id)
             if batch is None:
                 batch = batches[tag_id] = RowBatch([], None if self.stamps is None else [])
@@ -151,6 +158,19 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
             saved.clear()
         open_function(self.function, self.context, self.backend)
         service.arm()
+
+    def selector(self, key: KeySpec) -> Callable[[Any], Any]:
+        """The key selector for ``run_keyed``, once the function is open. A key that cannot be hashed fails where state is looked up; a function
+        that keeps none would never notice, so there it is looked for."""
+        select = key_function(key)
+        if set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}:
+            return select
+
+        def select_and_hash(value: Any) -> Any:
+            hash(found := select(value))
+            return found
+
+        return select_and_hash
 
     def make_contexts(self) -> None:
         """Before the function is opened: what its methods will get."""
@@ -271,7 +291,7 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         super().open()
-        self._select = key_function(self.key)
+        self._select = self.selector(self.key)
 
     def close(self) -> None:
         try:
@@ -303,17 +323,15 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
         self.keys = key1, key2
 
     def open(self) -> None:
-        for key in self.keys:
-            open_function(key.selector, self.context)
+        open_selectors(self.keys, self.context)
         super().open()
-        self._selects = key_function(self.keys[0]), key_function(self.keys[1])
+        self._selects = self.selector(self.keys[0]), self.selector(self.keys[1])
 
     def close(self) -> None:
         try:
             super().close()
         finally:
-            for key in self.keys:
-                close_function(key.selector)
+            close_selectors(self.keys)
 
     def process_batch1(self, batch: Batch) -> None:
         self.run_keyed(self._selects[0], self.function.process_element1, batch)
@@ -333,8 +351,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
             key_function(key)
 
     def open(self) -> None:
-        for key in self.keys or ():
-            open_function(key.selector, self.context)
+        open_selectors(self.keys or (), self.context)
         open_function(self.function, self.context, self.backend if self.keys is not None else None)
         first, second = (method_of(self.function, method) for method in self.methods)
         if self.keys is not None and self.backend.statistics.keys:
@@ -349,8 +366,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
             close_function(self.function)
         finally:
             super().close()
-            for key in self.keys or ():
-                close_function(key.selector)
+            close_selectors(self.keys or ())
 
     def process_batch1(self, batch: Batch) -> None:
         self.apply(self._first, rows(batch))

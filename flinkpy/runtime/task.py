@@ -24,6 +24,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
+from flinkpy.operators.own_functions import with_own_functions
 from flinkpy.runtime.busy_time import Waiting
 from flinkpy.runtime.port import TaskReporter
 from flinkpy.runtime.slot_loop import SlotLoop
@@ -115,7 +116,7 @@ class Task:
             ) from error
         if not isinstance(chain, ChainConfig):
             raise EngineError(f"{self.descriptor.task_name} carries {chain!r:.80} instead of a ChainConfig")
-        return chain
+        return with_own_functions(chain)
 
     def _create_writers(self, chain: ChainConfig) -> list[RecordWriter]:
         edges = {edge.output_index: edge for operator in chain.operators for edge in operator.edges if isinstance(edge, NetworkEdge)}

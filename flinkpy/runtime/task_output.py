@@ -1,8 +1,9 @@
 """What tasks print and log, on its way to the program waiting for the job: a copy of each line, with the task's name, over a connection of its own.
 
 A worker's standard output and error stay what they are (Ray's log files). In front of them stands a thin writer that asks which task is running and
-hands the text on; a thread for each job sends it. Nothing here ever keeps a task waiting: what a slow client does not take in time is dropped and
-counted, and a client that has gone is forgotten.
+hands the text on; a thread for each job sends it. Nothing here keeps a task waiting: what a slow client does not take in time is dropped and
+counted, and a client that has gone is forgotten. Only a task that ends before the connection stands waits for that, a moment, before its end is told:
+after the end of its job nobody would listen any more.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TextIO
 
 from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, KIND_END, connect_to_client
 from flinkpy.core.ids import ExecutionAttemptId, JobId
-from flinkpy.graph.deployment import TaskDeploymentDescriptor
+from flinkpy.core.lifecycles import EXECUTION
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
+from flinkpy.runtime.log_levels import LogLevels
+from flinkpy.runtime.port import TaskReporter
 
 LOG = logging.getLogger(__name__)
 
@@ -28,6 +33,7 @@ CLIENT = "$internal.client.output"
 QUEUE_CHARACTERS = 1 << 20
 FRAME_CHARACTERS = 64 << 10
 NAME_WIDTH = 60
+CONNECT_WAIT_S = 1.0
 STDOUT, STDERR = "1", "2"
 
 
@@ -37,6 +43,7 @@ class OutputAddress:
     port: int
     token: bytes
     named: bool = True  # a task's name before every line
+    level: int = logging.WARNING  # of the program's root logger: what its tasks log below that is nobody's wish
 
     def __repr__(self) -> str:
         return f"OutputAddress({self.host}:{self.port})"
@@ -59,7 +66,7 @@ class JobOutput:
         self._changed = threading.Condition()
         self._queue: deque[tuple[str, str]] = deque()
         self._queued = self._dropped = 0
-        self._finished = self._dead = False
+        self._connected = self._finished = self._dead = False
         self._thread = threading.Thread(target=self._run, name="task output", daemon=True)
         self._thread.start()
 
@@ -76,18 +83,27 @@ class JobOutput:
                 return
             self._queue.append((channel, text))
             self._queued += len(text)
-            self._changed.notify()
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Waits until the client knows of what is there, if there is anything: it then listens to the end."""
+        with self._changed:
+            if self._queue:
+                self._changed.wait_for(lambda: self._connected or self._dead, CONNECT_WAIT_S)
 
     def finish(self) -> None:
         """Nothing more will come; what is there is still sent."""
         with self._changed:
             self._finished = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _run(self) -> None:
         try:
             sock = connect_to_client(self._address.host, self._address.port, self._address.token)
             sock.settimeout(None)
+            with self._changed:
+                self._connected = True
+                self._changed.notify_all()
             with sock:
                 while (frame := self._next()) is not None:
                     sock.sendall(HEADER.pack(KIND_BATCH, len(frame)) + frame)
@@ -98,6 +114,7 @@ class JobOutput:
             with self._changed:
                 self._dead = True
                 self._queue.clear()
+                self._changed.notify_all()
 
     def _next(self) -> bytes | None:
         with self._changed:
@@ -122,63 +139,93 @@ class TaskOutput:
     def __init__(self, running: Callable[[], TaskDeploymentDescriptor | None]) -> None:
         self._running = running
         self._jobs: dict[JobId, JobOutput] = {}
-        self._partial: dict[tuple[ExecutionAttemptId, str], str] = {}
+        self._deployed: dict[ExecutionAttemptId, TaskDeploymentDescriptor] = {}
+        self._partial: dict[tuple[ExecutionAttemptId | int, str], str] = {}  # begun lines, of tasks and of other threads
+        self._levels = LogLevels()
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Puts itself before this process's standard output and error."""
+        """Puts itself before this process's standard output and error, and has what is logged written there."""
         sys.stdout = _Tee(sys.stdout, STDOUT, self)
         sys.stderr = _Tee(sys.stderr, STDERR, self)
+        self._levels.install()
 
-    def deployed(self, descriptor: TaskDeploymentDescriptor) -> None:
-        """A task comes; the connection is made now, so that it stands when there is something to say."""
+    def deployed(self, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> TaskReporter:
+        """A task comes; the connection is made now, so that it stands when there is something to say. Returns what the task is to report to."""
         address = descriptor.configuration.get(CLIENT)
         if not isinstance(address, OutputAddress):
-            return
+            return reporter
         with self._lock:
             job = self._jobs.get(descriptor.attempt_id.job_id)
             if job is None:
                 job = self._jobs[descriptor.attempt_id.job_id] = JobOutput(address)
+                self._levels.begin(address.level)
             job.tasks += 1
+            self._deployed[descriptor.attempt_id] = descriptor
+        return _Reporter(reporter, partial(self.ended, descriptor))
 
     def ended(self, descriptor: TaskDeploymentDescriptor) -> None:
-        """A task that was deployed is gone."""
+        """A task that was deployed is about to report its end."""
         job_id = descriptor.attempt_id.job_id
         job = self._jobs.get(job_id)
-        if job is None:
+        if job is None or self._deployed.pop(descriptor.attempt_id, None) is None:
             return
-        for channel in (STDOUT, STDERR):
-            rest = self._partial.pop((descriptor.attempt_id, channel), "")
-            if rest:
-                job.lines(channel, name_of(descriptor), rest + "\n")
+        self._flush(job, descriptor.attempt_id, name_of(descriptor))
+        job.settle()
         with self._lock:
             job.tasks -= 1
-            if job.tasks == 0:
-                del self._jobs[job_id]
-                job.finish()
+            if job.tasks > 0:
+                return
+            del self._jobs[job_id]
+            if not self._jobs:
+                self._partial.clear()
+                self._levels.end()
+        job.finish()
+
+    def _flush(self, job: JobOutput, who: ExecutionAttemptId | int, name: str) -> None:
+        for channel in (STDOUT, STDERR):
+            rest = self._partial.pop((who, channel), "")
+            if rest:
+                job.lines(channel, name, rest + "\n")
 
     def take(self, channel: str, text: str) -> None:
         """Text that somebody in this process wrote. Of threads that run no task it is taken when it can only be of one job."""
         if not self._jobs or not text:
             return
-        descriptor = self._running()
-        if descriptor is None:
-            self._of_no_task(channel, text)
-            return
-        job = self._jobs.get(descriptor.attempt_id.job_id)
+        descriptor = self._running() or self._only_task()
+        if descriptor is not None:
+            job, who, name = self._jobs.get(descriptor.attempt_id.job_id), descriptor.attempt_id, name_of(descriptor)
+            self._pass_on(job, who, name, channel, text)
+        elif len(self._jobs) == 1:
+            self._pass_on(next(iter(self._jobs.copy().values()), None), threading.get_ident(), f"process {os.getpid()}", channel, text)
+
+    def _only_task(self) -> TaskDeploymentDescriptor | None:
+        """Whose threads all threads are: those of asynchronous functions, and of libraries."""
+        return next(iter(self._deployed.copy().values()), None) if len(self._deployed) == 1 else None
+
+    def _pass_on(self, job: JobOutput | None, who: ExecutionAttemptId | int, name: str, channel: str, text: str) -> None:
+        """What is a line by now; a begun line waits for its end."""
         if job is None:
             return
-        key = (descriptor.attempt_id, channel)
+        key = (who, channel)
         whole, newline, rest = (self._partial.pop(key, "") + text).rpartition("\n")
         if newline:
-            job.lines(channel, name_of(descriptor), whole + "\n")
+            job.lines(channel, name, whole + "\n")
         if rest:
             self._partial[key] = rest[-QUEUE_CHARACTERS:]
 
-    def _of_no_task(self, channel: str, text: str) -> None:
-        jobs = list(self._jobs.values())
-        if len(jobs) == 1 and text.strip():
-            jobs[0].lines(channel, f"process {os.getpid()}", text.rstrip("\n") + "\n")
+
+class _Reporter:
+    """Does ``before_end`` before the task's end is reported."""
+
+    def __init__(self, under: TaskReporter, before_end: Callable[[], None]) -> None:
+        self._under, self._before_end = under, before_end
+        self.operator_event = under.operator_event
+
+    def state_changed(self, state: TaskExecutionState) -> None:
+        if EXECUTION.is_terminal(state.state):
+            self._before_end()
+        self._under.state_changed(state)
 
 
 class _Tee:

@@ -67,16 +67,14 @@ class SlotTaskRunner:
             error = EngineError(f"{descriptor.subtask_name} was submitted to a runner that does not run")
             reporter.state_changed(TaskExecutionState(descriptor.attempt_id, ExecutionState.FAILED, error))
             return
+        if self._output is not None:
+            reporter = self._output.deployed(descriptor, reporter)
         task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget)
         self._tasks[descriptor.attempt_id] = task
-        if self._output is not None:
-            self._output.deployed(descriptor)
         self._loop.schedule_threadsafe(task)
 
     def _forget(self, task: Task) -> None:
         self._tasks.pop(task.attempt_id, None)
-        if self._output is not None:
-            self._output.ended(task.descriptor)
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
         self._with_task(attempt_id, Task.cancel)

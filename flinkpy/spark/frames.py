@@ -1,20 +1,20 @@
 """Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both ways.
 
-Out of Spark RayDP's recoverable way is used: Spark keeps the partitions as Arrow bytes, and a Ray task fetches each into the object store, so that a
-block that is lost with its node is fetched, or computed, again. Into Spark each block is one partition, read where Spark's executor runs.
+Out of Spark each partition becomes a block (``flinkpy.spark.partitions``). Into Spark each block is one partition, read where Spark's executor runs.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import ray
 
-from flinkpy.connectors.ray_store import NAMESPACE, dataset_blocks
+from flinkpy.connectors.ray_store import NAMESPACE
 from flinkpy.core.errors import ProgramError
+from flinkpy.spark.partitions import partitions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
-def blocks_of(frame: DataFrame) -> tuple[list[Any], pa.Schema]:
-    """The DataFrame's partitions as blocks, computed when this returns, and their schema. ProgramError for a type that Arrow does not have."""
+def blocks_of(frame: DataFrame) -> tuple[list[Any], pa.Schema, Callable[[], None]]:
+    """The DataFrame's partitions as blocks, computed when this returns; their schema; and what to call when nobody needs them any more.
+
+    ProgramError for a type that Arrow does not have.
+    """
     _require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
-    from raydp.spark.dataset import from_spark_recoverable
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # RayDP uses what Spark has deprecated
-        refs = dataset_blocks(from_spark_recoverable(frame))
-        if refs:
-            ray.wait(refs, num_returns=len(refs), fetch_local=False)  # Spark may be stopped from here on
-    return refs, schema
+    refs, release = partitions_of(frame)
+    return refs, schema, release
 
 
 def _require_on_ray(spark: SparkSession, call: str) -> None:
@@ -44,19 +41,32 @@ def _require_on_ray(spark: SparkSession, call: str) -> None:
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    twice = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
+    kinds = _kinds(frame)
+    names = [name for name, _ in kinds]
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ProgramError(f"the DataFrame has several columns named {', '.join(map(repr, twice))}: rename or drop the others, as after a join")
-    fields = []
-    for field in frame.schema.fields:
-        try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType), field.nullable))
-        except Exception as error:
-            raise ProgramError(f"column {field.name!r} of the DataFrame is {field.dataType.simpleString()}, which cannot be handed over: leave it "
-                               f"out, or cast it, for example .withColumn({field.name!r}, col({field.name!r}).cast('string'))") from error
-    return pa.schema(fields)
+    return pa.schema([_arrow_field(frame.sparkSession, name, described) for name, described in kinds])
+
+
+def _kinds(frame: DataFrame) -> list[tuple[str, dict[str, Any]]]:
+    """Name and JSON description of each column, from Spark itself: PySpark does not know all of its types."""
+    return [(field["name"], field) for field in json.loads(frame._jdf.schema().json())["fields"]]
+
+
+def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> pa.Field:
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructField, UserDefinedType
+
+    try:
+        field = StructField.fromJson(described)
+        if '"udt"' in json.dumps(described["type"]) or isinstance(field.dataType, UserDefinedType):
+            raise TypeError("what it is made of would come back, not the type")
+        return pa.field(name, to_arrow_type(field.dataType), field.nullable)
+    except Exception as error:
+        kind = spark._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(described["type"])).simpleString()  # type: ignore[union-attr]
+        raise ProgramError(f"column {name!r} of the DataFrame is {kind}, which cannot be handed over: leave it out, or cast it, for example "
+                           f".withColumn({name!r}, col({name!r}).cast('string'))") from error
 
 
 def dataframe_of(spark: SparkSession, keeper: str, blocks: list[Any], schema: pa.Schema) -> DataFrame:

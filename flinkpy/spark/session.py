@@ -26,6 +26,7 @@ EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, 
 _OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
            "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
 _JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_QUIET = "-Dlog4j2.StatusLogger.level=OFF"  # else Log4j says that it finds no file of settings, which is as it should be
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
              "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
@@ -74,10 +75,10 @@ def stop_spark() -> None:
 
 def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
     """Spark's options: ours, then the user's; the modules Java must open stand in front of the user's own Java options."""
-    opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
+    needed = " ".join([*(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED), _QUIET])
     merged = {**_DEFAULTS, **own}
     for key in _JVMS:
-        merged[key] = f"{opened} {own[key]}" if key in own else opened
+        merged[key] = f"{needed} {own[key]}" if key in own else needed
     return merged
 
 

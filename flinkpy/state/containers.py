@@ -58,12 +58,10 @@ def redistribute_all(saved: Sequence[bytes | None], max_parallelism: int, new_pa
     keyed = [each.keyed for each in parts if each.keyed is not None]
     # A subtask that had none counts all the same: with unchanged parallelism each list stays where it was.
     has_operator_state = any(each.operator is not None for each in parts)
-    operator = [each.operator if each.operator is not None else _EMPTY for each in parts]
+    nothing = operator_snapshots.OperatorSnapshot({}, {}).to_bytes()
+    operator = [each.operator if each.operator is not None else nothing for each in parts]
     shares: list[bytes | None] = list(redistribute_operator_state(operator, new_parallelism)) if has_operator_state else [None] * new_parallelism
     return [
         join(redistribute(keyed, key_group_range(subtask, max_parallelism, new_parallelism)) if keyed else None, share)
         for subtask, share in enumerate(shares)
     ]
-
-
-_EMPTY = operator_snapshots.OperatorSnapshot({}, {}).to_bytes()

@@ -80,7 +80,11 @@ class ValueStateDescriptor(StateDescriptor):
 
 
 class ListStateDescriptor(StateDescriptor):
-    """A list per key: ``get_list_state``."""
+    """A list per key: ``get_list_state``.
+
+    >>> ListStateDescriptor("clicks", Types.STRING())
+    <ListStateDescriptor 'clicks' of Types.LIST(Types.STRING())>
+    """
 
     kind = StateKind.LIST
 
@@ -89,7 +93,11 @@ class ListStateDescriptor(StateDescriptor):
 
 
 class MapStateDescriptor(StateDescriptor):
-    """A mapping per key: ``get_map_state``."""
+    """A mapping per key: ``get_map_state``.
+
+    >>> MapStateDescriptor("clicks per page", Types.STRING(), Types.LONG())
+    <MapStateDescriptor 'clicks per page' of Types.MAP(Types.STRING(), Types.LONG())>
+    """
 
     kind = StateKind.MAP
 
@@ -98,7 +106,11 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """All values of a key reduced to one by a ReduceFunction or a function of two values: ``get_reducing_state``."""
+    """All values of a key reduced to one by a ReduceFunction or a function of two values: ``get_reducing_state``.
+
+    >>> ReducingStateDescriptor("largest", max, Types.LONG())
+    <ReducingStateDescriptor 'largest' of Types.LONG()>
+    """
 
     kind = StateKind.REDUCING
 
@@ -114,7 +126,20 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """An accumulator per key, kept by an AggregateFunction: ``get_aggregating_state``."""
+    """An accumulator per key, kept by an AggregateFunction: ``get_aggregating_state``.
+
+    >>> class Mean:
+    ...     def create_accumulator(self):
+    ...         return 0, 0
+    ...     def add(self, value, accumulator):
+    ...         return accumulator[0] + value, accumulator[1] + 1
+    ...     def get_result(self, accumulator):
+    ...         return accumulator[0] / accumulator[1]
+    ...     def merge(self, one, other):
+    ...         return one[0] + other[0], one[1] + other[1]
+    >>> AggregatingStateDescriptor("mean", Mean()).get_name()
+    'mean'
+    """
 
     kind = StateKind.AGGREGATING
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import msgpack
-
 from flinkpy.core import code
 from flinkpy.core.errors import ProgramError
 
@@ -52,6 +50,8 @@ class OperatorSnapshot:
     pieces: Mapping[str, Sequence[bytes]]
 
     def to_bytes(self) -> bytes:
+        import msgpack
+
         header = msgpack.packb([[name, meta.sharing.name, meta.type, list(map(len, self.pieces[name]))] for name, meta in self.states.items()])
         bodies = [piece for name in self.states for piece in self.pieces[name]]
         return b"".join([MAGIC, bytes([VERSION]), len(header).to_bytes(4, "big"), header, *bodies])
@@ -63,6 +63,8 @@ class OperatorSnapshot:
             raise ProgramError(f"these {len(data)} bytes are no operator state: they do not begin with {MAGIC!r}")
         if data[len(MAGIC)] != VERSION:
             raise ProgramError(f"operator state of version {data[len(MAGIC)]} cannot be read, only version {VERSION}: use the flinkpy that wrote it")
+        import msgpack
+
         start = _PREFIX + int.from_bytes(data[len(MAGIC) + 1 : _PREFIX], "big")
         try:
             header = msgpack.unpackb(data[_PREFIX:start])

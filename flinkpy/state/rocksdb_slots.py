@@ -3,6 +3,9 @@
 A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one. So slots that were read or written lately are kept
 as they are, and what was written goes to the database many at a time: when the cache is full, and before anything is scanned. Values that can be
 changed in place are cached as bytes, so every read gives a private one; what is cached holds ``CACHED_SLOTS`` slots and ``CACHED_BYTES`` at most.
+
+The cache is two generations: what is asked for goes to the young one, and when that holds half of what may be held it becomes the old one, whose
+place it takes. So what is asked for again and again stays, without an order kept for it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from flinkpy.state.rocksdb_store import RocksDBStore
 from flinkpy.state.rocksdb_values import decode_value, encode_value
 from flinkpy.state.stamps import Stamped
 
-CACHED_SLOTS = 1 << 14
+CACHED_SLOTS = 1 << 15
 CACHED_BYTES = 16 << 20
 _LIGHT_TEXT = 256
 _LIGHT = {int, float, bool, type(None)}
@@ -57,10 +60,12 @@ class Slots:
         self._store, self.layout = store, layout
         self._encode = partial(_encode_stamped if expires else encode_value, what=f"the state of {name!r}")
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
-        self._cache: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}  # the young generation
         self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
+        self._old: dict[Any, Any] = {}  # what the young one also has, counts there; all of it is in the database
+        self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
-        self._bytes = 0
+        self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
         """The value, nobody else's; ``default`` where there is none."""
@@ -80,14 +85,14 @@ class Slots:
             packed = cache[slot] = Packed(self._encode(value))
             self._bytes += len(packed.data)
         self._dirty.add(slot)
-        if len(cache) > CACHED_SLOTS or self._bytes > CACHED_BYTES:
-            self._spill()
+        if len(cache) > CACHED_SLOTS >> 1 or self._bytes > CACHED_BYTES >> 1:
+            self._age()
 
     def delete(self, slot: Any) -> None:
         self._cache[slot] = ABSENT
         self._dirty.add(slot)
-        if len(self._cache) > CACHED_SLOTS:
-            self._spill()
+        if len(self._cache) > CACHED_SLOTS >> 1:
+            self._age()
 
     def scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """(slot, value) of all whose place begins so, as of now."""
@@ -107,37 +112,46 @@ class Slots:
     def flush(self) -> None:
         """Writes what was changed."""
         if self._dirty:
-            cache, known, place = self._cache, self._places.get, self.layout.place
-            changes = [(known(slot) or place(slot), self._entry(slot, cache[slot])) for slot in self._dirty]
+            cache, known, known_before, place = self._cache, self._places.get, self._old_places.get, self.layout.place
+            changes = [(known(slot) or known_before(slot) or place(slot), self._entry(slot, cache[slot])) for slot in self._dirty]
             changes.sort(key=_place_of)  # neighbours are written faster one after the other
             self._store.write(changes)
             self._dirty.clear()
             if not self.layout.read_one_by_one:
                 self._forget()
 
-    def _spill(self) -> None:
+    def _age(self) -> None:
         self.flush()
-        self._forget()
+        self._old, self._old_places = self._cache, self._places
+        self._cache, self._places, self._bytes = {}, {}, 0
 
     def _forget(self) -> None:
-        self._cache.clear()
-        self._places.clear()
-        self._bytes = 0
+        self._cache, self._places, self._bytes = {}, {}, 0
+        self._old, self._old_places = {}, {}
 
     def _load(self, slot: Any) -> Any:
+        found = self._old.get(slot, _UNKNOWN)
+        if found is not _UNKNOWN:
+            place = self._old_places.get(slot)
+            if place is not None:
+                self._places[slot] = place
+        else:
+            found = self._read(slot)
+        if type(found) is Packed:
+            self._bytes += len(found.data)
+        self._cache[slot] = found
+        if len(self._cache) > CACHED_SLOTS >> 1 or self._bytes > CACHED_BYTES >> 1:
+            self._age()
+        return found
+
+    def _read(self, slot: Any) -> Any:
         place = self._places[slot] = self.layout.place(slot)
         data = self._store.get(place)
-        found: Any = ABSENT
-        if data is not None:
-            payload = _payload(data)
-            found = self._decode(payload)
-            if not _is_light(found):
-                found = Packed(payload)
-                self._bytes += len(payload)
-        self._cache[slot] = found
-        if len(self._cache) > CACHED_SLOTS or self._bytes > CACHED_BYTES:
-            self._spill()
-        return found
+        if data is None:
+            return ABSENT
+        payload = _payload(data)
+        found = self._decode(payload)
+        return found if _is_light(found) else Packed(payload)
 
     def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for place, data in entries:

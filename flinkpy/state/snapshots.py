@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import msgpack
-
 from flinkpy.core import code
 from flinkpy.core.errors import ProgramError
 
@@ -50,6 +48,8 @@ class KeyedSnapshot:
 
     def to_bytes(self) -> bytes:
         order = sorted(self.groups)
+        import msgpack
+
         header = msgpack.packb({
             "max_parallelism": self.max_parallelism,
             "states": {name: [meta.kind, meta.type, meta.expires] for name, meta in self.states.items()},
@@ -64,6 +64,8 @@ class KeyedSnapshot:
             raise ProgramError(f"these {len(data)} bytes are no keyed state: they do not begin with {MAGIC!r}")
         if data[len(MAGIC)] != VERSION:
             raise ProgramError(f"keyed state of version {data[len(MAGIC)]} cannot be read, only version {VERSION}: use the flinkpy that wrote it")
+        import msgpack
+
         start = _PREFIX + int.from_bytes(data[len(MAGIC) + 1 : _PREFIX], "big")
         try:
             header = msgpack.unpackb(data[_PREFIX:start])

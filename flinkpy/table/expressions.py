@@ -25,36 +25,66 @@ def col(name: str) -> Expression:
 
 
 def lit(value: Any, data_type: TypeInformation | None = None) -> Expression:
-    """A constant."""
+    """A constant.
+
+    >>> lit(60) - col("delay")
+    (60 - col('delay'))
+    """
     return Literal(value, data_type)
 
 
 def null_of(data_type: TypeInformation) -> Expression:
-    """A null of that type."""
+    """A null of that type.
+
+    >>> from flinkpy.common.typeinfo import Types
+    >>> coalesce(col("delay"), null_of(Types.LONG()))
+    col('delay').coalesce(None)
+    """
     return Literal(None, data_type)
 
 
 def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
-    """All of them."""
+    """All of them.
+
+    >>> and_(col("late"), col("full"))
+    (col('late') & col('full'))
+    """
     return _joined("&", (predicate0, predicate1, *predicates))
 
 
 def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
-    """At least one of them."""
+    """At least one of them.
+
+    >>> or_(col("late"), col("full"))
+    (col('late') | col('full'))
+    """
     return _joined("|", (predicate0, predicate1, *predicates))
 
 
 def not_(expression: Any) -> Expression:
+    """True where it is false; null stays null.
+
+    >>> not_(col("late"))
+    ~col('late')
+    """
     return ~as_expression(expression)
 
 
 def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
-    """``if_true`` where the condition is true, ``if_false`` where it is false or null."""
+    """``if_true`` where the condition is true, ``if_false`` where it is false or null.
+
+    >>> if_then_else(col("delay") > 15, "late", "in time")
+    (col('delay') > 15).then('late', 'in time')
+    """
     return as_expression(condition).then(if_true, if_false)
 
 
 def coalesce(first: Any, *more: Any) -> Expression:
-    """The first that is not null."""
+    """The first that is not null.
+
+    >>> coalesce(col("nickname"), col("name"))
+    col('nickname').coalesce(col('name'))
+    """
     return Call("coalesce", tuple(map(as_expression, (first, *more))))
 
 
@@ -68,7 +98,11 @@ def concat(first: Any, *more: Any) -> Expression:
 
 
 def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
-    """Texts joined with a separator; nulls are left out."""
+    """Texts joined with a separator; nulls are left out.
+
+    >>> concat_ws(", ", col("name"), col("city"))
+    col('name').concat_ws(col('city'), ', ')
+    """
     if not isinstance(separator, str):
         raise ProgramError(f"concat_ws() takes a text as separator, this is {separator!r:.80}")
     return Call("concat_ws", tuple(map(as_expression, (first, *more))), (("separator", separator),))

@@ -130,7 +130,20 @@ class TwoInputHarness(OperatorHarness):
 
 
 class KeyedTwoInputHarness(TwoInputHarness):
-    """The same where both streams are keyed, and share state and timers: a KeyedCoProcessFunction, CoMapFunction or CoFlatMapFunction."""
+    """The same where both streams are keyed, and share state and timers: a KeyedCoProcessFunction, CoMapFunction or CoFlatMapFunction.
+
+    >>> from flinkpy.datastream import CoMapFunction
+    >>> class Tell(CoMapFunction):
+    ...     def map1(self, value):
+    ...         return "number", value
+    ...     def map2(self, value):
+    ...         return "text", value
+    >>> with KeyedTwoInputHarness(Tell(), lambda number: number % 2, lambda text: len(text) % 2) as harness:
+    ...     harness.push1(1)
+    ...     harness.push2("a")
+    ...     harness.output
+    [('number', 1), ('text', 'a')]
+    """
 
     def __init__(self, function: Any, key_selector1: Any, key_selector2: Any, **options: Any) -> None:
         OperatorHarness.__init__(

@@ -19,7 +19,11 @@ _failed: dict[str, int] = {}  # by the id of the failure: how often it happened 
 
 @dataclass(frozen=True)
 class At:
-    """A value with its event time in milliseconds."""
+    """A value with its event time in milliseconds.
+
+    >>> ScriptedSource([At(1000, "a"), At(2000, "b")])  # doctest: +ELLIPSIS
+    <...>
+    """
 
     timestamp: int
     value: Any
@@ -27,7 +31,11 @@ class At:
 
 @dataclass(frozen=True)
 class Fail:
-    """Here the source fails, the first ``times`` times it comes by; after that it reads on. Counted in one process: for embedded jobs."""
+    """Here the source fails, the first ``times`` times it comes by; after that it reads on. Counted in one process: for embedded jobs.
+
+    >>> Fail("the disk is full").times
+    1
+    """
 
     message: str = "the script says so"
     times: int = 1

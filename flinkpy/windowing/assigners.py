@@ -25,7 +25,22 @@ W2 = TypeVar("W2", bound=Window)  # the callback's own: it does not depend on th
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Zero or more windows for each record. Keeps nothing itself: one object serves all keys."""
+    """Zero or more windows for each record. Keeps nothing itself: one object serves all keys.
+
+    >>> from flinkpy.windowing.serializers import TimeWindowSerializer
+    >>> from flinkpy.windowing.triggers import EventTimeTrigger
+    >>> class FromEachRecord(WindowAssigner):
+    ...     def assign_windows(self, element, timestamp, context):
+    ...         return [TimeWindow(timestamp, timestamp + 60_000)]
+    ...     def get_default_trigger(self, env=None):
+    ...         return EventTimeTrigger()
+    ...     def get_window_serializer(self):
+    ...         return TimeWindowSerializer()
+    ...     def is_event_time(self):
+    ...         return True
+    >>> FromEachRecord().assign_windows("click", 5, None)
+    [TimeWindow(start=5, end=60005)]
+    """
 
     class WindowAssignerContext(ABC):
         """What an assigner may ask."""
@@ -125,7 +140,12 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Each record in exactly one window, by the machine's clock as it comes."""
+    """Each record in exactly one window, by the machine's clock as it comes.
+
+    >>> from flinkpy.common.time import Time
+    >>> TumblingProcessingTimeWindows.of(Time.seconds(10))
+    TumblingProcessingTimeWindows(10000, 0)
+    """
 
     event_time = False
 
@@ -181,7 +201,12 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
-    """Each record in every window of that size that is open as it comes."""
+    """Each record in every window of that size that is open as it comes.
+
+    >>> from flinkpy.common.time import Time
+    >>> SlidingProcessingTimeWindows.of(Time.seconds(10), Time.seconds(2))
+    SlidingProcessingTimeWindows(10000, 2000, 0)
+    """
 
     event_time = False
 
@@ -201,7 +226,11 @@ def _offset_of(offset: Span | None) -> int:
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window for everything: pointless without a trigger, as its own never fires."""
+    """One window for everything: pointless without a trigger, as its own never fires.
+
+    >>> GlobalWindows.create()
+    GlobalWindows()
+    """
 
     @staticmethod
     def create() -> GlobalWindows:
@@ -247,7 +276,11 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindows):
-    """So many records of a key are a window, the next so many another."""
+    """So many records of a key are a window, the next so many another.
+
+    >>> CountTumblingWindowAssigner.of(3)
+    CountTumblingWindowAssigner(3)
+    """
 
     def __init__(self, window_size: int) -> None:
         self.window_size = positive(window_size, "a count window's size")
@@ -265,7 +298,11 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """A window of so many records begins with every ``window_slide``-th record of a key."""
+    """A window of so many records begins with every ``window_slide``-th record of a key.
+
+    >>> CountSlidingWindowAssigner.of(3, 1)
+    CountSlidingWindowAssigner(3, 1)
+    """
 
     def __init__(self, window_size: int, window_slide: int) -> None:
         self.window_size = positive(window_size, "a count window's size")

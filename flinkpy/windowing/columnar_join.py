@@ -17,6 +17,7 @@ from flinkpy.network.column_keys import key_hashes
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.columnar import columns, one_batch
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.table.compiler import column_index
 from flinkpy.table.conversion import python_values
 from flinkpy.windowing.assigners import no_timestamp
@@ -53,12 +54,11 @@ class JoinedColumns:
         self.schema = pa.schema(fields)
 
 
-class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
+class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """Inner join by the named key columns, in tumbling or sliding windows of event time."""
 
     def __init__(self, left_keys: Sequence[str], right_keys: Sequence[str], assigner: Any) -> None:
         self.keys, self.assigner = (tuple(left_keys), tuple(right_keys)), assigner
-        self.late_records_dropped = 0
 
     def output_schema(self, left: Any, right: Any) -> Any:
         """The schema of the results. ProgramError for what cannot be joined."""
@@ -148,7 +148,7 @@ class ColumnarJoinOperator(KeyedStateOperator, TwoInputOperator):
     def _take_slice(self, side: int, start: int, data: Any, stamps: Any) -> None:
         end = self._grid.slicing.last_window_end(start)
         if end is None or end - 1 <= self._grid.watermark:  # between two windows, or late
-            self.late_records_dropped += int((stamps <= self._grid.watermark).sum())
+            self.drop_late(int((stamps <= self._grid.watermark).sum()))
         else:
             self._put(side, start, data)
 

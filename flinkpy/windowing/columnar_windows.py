@@ -20,6 +20,7 @@ from flinkpy.operators.base import TimerHandle
 from flinkpy.operators.columnar import ColumnOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import AggregateCall
@@ -37,7 +38,7 @@ _MOMENT = pa.timestamp("ms")
 _LARGEST = 1 << 15  # rows in one batch of results
 
 
-class ColumnarWindowOperator(KeyedStateOperator, ColumnOperator):
+class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperator):
     """What the two forms share. ``keys``: the key columns, none for windows over all records."""
 
     _input_schema: Any = None  # of the records so far
@@ -47,7 +48,6 @@ class ColumnarWindowOperator(KeyedStateOperator, ColumnOperator):
     def __init__(self, keys: Sequence[str], slicing: Slicing, event_time: bool, allowed_lateness: int, late_tag: OutputTag | None) -> None:
         self.keys, self.slicing, self.event_time = tuple(keys), slicing, event_time
         self.allowed_lateness, self.late_tag = allowed_lateness if event_time else 0, late_tag
-        self.late_records_dropped = 0
 
     @abstractmethod
     def taken_in(self, data: Any, ids: Any) -> Part:
@@ -172,7 +172,7 @@ class ColumnarWindowOperator(KeyedStateOperator, ColumnOperator):
             records = rows_of_batch(batch.data.take(pa.array(late)))  # side outputs are streams of rows
             self.output.emit_side(self.late_tag.tag_id, RowBatch(records, stamps[late].tolist()))
         elif late:
-            self.late_records_dropped += len(late)
+            self.drop_late(len(late))
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.mutability import private_copy
+from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process import Results, stamp_new
-from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
@@ -46,36 +46,42 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
 
 
 class Evaluation:
-    """``evaluate(results, key, window, contents)`` appends to the results. ``copies``: the contents live on, so what is given away is copied."""
+    """``evaluate(results, key, window, contents)`` appends to the results.
+
+    ``copies``: the contents live on, or records are in other windows too, so what is given away is copied where it could be changed: the one value
+    that reduce or aggregate made before the function gets it, of all records what the function gives.
+    """
 
     def __init__(self, contents: Contents, call: Call | None, copies: bool) -> None:
-        self._inputs, self._call, self._copies = contents.inputs, call, copies
+        self._inputs, self._call = contents.inputs, call
+        of_all = isinstance(contents, ListContents)
+        self._copies, self._copies_results = copies and not of_all, copies and of_all
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         """Gives the contents that stay."""
         inputs = self._inputs(contents)
-        if self._copies and len(inputs) == 1:
+        if self._copies:
             inputs[0] = private_copy(inputs[0])
         self.give(results, key, window, inputs)
         return contents
 
     def give(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
         """What the function makes of the inputs, stamped."""
-        if self._call is None:
-            results.values.extend(inputs)
-        else:
-            given = self._call(key, window, inputs)
-            if given is None:
-                return
-            results.values.extend(given)
+        given = inputs if self._call is None else self._call(key, window, inputs)
+        if given is None:
+            return
+        if self._copies_results and could_be_mutated(inputs):
+            given = map(private_copy, given)
+        results.values.extend(given)
         stamp_new(results, window.max_timestamp())
 
 
 class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
 
-    def __init__(self, contents: Contents, call: Call | None, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
+    def __init__(self, contents: Contents, call: Call | None, copies: bool, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
         super().__init__(contents, call, False)
+        self._copies_results = copies  # also of what was reduced: it may be one of the records
         self._reduced, self._evictor, self._context = contents.reduced, evictor, context
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:

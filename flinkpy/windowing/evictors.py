@@ -15,7 +15,11 @@ T = TypeVar("T")
 
 
 class TimestampedValue(NamedTuple):
-    """A record of a window, and its timestamp or None."""
+    """A record of a window, and its timestamp or None.
+
+    >>> TimestampedValue("click", 1000).timestamp
+    1000
+    """
 
     value: Any
     timestamp: int | None
@@ -69,7 +73,11 @@ class _OneTimeEvictor(Evictor[Any, Window]):
 
 
 class CountEvictor(_OneTimeEvictor):
-    """Keeps the last ``max_count`` records."""
+    """Keeps the last ``max_count`` records.
+
+    >>> CountEvictor.of(3).max_count
+    3
+    """
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -84,7 +92,12 @@ class CountEvictor(_OneTimeEvictor):
 
 
 class TimeEvictor(_OneTimeEvictor):
-    """Keeps the records of the last ``window_size`` milliseconds before the latest one. Records without timestamps stay."""
+    """Keeps the records of the last ``window_size`` milliseconds before the latest one. Records without timestamps stay.
+
+    >>> from flinkpy.common.time import Time
+    >>> TimeEvictor.of(Time.seconds(10)).window_size
+    10000
+    """
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -102,7 +115,11 @@ class TimeEvictor(_OneTimeEvictor):
 
 
 class DeltaEvictor(_OneTimeEvictor):
-    """Keeps the records nearer than ``threshold`` to the last one, by ``delta_function(record, last)``."""
+    """Keeps the records nearer than ``threshold`` to the last one, by ``delta_function(record, last)``.
+
+    >>> DeltaEvictor.of(0.5, lambda record, last: abs(last - record)).threshold
+    0.5
+    """
 
     def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)

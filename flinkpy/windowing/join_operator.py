@@ -18,8 +18,10 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
@@ -57,14 +59,13 @@ class Slice:
         return index.get(key, [])
 
 
-class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
+class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds."""
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
         for key in (key1, key2):
             key_function(key)
         self.function, self.keys, self.assigner, self.allowed_lateness = function, (key1, key2), assigner, allowed_lateness
-        self.late_records_dropped = 0
 
     @abstractmethod
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
@@ -73,8 +74,7 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
     # -- life ---------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        for key in self.keys:
-            open_function(key.selector, self.context)
+        open_selectors(self.keys, self.context)
         open_function(self.function, self.context, self.backend)
         self._selects = tuple(key_function(key) for key in self.keys)
         slicing = slicing_of(self.assigner)
@@ -89,8 +89,7 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
             close_function(self.function)
         finally:
             super().close()
-            for key in self.keys:
-                close_function(key.selector)
+            close_selectors(self.keys)
 
     def _slice(self, start: int) -> Slice:
         found = self._slices.get(start)
@@ -107,8 +106,12 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
         by_slice: dict[Any, dict[int, Part]] = {}
         for start, slice_ in self._slices.items():
             for side, (keys, values) in enumerate(slice_.parts):
-                for key, value in zip(keys, values):
-                    by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)
+                try:
+                    for key, value in zip(keys, values):
+                        by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)
+                except TypeError as error:
+                    self._blame([(keys, values)], error)
+                    raise
         saved.update((key, (self._grid.watermark, contents)) for key, contents in by_slice.items())
         try:
             return super().snapshot_state(barrier)
@@ -177,7 +180,7 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
         for key, value, stamp in zip(keys, values, stamps):
             windows = grid.open_windows(stamp)
             if not windows:
-                self.late_records_dropped += grid.is_late(stamp)
+                self.drop_late(int(grid.is_late(stamp)))
                 continue
             self._slice(grid.slicing.slice_of(stamp)).add(side, [key], [value])
             for window in windows:
@@ -200,9 +203,22 @@ class GridJoinOperator(KeyedStateOperator, TwoInputOperator):
     def _fire(self, window: TimeWindow, part: Any) -> None:
         """``part(side, slice)``: what of a slice takes part, or None."""
         slices = [self._slices[start] for start in self._grid.slicing.slices_in(window) if start in self._slices]
-        first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
-        if first or second:
-            self.combine(first, second, window.max_timestamp())
+        try:
+            first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
+            if first or second:
+                self.combine(first, second, window.max_timestamp())
+        except TypeError as error:
+            self._blame([part for slice_ in slices for part in slice_.parts], error)
+            raise
+
+    def _blame(self, parts: list[Part], error: TypeError) -> None:
+        """Looks for a key that cannot be hashed, and says whose it is: only now, as records are put away by the batch."""
+        for keys, values in parts:
+            for key, value in zip(keys, values):
+                try:
+                    hash(key)
+                except TypeError as unhashable:
+                    raise user_code_error(unhashable, self.context, value) from error
 
     def emit(self, values: list[Any], timestamp: int) -> None:
         """Passes results on, those for side outputs to these."""
@@ -256,6 +272,8 @@ class WindowJoinOperator(GridJoinOperator):
                 if len(results) >= limit:
                     results = passed_on(results)
         except Exception as error:
+            if isinstance(error, TypeError):
+                self._blame(first, error)
             failure = failure_in(loop, error.__traceback__)
             if failure is None:
                 raise user_code_error(error, self.context) from error

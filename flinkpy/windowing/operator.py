@@ -25,6 +25,7 @@ from flinkpy.operators.functions import RuntimeContext, close_function, open_fun
 from flinkpy.operators.generated import failure_in, forget_source
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.state.api import State
@@ -50,9 +51,6 @@ CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window s
 EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
 
 
-DROPPED = "numLateRecordsDropped"  # the metric's name in Flink
-
-
 def the_one_key(record: Any) -> int:
     """The key of all records where there is none."""
     return 0
@@ -66,7 +64,7 @@ class _NoStateOfItsOwn:
                            "give them a ProcessWindowFunction that has")
 
 
-class WindowOperator(KeyedStateOperator, OneInputOperator):
+class WindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
 
     - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
@@ -97,7 +95,6 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         self.contents = ListContents() if contents is None else contents
         self.window_function, self.is_keyed = window_function, key is not None
         self.allowed_lateness, self.late_tag = allowed_lateness, late_tag
-        self.late_records_dropped = 0
         self._check()
 
     def _check(self) -> None:
@@ -118,7 +115,6 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         self._at = CurrentKey()  # its key is the window that trigger and function are asked about
         self._results = Results(True)
         self._late = RowBatch([], [])
-        self._reported = self.late_records_dropped  # of the dropped ones, in the metric
         self._open_state()
         open_function(self.key.selector, self.context)
         open_function(self.contents.function, self.context, cast("KeyedStateBackend", _NoStateOfItsOwn()))
@@ -167,11 +163,11 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         self._kept: Contents = self.contents
         if self.evictor is not None:
             self._kept = ListContents()
-            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.evictor, EvictorContext(self._service))
+            copies = not self.context.object_reuse
+            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, copies, self.evictor, EvictorContext(self._service))
             return
-        ends_at_once = self._is_default and self.allowed_lateness == 0
-        copies = not ends_at_once and not isinstance(self.contents, ListContents) and not self.context.object_reuse
-        self._evaluation = Evaluation(self.contents, call, copies)
+        ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
+        self._evaluation = Evaluation(self.contents, call, not ends_at_once and not self.context.object_reuse)
 
     def close(self) -> None:
         if hasattr(self, "_service"):
@@ -277,7 +273,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
         if not self._event_time or stamp + self.allowed_lateness > self._service.watermark:
             return
         if self.late_tag is None:
-            self.late_records_dropped += 1
+            self.drop_late(1)
         else:
             self._late.values.append(record)
             assert self._late.timestamps is not None
@@ -413,7 +409,7 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             take(self._window_pages, key, window)
 
     def _emit(self) -> None:
-        """Passes on what was gathered, writes back what was changed, and reports what was dropped."""
+        """Passes on what was gathered, and writes back what was changed."""
         results, late = self._results, self._late
         self._results = Results(True)
         results.emit(self.output)
@@ -422,9 +418,6 @@ class WindowOperator(KeyedStateOperator, OneInputOperator):
             self.output.emit_side(self.late_tag.tag_id, late)
         for pages in self._all_pages():
             write_back(pages)
-        if self.late_records_dropped != self._reported:
-            self._assigner_context.get_runtime_context().get_metrics_group().counter(DROPPED).inc(self.late_records_dropped - self._reported)
-            self._reported = self.late_records_dropped
 
     def _all_pages(self) -> Sequence[dict[Any, Any]]:
         pages = [self._pages, self._trigger_pages, self._window_pages]

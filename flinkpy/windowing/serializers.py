@@ -12,7 +12,14 @@ _INTERVAL, _NUMBER = struct.Struct(">qq"), struct.Struct(">q")
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Sixteen bytes: start and end."""
+    """Sixteen bytes: start and end.
+
+    >>> import io
+    >>> written = io.BytesIO()
+    >>> TimeWindowSerializer().serialize(TimeWindow(0, 10), written)
+    >>> TimeWindowSerializer().deserialize(io.BytesIO(written.getvalue()))
+    TimeWindow(start=0, end=10)
+    """
 
     def serialize(self, value: TimeWindow, stream: BinaryIO) -> None:
         stream.write(_INTERVAL.pack(*value))
@@ -22,7 +29,14 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """Eight bytes: the number."""
+    """Eight bytes: the number.
+
+    >>> import io
+    >>> written = io.BytesIO()
+    >>> CountWindowSerializer().serialize(CountWindow(7), written)
+    >>> CountWindowSerializer().deserialize(io.BytesIO(written.getvalue())).id
+    7
+    """
 
     def serialize(self, value: CountWindow, stream: BinaryIO) -> None:
         stream.write(_NUMBER.pack(value.id))
@@ -32,7 +46,14 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """One byte, as Flink has it: an empty key would be none."""
+    """One byte, as Flink has it: an empty key would be none.
+
+    >>> import io
+    >>> written = io.BytesIO()
+    >>> GlobalWindowSerializer().serialize(GlobalWindow.get(), written)
+    >>> GlobalWindowSerializer().deserialize(io.BytesIO(written.getvalue()))
+    GlobalWindow
+    """
 
     def serialize(self, value: GlobalWindow, stream: BinaryIO) -> None:
         stream.write(b"\0")

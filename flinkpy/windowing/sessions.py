@@ -15,7 +15,14 @@ from flinkpy.windowing.windows import TimeWindow, time_window
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Finds the gap that ends a session, for each record."""
+    """Finds the gap that ends a session, for each record.
+
+    >>> class ByVisitor(SessionWindowTimeGapExtractor):
+    ...     def extract(self, element):
+    ...         return 60_000 if element["robot"] else 1_800_000
+    >>> ByVisitor().extract({"robot": True})
+    60000
+    """
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -86,7 +93,12 @@ class EventTimeSessionWindows(_StaticGap):
 
 
 class ProcessingTimeSessionWindows(_StaticGap):
-    """Sessions by the machine's clock."""
+    """Sessions by the machine's clock.
+
+    >>> from flinkpy.common.time import Time
+    >>> ProcessingTimeSessionWindows.with_gap(Time.seconds(10))
+    ProcessingTimeSessionWindows(10000)
+    """
 
     event_time = False
 
@@ -104,7 +116,11 @@ class ProcessingTimeSessionWindows(_StaticGap):
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):
-    """Sessions by timestamps, with gaps the records say."""
+    """Sessions by timestamps, with gaps the records say.
+
+    >>> DynamicEventTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
+    True
+    """
 
     event_time = True
 
@@ -119,7 +135,11 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
-    """Sessions by the machine's clock, with gaps the records say."""
+    """Sessions by the machine's clock, with gaps the records say.
+
+    >>> DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
+    False
+    """
 
     event_time = False
 

@@ -23,6 +23,7 @@ from flinkpy.operators.base import OneInputOperator, TimerHandle
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.evaluation import check_window_function
@@ -37,7 +38,7 @@ NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these 
                  "or use windows of processing time")
 
 
-class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
+class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce. Results carry the last moment of their window.
 
     ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
@@ -71,7 +72,6 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
             raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
-        self.late_records_dropped = 0
 
     # -- lifecycle -------------------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class SliceWindowOperator(KeyedStateOperator, OneInputOperator):
                 late.values.append(record)
                 late.timestamps.append(stamp)
         if late.values and self.late_tag is None:
-            self.late_records_dropped += len(late)
+            self.drop_late(len(late))
         elif late.values and self.late_tag is not None:
             self.output.emit_side(self.late_tag.tag_id, late)
         self._emit(results)

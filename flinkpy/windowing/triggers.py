@@ -38,7 +38,22 @@ CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, Tri
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Called for every record and every timer of a window. Under windows that merge it must be able to merge."""
+    """Called for every record and every timer of a window. Under windows that merge it must be able to merge.
+
+    >>> class OnMarker(Trigger):
+    ...     def on_element(self, element, timestamp, window, ctx):
+    ...         return TriggerResult.FIRE_AND_PURGE if element == "end" else TriggerResult.CONTINUE
+    ...     def on_processing_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def on_event_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def on_merge(self, window, ctx):
+    ...         pass
+    ...     def clear(self, window, ctx):
+    ...         pass
+    >>> OnMarker().can_merge()
+    False
+    """
 
     class TriggerContext(ABC):
         """Time, timers and state, of the key and window at hand."""
@@ -120,11 +135,19 @@ class _Quiet(Trigger[Any, W]):
 
 
 class NeverTrigger(_Quiet[GlobalWindow]):
-    """Never fires."""
+    """Never fires.
+
+    >>> NeverTrigger()
+    NeverTrigger()
+    """
 
 
 class EventTimeTrigger(_Quiet[TimeWindow]):
-    """Fires when the watermark has reached the window's end, and for every record that comes later."""
+    """Fires when the watermark has reached the window's end, and for every record that comes later.
+
+    >>> EventTimeTrigger.create()
+    EventTimeTrigger()
+    """
 
     @staticmethod
     def create() -> EventTimeTrigger:
@@ -152,7 +175,11 @@ class EventTimeTrigger(_Quiet[TimeWindow]):
 
 
 class ProcessingTimeTrigger(_Quiet[TimeWindow]):
-    """Fires when the machine's clock has reached the window's end."""
+    """Fires when the machine's clock has reached the window's end.
+
+    >>> ProcessingTimeTrigger.create()
+    ProcessingTimeTrigger()
+    """
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
@@ -177,7 +204,11 @@ class ProcessingTimeTrigger(_Quiet[TimeWindow]):
 
 
 class CountTrigger(_Quiet[Any]):
-    """Fires with every so many records."""
+    """Fires with every so many records.
+
+    >>> CountTrigger.of(100)
+    CountTrigger(100)
+    """
 
     def __init__(self, window_size: int) -> None:
         self._size = positive(window_size, "CountTrigger: the number of records")
@@ -265,7 +296,12 @@ class _ContinuousTrigger(_Quiet[TimeWindow]):
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires every interval of event time, and at the window's end."""
+    """Fires every interval of event time, and at the window's end.
+
+    >>> from flinkpy.common.time import Time
+    >>> ContinuousEventTimeTrigger.of(Time.minutes(1))
+    ContinuousEventTimeTrigger(60000)
+    """
 
     @staticmethod
     def of(interval: Span) -> ContinuousEventTimeTrigger:
@@ -293,7 +329,12 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires every interval of the machine's clock, and at the window's end."""
+    """Fires every interval of the machine's clock, and at the window's end.
+
+    >>> from flinkpy.common.time import Time
+    >>> ContinuousProcessingTimeTrigger.of(Time.seconds(5))
+    ContinuousProcessingTimeTrigger(5000)
+    """
 
     @staticmethod
     def of(interval: Span) -> ContinuousProcessingTimeTrigger:
@@ -315,7 +356,11 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
 class DeltaTrigger(_Quiet[Any]):
     """Fires when a record differs from the one at the last firing by more than ``threshold``, by ``delta_function(old, new)``.
-    The window's first record only sets the mark."""
+    The window's first record only sets the mark.
+
+    >>> DeltaTrigger.of(0.5, lambda old, new: abs(new - old))
+    DeltaTrigger(0.5)
+    """
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
         self.threshold, self._delta = threshold_of(threshold, "DeltaTrigger"), delta_of(delta_function)
@@ -344,7 +389,11 @@ class DeltaTrigger(_Quiet[Any]):
 
 
 class PurgingTrigger(Trigger[Any, Any]):
-    """Another trigger's firings, each of which also drops the window's records."""
+    """Another trigger's firings, each of which also drops the window's records.
+
+    >>> PurgingTrigger.of(CountTrigger.of(100))
+    PurgingTrigger(CountTrigger(100))
+    """
 
     def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         if not isinstance(nested_trigger, Trigger):

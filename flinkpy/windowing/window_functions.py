@@ -27,7 +27,12 @@ class WindowFunction(Function):
 
 
 class AllWindowFunction(Function):
-    """The same on a stream without keys: ``window_all``."""
+    """The same on a stream without keys: ``window_all``.
+
+    >>> class Sum(AllWindowFunction):
+    ...     def apply(self, window, inputs):
+    ...         yield window.end, sum(inputs)
+    """
 
     @abstractmethod
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
@@ -81,7 +86,12 @@ class ProcessWindowFunction(Function):
 
 
 class ProcessAllWindowFunction(Function):
-    """The same on a stream without keys: ``window_all``."""
+    """The same on a stream without keys: ``window_all``.
+
+    >>> class Sum(ProcessAllWindowFunction):
+    ...     def process(self, context, elements):
+    ...         yield context.window().end, sum(elements)
+    """
 
     class Context(WindowContext):
         """Window, time and state."""

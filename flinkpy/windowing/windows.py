@@ -92,7 +92,11 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """The one with this number."""
+    """The one with this number.
+
+    >>> CountWindow(7).id
+    7
+    """
 
     __slots__ = ()
 
@@ -101,7 +105,11 @@ class CountWindow(_Numbered, Window):
 
 
 class GlobalWindow(tuple[()], Window):
-    """The one that holds everything."""
+    """The one that holds everything.
+
+    >>> GlobalWindow.get()
+    GlobalWindow
+    """
 
     __slots__ = ()
 

@@ -1,13 +1,25 @@
-"""A private Ray cluster of four CPUs in a process of its own: it ends when that process's standard input closes, whatever happened."""
+"""Ray clusters for tests, each of four CPUs and of this test run only: it ends with the fixture, whatever happened.
+
+``ray_cluster`` is a process that has called ``ray.init``: light, and quickly there. ``started_ray`` is what people have: ``ray start --head``, with
+the dashboard that ``ray job submit`` talks to, and with token authentication.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _HEAD = """
@@ -16,6 +28,18 @@ ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="er
 print(ray.get_runtime_context().gcs_address, flush=True)
 sys.stdin.read()
 """
+_EYES = """
+import json, sys, ray
+from flinkpy.cluster.ray_connection import connect_ray
+from ray._private import state
+connect_ray({"ray.address": sys.argv[1]}, start=False)
+for _ in sys.stdin:
+    actors = [actor["Name"] for actor in state.actors().values() if actor["State"] != "DEAD"]
+    groups = [name for name, group in ray.util.placement_group_table().items() if group["state"] != "REMOVED"]
+    stored = ray.cluster_resources()["object_store_memory"] - ray.available_resources().get("object_store_memory", 0)
+    print(json.dumps({"actors": actors, "groups": groups, "stored": stored}), flush=True)
+"""
+_STARTED_WITHIN_S = 90
 
 
 @dataclass(frozen=True)
@@ -37,7 +61,10 @@ class RayCluster:
         return {**os.environ, "FLINKPY_RAY_ADDRESS": self.address, "PYTHONWARNINGS": "default"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, "-m", "flinkpy", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return self.python("-m", "flinkpy", *arguments)
+
+    def python(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=self.environment, cwd=self.folder)
 
     def flinkpy(self, *arguments: str, timeout: float = 30) -> Finished:
@@ -46,6 +73,69 @@ class RayCluster:
     def job(self, text: str, name: str = "job.py") -> str:
         (self.folder / name).write_text(text)
         return name
+
+
+@dataclass(frozen=True)
+class StartedRay(RayCluster):
+    """One that takes Ray jobs."""
+
+    dashboard: str = ""
+    token: str = field(default="", repr=False)
+    head: int = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of a user who has set what Ray's own messages say: no address, as a Ray job must find its cluster by itself."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "FLINKPY_"))}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {**kept, "PATH": path, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token, "PYTHONWARNINGS": "ignore"}
+
+    def ray(self, *arguments: str, folder: Path | None = None, timeout: float = 60) -> Finished:
+        """The ``ray`` command."""
+        command = [sys.executable, "-m", "ray.scripts.scripts", *arguments]
+        return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
+                                       cwd=folder or self.folder), timeout)
+
+    def ray_job(self, command: str, *arguments: str, folder: Path | None = None, timeout: float = 60) -> Finished:
+        """``ray job COMMAND``."""
+        return self.ray("job", command, "--address", self.dashboard, *arguments, folder=folder, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class Census:
+    """What there is on a Ray cluster now; ``stored`` is the size of the objects in its store."""
+
+    actors: frozenset[str]
+    groups: frozenset[str]
+    stored: int
+
+    def beyond(self, before: Census) -> list[str]:
+        """What was not there before."""
+        found = [*sorted(self.actors - before.actors), *sorted(self.groups - before.groups)]
+        return found if self.stored <= before.stored else [*found, f"{self.stored - before.stored} bytes of objects"]
+
+
+class Eyes:
+    """A process that looks at a cluster, again and again."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def look(self) -> Census:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        seen = json.loads(self._process.stdout.readline())
+        own = {name for name in seen["actors"] if not name.startswith("_ray_internal_job_actor")}
+        return Census(frozenset(own), frozenset(seen["groups"]), int(seen["stored"]))
+
+
+@contextmanager
+def eyes_on(cluster: RayCluster) -> Iterator[Eyes]:
+    with subprocess.Popen([sys.executable, "-c", _EYES, cluster.address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env=cluster.environment) as process:
+        yield Eyes(process)
 
 
 def finish(process: subprocess.Popen[str], timeout: float = 30) -> Finished:
@@ -61,6 +151,7 @@ def finish(process: subprocess.Popen[str], timeout: float = 30) -> Finished:
 
 @contextmanager
 def ray_cluster(folder: Path) -> Iterator[RayCluster]:
+    """Ends when its process's standard input closes."""
     with subprocess.Popen([sys.executable, "-c", _HEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
         assert head.stdin is not None
         assert head.stdout is not None
@@ -69,3 +160,71 @@ def ray_cluster(folder: Path) -> Iterator[RayCluster]:
         finally:
             head.stdin.close()
             head.wait(30)
+
+
+@contextmanager
+def started_ray(folder: Path) -> Iterator[StartedRay]:
+    """Its files lie in a folder of a short name: Ray makes sockets there."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as files:
+        port, dashboard = _free_port(), _free_port()
+        cluster = StartedRay(f"127.0.0.1:{port}", folder, f"http://127.0.0.1:{dashboard}", secrets.token_hex(32))
+        ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": _free_port(),
+                 "--dashboard-agent-listen-port": _free_port(), "--min-worker-port": 0, "--max-worker-port": 0}
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
+                   f"--temp-dir={files}", "--include-dashboard=true", "--disable-usage-stats", "--object-store-memory=200000000",
+                   *(f"{name}={number}" for name, number in ports.items())]
+        said = Path(files, "said")
+        with said.open("w") as out:
+            head = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cluster.environment, start_new_session=True)
+        try:
+            _await_dashboard(cluster, head, said)
+            yield StartedRay(cluster.address, folder, cluster.dashboard, cluster.token, head.pid)
+        finally:
+            end_session(head.pid)
+            head.wait(30)
+
+
+def end_session(leader: int) -> None:
+    """Kills all processes of the session that process leads: for Ray, as if the machine had gone."""
+    for process in processes_of_session(leader):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def processes_of_session(leader: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                found.append(int(entry.name))
+        except ProcessLookupError:
+            pass
+    return found
+
+
+def _await_dashboard(cluster: StartedRay, head: subprocess.Popen[bytes], said: Path) -> None:
+    request = urllib.request.Request(f"{cluster.dashboard}/api/version", headers={"Authorization": f"Bearer {cluster.token}"})
+    deadline = time.perf_counter() + _STARTED_WITHIN_S
+    while head.poll() is None and time.perf_counter() < deadline:
+        try:
+            urllib.request.urlopen(request, timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            _pause_while_running(head)
+    raise AssertionError(f"`ray start` did not come up: {said.read_text()[-2000:]}")
+
+
+def _pause_while_running(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(0.1)
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.cluster.ray_fixture import RayCluster
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
 
@@ -22,14 +20,8 @@ with counted.execute_and_collect("batch") as results:
 """
 
 
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
-    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
-        yield cluster
-
-
 def test_a_batch_job_runs_on_less_than_its_parallelism(ray: RayCluster) -> None:
     """Four CPUs; as a stream it would need twelve slots."""
-    done = ray.flinkpy("run", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB), timeout=90)
+    done = ray.flinkpy("run", "-t", "ray-application", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB), timeout=90)
     assert done.code == 0, done.err
     assert done.out.strip().endswith(str([(key, 286 if key < 5 else 285) for key in range(7)]))

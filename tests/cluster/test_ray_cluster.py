@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.programs import eventually
-from tests.cluster.ray_fixture import Finished, RayCluster, finish, ray_cluster
+from tests.cluster.ray_fixture import Finished, RayCluster, finish
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
 
@@ -50,12 +49,6 @@ pairs = env.from_source(Endless(), None, "endless").map(lambda n: (n % 10, 1))
 pairs.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], b[1])).add_sink(lambda pair: None)
 env.execute(sys.argv[2])
 """
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
-    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
-        yield cluster
 
 
 def run_pids(ray: RayCluster) -> dict[str, object]:

@@ -77,6 +77,7 @@ class Loop:
         operator.setup(OperatorContext(
             OperatorId(kind), kind, None, info, self.timers.clock, self.timers, run_in_task=lambda action: action(),
             send_operator_event=lambda event: self.to_coordinator.append((subtask, event))), output)
+        operator.initialize_state(None)
         operator.open()
         return operator
 

@@ -14,6 +14,12 @@ def test_every_order_gets_the_name_of_its_customer_in_order() -> None:
         assert list(found) == [(order, async_enrichment.CUSTOMERS[order % 7]) for order in range(300)]
 
 
+def test_two_subtasks_give_every_order_its_name_too() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"}).set_parallelism(2)
+    with async_enrichment.enriched(env, 300).execute_and_collect() as found:
+        assert sorted(found) == [(order, async_enrichment.CUSTOMERS[order % 7]) for order in range(300)]
+
+
 def test_a_lookup_that_does_not_come_back_is_unknown() -> None:
     function = async_enrichment.Enrich()
     assert function.timeout((500, async_enrichment.LOST)) == [(500, "unknown")]

@@ -29,11 +29,12 @@ def test_a_silence_is_told_when_event_time_has_passed_it() -> None:
         assert harness.output == [("roof", "silent since", 0)]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_the_first_click_of_a_visitor_on_an_article_counts(backend: str) -> None:
+def test_the_first_click_of_a_visitor_on_an_article_counts(backend: str, parallelism: int) -> None:
     if backend == "rocksdb":
         pytest.importorskip("rocksdict")
-    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"})
+    env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"}).set_parallelism(parallelism)
     env.set_state_backend(state_ttl.BACKENDS[backend]())
     with state_ttl.counted(env).execute_and_collect() as found:
         assert sorted(found) == sorted(set(state_ttl.CLICKS))

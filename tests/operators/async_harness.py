@@ -11,13 +11,35 @@ from flinkpy.operators.async_functions import AsyncFunction, AsyncFunctionDescri
 from flinkpy.operators.async_queue import Entry
 from flinkpy.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from flinkpy.operators.async_wait import AsyncWaitOperator
+from flinkpy.operators.functions import RuntimeContext
 from tests.operators.harness import ChainHarness, linear
 
 ORDERED, UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
+SECOND = timedelta(seconds=1)
+AGAIN = AsyncRetryStrategy.fixed_delay(2, 100, lambda results: not results, lambda error: isinstance(error, ConnectionError))
 
 
 async def never_called(value: Any) -> list[Any]:
     raise AssertionError(f"the test answers, not the function ({value})")
+
+
+class Patient(AsyncFunction):
+    """Has an answer for those whose time is over, and writes down its life."""
+
+    def __init__(self) -> None:
+        self.life: list[str] = []
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.life.append(f"open in {runtime_context.get_index_of_this_subtask()}")
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [value]
+
+    def timeout(self, value: Any) -> list[Any]:
+        return [("late", value)]
+
+    def close(self) -> None:
+        self.life.append("close")
 
 
 class HandLoop:

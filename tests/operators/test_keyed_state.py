@@ -118,7 +118,7 @@ def test_timers_are_a_sorted_set_per_key_and_survive_restarts(steps: list[Any]) 
             harness.push([step])
         else:
             harness.chain.control(Watermark(step))
-            expected = [(key, when, TimeDomain.EVENT_TIME) for when, key in due(pending["event"], step)]
+            expected = [(key, when, TimeDomain.EVENT_TIME) for when, key in due(pending["event"], step + 1)]
         harness.timers.advance(0.005)
         now = harness.timers.now_ms()
         expected += [(key, when, TimeDomain.PROCESSING_TIME) for when, key in due(pending["processing"], now)]
@@ -136,8 +136,8 @@ def test_timers_are_a_sorted_set_per_key_and_survive_restarts(steps: list[Any]) 
 
 
 def due(timers: set[tuple[int, str]], now: int) -> list[tuple[int, str]]:
-    """Takes them out."""
-    found = sorted(timer for timer in timers if timer[0] <= now)
+    """Takes out those before ``now``."""
+    found = sorted(timer for timer in timers if timer[0] < now)
     timers.difference_update(found)
     return found
 
@@ -150,8 +150,10 @@ def test_restored_processing_timers_fire_in_the_new_attempt() -> None:
     assert operator.snapshot_state(BARRIER) == saved  # saving changes nothing
     again = restarted(KeyedProcessOperator(Alarm(), FIRST), saved)
     again.timers.advance(3)
+    assert again.output == []  # the millisecond 3000 is not over
+    again.timers.advance(0.001)
     assert again.output == [("a", 3000, TimeDomain.PROCESSING_TIME, 1)]
-    harness.timers.advance(3)
+    harness.timers.advance(3.001)
     assert harness.output == again.output
 
 

@@ -23,7 +23,7 @@ from flinkpy.windowing.join_operator import WindowJoinOperator
 from flinkpy.windowing.operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
 from flinkpy.windowing.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
-from tests.operators.joining import Record, Subtasks, disordered, without_restarts
+from tests.operators.joining import BARRIER, Record, Subtasks, disordered, without_restarts
 from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, group, grouped, joined, late_in, pair
 
 
@@ -265,6 +265,17 @@ def test_failures_name_what_was_joined() -> None:
     with pytest.raises(UserCodeError) as caught:
         of.operators[0].process_batch1(RowBatch([("a", 1), 5], [1, 2]))
     assert caught.value.record == "5"
+
+
+@pytest.mark.parametrize("made", [joined, grouped], ids=["join", "co-group"])
+@pytest.mark.parametrize("when", ["at the watermark", "in a snapshot"])
+def test_a_key_that_cannot_be_hashed_is_named_with_its_record(made: Any, when: str) -> None:
+    of = made()
+    of.operators[0].process_batch1(RowBatch([("a", 1), ([], 2)], [1, 2]))
+    of.operators[0].process_batch2(RowBatch([("a", 3)], [3]))
+    with pytest.raises(UserCodeError, match="unhashable type: 'list'") as caught:
+        of.watermark(9) if when == "at the watermark" else of.operators[0].snapshot_state(BARRIER)
+    assert caught.value.record == "([], 2)"
 
 
 def test_records_without_timestamps_are_refused() -> None:

@@ -32,7 +32,15 @@ class StreamTransformer(ABC):
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that changes the stream before it is written: ``sink_to`` applies what it gives."""
+    """A sink that changes the stream before it is written: ``sink_to`` applies what it gives.
+
+    >>> class Doubled(StreamTransformer):
+    ...     def apply(self, ds):
+    ...         return ds.map(lambda value: value * 2)
+    >>> class DoublingSink(SupportsPreprocessing):
+    ...     def get_transformer(self):
+    ...         return Doubled()
+    """
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:

@@ -1,0 +1,85 @@
+"""Pairs of a key and a value, the usual records of running aggregates: only the value need be kept per key, the other field is the key itself.
+
+That saves a tuple per key, and a look into it per record. Whether an update is of that form is read off its expression (``flinkpy.core.inlining``).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+
+class PairForm(NamedTuple):
+    """An update of pairs as one of values: ``update`` is an expression over ``current`` (the value so far) and ``record``."""
+
+    key_at: int
+    update: str
+
+    @property
+    def emitted(self) -> str:
+        """The pair, as an expression over ``key`` and ``value``."""
+        return "(value, key)" if self.key_at else "(key, value)"
+
+
+def pair_form(update: str, selected: str) -> PairForm | None:
+    """The form of an update over ``current`` and ``record``, where the key is ``selected`` of ``record``; None for any other update.
+
+    >>> pair_form("(current[0], current[1] + record[1])", "record[0]")
+    PairForm(key_at=0, update='current + record[1]')
+    >>> pair_form("(current[0] + 1, current[1] + record[1])", "record[0]") is None
+    True
+    """
+    key_at = _field_of(_parsed(selected), "record")
+    if key_at not in (0, 1):
+        return None
+    value = _value_of(_parsed(update), key_at)
+    if value is None:
+        return None
+    rewritten = _ValueAlone(1 - key_at)
+    text = ast.unparse(rewritten.visit(value))
+    return PairForm(key_at, text) if rewritten.complete else None
+
+
+def pair_of(key: object, value: object, key_at: int) -> tuple[object, object]:
+    """The pair itself."""
+    return (value, key) if key_at else (key, value)
+
+
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
+
+
+def _field_of(node: ast.expr, name: str) -> int | None:
+    """The index in ``name[index]``."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=int(index))) if found == name:
+            return index
+    return None
+
+
+def _value_of(node: ast.expr, key_at: int) -> ast.expr | None:
+    """What the pair's other field becomes, when the pair's key stays the key."""
+    match node:
+        case ast.Tuple(elts=[_, _] as fields) if key_at in (_field_of(fields[key_at], "current"), _field_of(fields[key_at], "record")):
+            return fields[1 - key_at]
+        case ast.IfExp(test=test, body=ast.Tuple() as body, orelse=ast.Name(id="current")):
+            value = _value_of(body, key_at)
+            return None if value is None else ast.IfExp(test, value, _parsed(f"current[{1 - key_at}]"))
+    return None
+
+
+class _ValueAlone(ast.NodeTransformer):
+    """``current[value_at]`` becomes ``current``; not ``complete`` where the pair is used in another way."""
+
+    def __init__(self, value_at: int) -> None:
+        self._value_at = value_at
+        self.complete = True
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if _field_of(node, "current") == self._value_at:
+            return ast.Name("current", ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        self.complete = self.complete and node.id != "current"
+        return node

@@ -1,0 +1,83 @@
+"""Every operator and every writer of a task has functions of its own.
+
+A chain travels in one piece, so that classes of the program are the same in all of it. A function object that the program used twice would then be
+one object in two places: opened twice, and counting in one what it saw in both. In Flink each operator has a copy; here the second place gets one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MethodType
+from typing import Any, TypeVar
+
+from flinkpy.core import code
+from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
+from flinkpy.graph.partitioning import Partitioning
+from flinkpy.operators.functions import Function
+
+T = TypeVar("T")
+_FEW = 16  # a longer list holds data
+
+
+def with_own_functions(chain: ChainConfig) -> ChainConfig:
+    """The chain, in which no function object has two places; the same one where that is so already."""
+    taken: set[int] = set()
+    return replace(chain, operators=tuple([_own_operator(operator, taken) for operator in chain.operators]))
+
+
+def functions_of_writer(partitioning: Partitioning) -> list[Function]:
+    """The function objects that a writer calls: of the key, and of the channel."""
+    called = (None if partitioning.key is None else partitioning.key.selector, partitioning.custom)
+    owners = [one.__self__ if isinstance(one, MethodType) else one for one in called]
+    return list({id(owner): owner for owner in owners if isinstance(owner, Function)}.values())
+
+
+def functions_in(holder: Any) -> Iterator[Function]:
+    """The function objects that the engine's object holds, each once."""
+    seen: set[int] = set()
+    waiting = [holder]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, MethodType):
+            value = value.__self__
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Function):
+            yield value
+        if isinstance(value, (tuple, list)):
+            waiting += value if len(value) <= _FEW else ()
+        elif isinstance(value, Function) or _is_engines(value):
+            waiting += getattr(value, "__dict__", {}).values()
+
+
+def _is_engines(value: Any) -> bool:
+    return not isinstance(value, type) and type(value).__module__.startswith("flinkpy.")
+
+
+def _own_operator(chained: ChainedOperator, taken: set[int]) -> ChainedOperator:
+    operator = _own(chained.operator, taken)
+    edges = tuple([_own_edge(edge, taken) for edge in chained.edges])
+    return replace(chained, operator=operator, edges=edges)
+
+
+def _own_edge(edge: ChainedEdge | NetworkEdge, taken: set[int]) -> ChainedEdge | NetworkEdge:
+    return replace(edge, partitioning=_own(edge.partitioning, taken)) if isinstance(edge, NetworkEdge) else edge
+
+
+def _own(holder: T, taken: set[int]) -> T:
+    held = {id(function) for function in functions_in(holder)}
+    if held & taken:
+        return _copied(holder)
+    taken |= held
+    return holder
+
+
+def _copied(holder: T) -> T:
+    try:
+        return copy.deepcopy(holder)
+    except TypeError:  # something that only travels by cloudpickle, such as a module
+        opened: T = code.loads(code.dumps(holder, "a function that is used twice"))
+        return opened

@@ -1,0 +1,157 @@
+"""Sessions and applications beside each other on one Ray cluster, and what is left of each when it has ended: nothing."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.programs import eventually
+from tests.cluster.ray_fixture import Census, Eyes, Finished, RayCluster, finish
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
+
+ENDLESS = """
+import itertools, sys
+from pathlib import Path
+from flinkpy.connectors.python_source import PythonSource
+from flinkpy.datastream import StreamExecutionEnvironment
+
+class Endless(PythonSource):
+    bounded = False
+    def read(self, split, position):
+        started.touch()
+        return itertools.count(position)
+
+started = Path(sys.argv[1])
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_source(Endless(), None, "endless").map(lambda n: n + 1).add_sink(lambda value: None)
+env.execute(sys.argv[2])
+"""
+
+COLUMNS = """
+import sys
+import pyarrow as pa
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+with env.from_collection([b"x" * 1_000_000 for _ in range(20)]).rebalance().map(len).execute_and_collect("columns") as results:
+    print(sum(results))
+if len(sys.argv) > 1:
+    env.from_collection([1, 0]).map(lambda n: 1 / n).print()
+    env.execute("broken")
+"""
+
+
+def endless(ray: RayCluster, started: Path, name: str, *target: str) -> subprocess.Popen[str]:
+    """A program whose job runs when this returns."""
+    process = ray.start("run", *target, ray.job(ENDLESS, "endless_job.py"), str(started), name)
+    try:
+        eventually(lambda: started.exists() or process.poll() is not None, 40)
+        assert started.exists()
+    except AssertionError:
+        process.kill()
+        raise AssertionError(f"the job did not start: {finish(process)}") from None
+    return process
+
+
+def session(name: str) -> tuple[str, ...]:
+    return "-t", "ray-session", "-D", f"cluster.id={name}"
+
+
+def nothing_but(eyes: Eyes, before: Census, *managers: str) -> None:
+    """Comes about soon: nothing but these JobManagers, each with its one worker."""
+
+    def holds() -> bool:
+        found = eyes.look().beyond(before)
+        return {name for name in found if not name.startswith("taskexecutor-")} == set(managers) and len(found) == 2 * len(managers)
+
+    try:
+        eventually(holds, 20)
+    except AssertionError:
+        raise AssertionError(f"expected {managers} and a worker each, found {eyes.look().beyond(before)}") from None
+
+
+def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+    before = eyes.look()
+    assert ray.flinkpy("session", "start", "red").out.startswith("started the flinkpy session 'red'; `flinkpy run -t ray-session -D cluster.id=red")
+    red = endless(ray, tmp_path / "red", "red job", *session("red"))
+    blue = endless(ray, tmp_path / "blue", "blue job", *session("blue"))  # starts by itself
+    own = endless(ray, tmp_path / "own", "own job", "-t", "ray-application", "-D", "cluster.id=own")
+    nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue", "jobmanager-own")
+
+    sessions = ray.flinkpy("session", "list").out
+    assert re.findall(r"^(blue|own|red) +(session|application) +1 +1 +1 +0 ", sessions, re.MULTILINE) == [
+        ("blue", "session"), ("own", "application"), ("red", "session")]
+    assert ray.flinkpy("session", "start", "red").out.startswith("there is already the flinkpy session 'red'")
+    listed = ray.flinkpy("list", "-D", "cluster.id=red").out
+    assert "red job" in listed
+    assert "blue job" not in listed
+    assert "own job" not in listed
+    job_id = re.findall(r"\b[0-9a-f]{32}\b", listed)[0]
+    elsewhere = ray.flinkpy("cancel", "-D", "cluster.id=blue", job_id)
+    assert (elsewhere.code, elsewhere.err) == (1, f"no job {job_id} in this session; `flinkpy list` shows what there is\n")
+    taken = ray.flinkpy("run", "-t", "ray-application", "-D", "cluster.id=red", ray.job(COLUMNS))
+    assert (taken.code, taken.err) == (1, "there is a cluster named 'red' on Ray already; choose another cluster.id\n")
+
+    own.send_signal(signal.SIGINT)
+    assert finish(own).code == 130
+    nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue")
+    assert ray.flinkpy("session", "stop", "red").out.startswith("stopped the flinkpy session 'red'; Ray keeps running")
+    assert (finish(red).code, red.poll() is None) == (1, False)
+    nothing_but(eyes, before, "jobmanager-blue")
+    assert blue.poll() is None
+    assert ray.flinkpy("session", "stop", "blue").code == 0
+    assert finish(blue) == Finished(1, "", "job 'blue job' was cancelled\n")
+    nothing_but(eyes, before)
+    assert ray.flinkpy("session", "stop", "blue").out == "there is no flinkpy session 'blue'\n"
+
+
+def test_an_application_whose_program_is_killed_leaves_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+    before = eyes.look()
+    program = endless(ray, tmp_path / "started", "orphan", "-t", "ray-application")
+    assert len(eyes.look().beyond(before)) == 2
+    program.kill()
+    finish(program)
+    nothing_but(eyes, before)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, broken: bool) -> None:
+    before = eyes.look()
+    outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(COLUMNS), *["broken"] * broken)
+    assert outcome.code == int(broken), outcome.err
+    assert outcome.out == "20000000\n"
+    nothing_but(eyes, before)
+
+
+def test_a_job_that_nobody_waits_for_ends_with_its_application(ray: RayCluster, eyes: Eyes) -> None:
+    before = eyes.look()
+    text = ENDLESS.replace("env.execute(sys.argv[2])", "print(env.execute_async(sys.argv[2]).get_job_status().result().name)")
+    outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(text, "unwaited.py"), str(ray.folder / "unwaited"), "unwaited")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out in ("CREATED\n", "RUNNING\n")
+    nothing_but(eyes, before)
+    refused = ray.flinkpy("run", "-d", "-t", "ray-application", ray.job(COLUMNS))
+    assert refused.code == 1
+    assert "`flinkpy session start NAME`" in refused.err
+
+
+def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+    """Ray's library would end it at once, and the job in the session would go on without it."""
+    before = eyes.look()
+    text = f"from flinkpy.cluster.ray_connection import connect_ray\nconnect_ray({{'ray.address': {ray.address!r}}}, start=False)\n{ENDLESS}"
+    started = tmp_path / "started"
+    process = subprocess.Popen([sys.executable, ray.job(text, "with_ray.py"), str(started), "terminated"], text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, cwd=ray.folder, env={**ray.environment, "FLINKPY_CLUSTER_ID": "green"})
+    eventually(started.exists, 40)
+    process.terminate()
+    assert finish(process).code == 128 + signal.SIGTERM
+    assert ray.flinkpy("list", "-a", "-D", "cluster.id=green").out.count("CANCELED") == 1
+    assert ray.flinkpy("session", "stop", "green").code == 0
+    nothing_but(eyes, before)

@@ -1,0 +1,146 @@
+"""What the pages show, runs: every block of Python on them; and every command line on them is one there is.
+
+Blocks with prompts are doctests. The README's blocks are run one behind the other, as they stand; what a block prints is compared with the block of
+text behind it, in any order, as subtasks print when they have something. A block for PyFlink is a program of its own.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from flinkpy.cli.main import flinkpy
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Each block of Python without prompts, and the text it is to print (nothing, where none is given)."""
+    return [(code, text) for code, text in BLOCK.findall(page.read_text()) if ">>>" not in code]
+
+
+@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns"])
+def test_the_examples_of_a_page_run(page: str) -> None:
+    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_the_readme_runs_and_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    found = [(code, text) for code, text in blocks(README) if "pyflink" not in code.replace("flinkpy", "")]
+    assert len(found) >= 6
+    for code, text in found:
+        exec(compile(code, "README.md", "exec"), names)
+        assert sorted(capfd.readouterr().out.splitlines()) == sorted(text.splitlines()), code
+
+
+def command_line(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "flinkpy", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_readmes_pyflink_program_runs(tmp_path: Path) -> None:
+    programs = [(code, text) for code, text in blocks(README) if "from pyflink" in code]
+    assert len(programs) == 1
+    for code, text in programs:
+        (tmp_path / "job.py").write_text(code)
+        done = command_line(tmp_path, "run", "--pyflink", "job.py")
+        assert done.returncode == 0, done.stderr
+        assert sorted(done.stdout.splitlines()) == sorted(text.splitlines())
+
+
+def test_the_readmes_failure_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "ratios.py").write_text("\n".join([
+        "from flinkpy.datastream import StreamExecutionEnvironment", "", "env = StreamExecutionEnvironment.get_execution_environment()",
+        "ratios = env.from_collection([(6, 3), (1, 0)])", "ratios.map(lambda r: r[0] / r[1]).print()", 'env.execute("ratios")', ""]))
+    done = command_line(tmp_path, "run", "ratios.py")
+    told = done.stderr.replace(f"{tmp_path}/", "")
+    assert done.returncode == 1
+    assert told.strip()
+    assert told.strip() in README.read_text()
+
+
+def run_on_ray(code: str, folder: Path) -> str:
+    """What the program prints, on a Ray cluster of its own that ends with it."""
+    (folder / "job.py").write_text(code)
+    environment = {**os.environ, "RAY_ADDRESS": "local", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "job.py"], cwd=folder, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_resources_on_the_page_about_ray_can_be_asked_for() -> None:
+    (code, _), *_ = blocks(ROOT / "docs" / "on-ray.md")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, names)
+    assert names["gpu"].get_external_resources() == {"gpu": 1.0}
+    assert names["scored"].get_name() == "Map"
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(180)
+def test_the_datasets_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> None:
+    _, (code, text), _ = blocks(ROOT / "docs" / "on-ray.md")
+    assert run_on_ray(code, tmp_path) == text
+
+
+@pytest.mark.spark
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_the_spark_frames_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
+    pytest.importorskip("raydp", reason="needs flinkpy[spark]")
+    *_, (code, text) = blocks(ROOT / "docs" / "on-ray.md")
+    start = """
+from flinkpy.spark.java import use_java
+use_java()
+import ray
+ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
+"""
+    assert text.strip() in run_on_ray(start + code, tmp_path)
+
+
+SHELL = re.compile(r"^```sh\n(.*?)^```|^((?:    (?:flinkpy|make|\$).*\n)+)|`(flinkpy [a-z-][^`]*)`", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """The calls of flinkpy on it, in blocks and in sentences."""
+    parts = SHELL.findall(page.read_text())
+    lines = [line.partition("  #")[0].strip() for block, indented, _ in parts for line in (block or indented).splitlines()]
+    return [line for line in [*lines, *(sentence for *_, sentence in parts)] if line.startswith("flinkpy ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_on_a_page_is_one_there_is(page: Path) -> None:
+    for line in commands(page):
+        arguments = shlex.split(line)[1:]
+        command: click.Command = flinkpy
+        while isinstance(command, click.Group):
+            assert arguments, f"{line}: a command is missing"
+            name = arguments.pop(0)
+            assert name in command.commands, f"{line}: there is no {name}"
+            command = command.commands[name]
+        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        for argument in arguments:
+            if argument.endswith(".py"):
+                break  # what follows is the script's own
+            assert not argument.startswith("-") or argument in known, f"{line}: there is no {argument}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_on_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,0 +1,50 @@
+"""Every form of windows and joins counts the late records it drops in the same metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flinkpy.core.elements import RowBatch, Watermark
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.functions import RuntimeContext
+from flinkpy.operators.interval_join import IntervalJoinOperator
+from flinkpy.windowing.assigners import TumblingEventTimeWindows
+from flinkpy.windowing.columnar_join import ColumnarJoinOperator
+from flinkpy.windowing.columnar_windows import WindowFieldOperator
+from flinkpy.windowing.join_operator import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices import Slicing
+from tests.operators.harness import ChainHarness, linear
+from tests.windowing.joins import columns
+
+FIRST, WINDOWS = KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(10)
+RECORDS = [(("a", 1), 5), (("a", 2), 25), (("b", 3), 9)]  # two of them before 10
+
+
+def rows(side: int, records: Any) -> RowBatch:
+    return RowBatch([value for value, _ in records], [stamp for _, stamp in records])
+
+
+@pytest.mark.parametrize(("operator", "batch"), [
+    (lambda: WindowOperator(FIRST, WINDOWS, window_function=lambda key, window, found: [key]), rows),
+    (lambda: SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "count"), rows),
+    (lambda: WindowFieldOperator(("k",), Slicing(10, 10, 0), True, "sum", "l", 0, None), columns),
+    (lambda: WindowJoinOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
+    (lambda: WindowCoGroupOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
+    (lambda: ColumnarJoinOperator(("k",), ("k",), WINDOWS), columns),
+    (lambda: IntervalJoinOperator(lambda left, right, ctx: [left], FIRST, FIRST, -1, 1), rows),
+], ids=["windows", "slices", "columns", "join", "co-group", "join of columns", "interval join"])
+def test_dropped_records_are_in_the_metric(operator: Callable[[], Any], batch: Callable[[int, Any], Any]) -> None:
+    made = operator()
+    inputs = 2 if hasattr(made, "process_batch1") else 1
+    harness = ChainHarness(linear(made, inputs=inputs))
+    harness.chain.control(Watermark(10))
+    for side in range(inputs):
+        harness.chain.batch_inputs()[side](batch(side, RECORDS))
+    metric = RuntimeContext(made.context).get_metrics_group().counter("numLateRecordsDropped")
+    assert metric.get_count() == made.late_records_dropped == 2 * inputs
+    harness.chain.close()
