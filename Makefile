@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
+PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 
 .PHONY: help demo demo-spark test test-spark tests explore lint types contracts compatibility bench clean
 
@@ -32,16 +33,16 @@ test: $(READY)   ## everything that must hold: style, types, import contracts, t
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 tests: $(READY)  ## the tests alone
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/spark tests/examples -m spark
 
 explore: $(READY) ## the property tests on new random examples, five times as many
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL)
 
 lint: $(READY)   ## style
 	$(BIN)/ruff check

@@ -42,6 +42,7 @@ class RegisteredExecutor:
     address: str
     gateway: TaskExecutorGateway
     watch: Cancellable
+    sequence: int  # of its reports when it registered; what it said before is of no interest
 
 
 @dataclass(frozen=True)
@@ -122,15 +123,11 @@ class ResourceManager(RpcEndpoint):
         if resource_id in self._stopped:
             return RegistrationResponse(False, self.resource_id, reason=f"{resource_id} was told to stop")
         if known is None:
-            known = RegisteredExecutor(self.service.ids.instance_id(), address, gateway, self._watch(address, resource_id))
+            known = RegisteredExecutor(
+                self.service.ids.instance_id(), address, gateway, self._watch(address, resource_id), registration.report.sequence)
             self._executors[resource_id] = known
             self._executor_heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_resource_manager, self.resource_id))
-        # later: the answer must be there first, or the TaskExecutor does not know yet who asks for its slots
-        self.run_async(lambda: self._carry_out(self._register_slots(resource_id, registration.report)))
         return RegistrationResponse(True, self.resource_id, known.instance_id, token=self._token)
-
-    def _register_slots(self, resource_id: ResourceId, report: SlotReport) -> list[Action]:
-        return self.slots.register(resource_id, report, self._now()) if resource_id in self._executors else []
 
     def _watch(self, address: str, resource_id: ResourceId) -> Cancellable:
         return self.service.watch(self, address, lambda reason: self._lose_executor(resource_id, reason))
@@ -154,8 +151,11 @@ class ResourceManager(RpcEndpoint):
             self._executor_heartbeats.unmonitor(resource_id)
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport) -> None:
-        if resource_id in self._executors:
-            self._carry_out(self.slots.report(resource_id, report, self._now()))
+        """With the first report its slots count. It comes when the TaskExecutor has the answer to its registration, and so knows who asks for them:
+        that answer and the first ask might overtake each other."""
+        executor = self._executors.get(resource_id)
+        if executor is not None and (self.slots.knows(resource_id) or report.sequence >= executor.sequence):
+            self._carry_out(self.slots.register(resource_id, report, self._now()))
 
     def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: SlotReport) -> None:
         self._executor_heartbeats.answer_received(resource_id, payload)

@@ -115,6 +115,7 @@ class TaskExecutor(RpcEndpoint):
         self._manager_heartbeats.monitor(
             response.resource_id, lambda: gateway.heartbeat_from_task_executor(self.resource_id, self._slot_report()))
         self._watch = self.service.watch(self, self._resource_manager_address, self._lose_resource_manager)
+        gateway.report_slots(self.resource_id, self._slot_report())
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self._manager_heartbeats.request_received(resource_id)

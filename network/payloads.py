@@ -6,8 +6,8 @@ with dictionaries travel as a whole Arrow stream. Timestamps are int64, control 
 
 Rows are always pickled: it keeps tuples tuples and every type exactly, and its C reader makes 14 million small tuples a second where msgpack's makes
 10.7. Scalars and tuples of them are pickled without the memo, which costs two to seven times as much to write as the values do; what shares or
-refers to itself keeps it. Classes that exist only by value (those of the user's ``__main__``) go through cloudpickle; a channel that met one stays
-with it.
+refers to itself keeps it. Classes that exist only by value (those of the user's ``__main__``) go along with the first batch that has them
+(``flinkpy.core.by_value``), and what is more special than a class goes through cloudpickle; a channel that met one stays with it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.elements import (
     CheckpointBarrier,
     ColumnBatch,
@@ -63,7 +64,8 @@ class ElementEncoder:
     """Encodes what one channel sends. A column batch with a new schema gives two frames."""
 
     def __init__(self) -> None:
-        self._by_value = False
+        self._by_value: StreamPickler | None = None
+        self._special = False
         self._plain = False
         self._look_again = 0  # batches until the records are looked at again
         self._columns: _ColumnEncoder | None = None
@@ -89,7 +91,7 @@ class ElementEncoder:
             kept_out.append(raw)
             return False
 
-        pickled = self._pickle(batch.values, keep_out)
+        pickled = self._pickle(batch.values, keep_out, kept_out)
         if batch.timestamps is None and not kept_out:
             return Encoded(FrameKind.ROWS, 0, 1, [pickled], len(pickled))
         flags = FLAG_OWN_BUFFER if kept_out else 0
@@ -99,8 +101,8 @@ class ElementEncoder:
             parts.append(memoryview(array("q", batch.timestamps)).cast("B"))
         return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
-    def _pickle(self, values: list[Any], keep_out: Any) -> bytes:
-        if not self._by_value:
+    def _pickle(self, values: list[Any], keep_out: Any, kept_out: list[Any]) -> bytes:
+        if self._by_value is None:
             if self._is_plain(values):
                 try:
                     return _pickle_without_memo(values)
@@ -109,7 +111,14 @@ class ElementEncoder:
             try:
                 return pickle.dumps(values, 5, buffer_callback=keep_out)
             except _PICKLE_TROUBLE:
-                self._by_value = True
+                self._by_value = StreamPickler()
+                kept_out.clear()
+        if not self._special:
+            try:
+                return self._by_value.dumps(values, keep_out)
+            except _PICKLE_TROUBLE:
+                self._special = True
+                kept_out.clear()
         import cloudpickle
 
         try:

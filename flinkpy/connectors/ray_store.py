@@ -1,10 +1,11 @@
 """Blocks in Ray's object store: who keeps them, how they are fetched and put. The connectors' only file that knows Ray.
 
-A block is a ``pyarrow.Table``. A :class:`BlockKeeper` actor holds the references of one hand-over: readers ask it for them by number, so that
-Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers that made them. Ray gives a result to whoever called
-for it, so the keeper calls the worker for each block (``take``), and the block goes into the store where the worker is, once.
+A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. A program has a :class:`BlockKeeper`, an actor, with a shelf of references for each hand-over: readers ask it for
+them by number, so that Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers that made them. Ray gives a
+result to whoever called for it, so the keeper calls the worker for each block (``take``), and the block goes into the store where the worker is, once.
+Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls, and again for a block that is lost.
 
-Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their keeper ends.
+Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper itself ends with the program.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 import ray
 
@@ -25,23 +27,45 @@ from flinkpy.core.ids import IdFactory
 NAMESPACE = "flinkpy"
 ACK_TIMEOUT_S = 60.0
 
-_handles: dict[str, Any] = {}  # of the keepers this process made: Ray ends an actor nobody refers to
+class Recipe(Protocol):
+    """How to come by blocks: calling it gives the reference of the block of that number. Pickled."""
+
+    count: int
+    at_once: int
+
+    def __call__(self, number: int) -> Any: ...
 
 
-class BlockKeeper:
-    """The actor. Blocks to read are numbered; blocks written belong to a subtask and are hidden until it commits them."""
+class Shelf:
+    """The blocks of one hand-over. Blocks to read are numbered; blocks written belong to a subtask and are hidden until it commits them."""
 
-    def __init__(self) -> None:
-        self._blocks: list[Any] = []
+    def __init__(self, blocks: Sequence[Any]) -> None:
+        self.blocks = list(blocks)
+        self._recipe: Recipe | None = None
         self._jobs_begun = self._jobs_running = 0
         self._is_wanted_by_program = True
         self._written: dict[tuple[int, int], list[Any]] = {}  # (subtask, attempt) -> blocks
         self._committed: dict[int, tuple[int, list[Any]]] = {}  # subtask -> the attempt that ended well, and its blocks
         self._subtasks: int | None = None
 
-    def keep(self, refs: list[Any]) -> None:
-        """Takes the blocks a source reads."""
-        self._blocks = list(refs)
+    def make(self, recipe: Recipe) -> list[tuple[str, ...]]:
+        """Comes by the blocks a source reads, all of them when this returns; gives the hosts of each."""
+        self._recipe, self.blocks = recipe, []
+        running: list[Any] = []
+        for number in range(recipe.count):
+            if len(running) >= recipe.at_once:
+                running = _without_ready(running)
+            self.blocks.append(recipe(number))
+            running.append(self.blocks[-1])
+        while running:
+            running = _without_ready(running)
+        return hosts_of(self.blocks)
+
+    def make_again(self, number: int, lost: list[Any]) -> list[Any]:
+        """The reference of a block in place of one that is lost; raises the reason where there is no recipe, or it fails."""
+        if self._recipe is not None and self.blocks[number] == lost[0]:
+            self.blocks[number] = self._recipe(number)
+        return [self.blocks[number]]
 
     def job_begins(self) -> None:
         """A job is going to read the blocks."""
@@ -49,22 +73,21 @@ class BlockKeeper:
         self._jobs_running += 1
 
     def job_ended(self) -> None:
-        """It has ended; ends the keeper when nobody can ask for the blocks any more."""
+        """It has ended."""
         self._jobs_running -= 1
-        self._leave_if_unwanted()
 
     def program_forgot(self) -> None:
         """The program has no stream of these blocks any more. (One that was never run may be on its way to the cluster: then a job comes yet.)"""
         self._is_wanted_by_program = False
-        self._leave_if_unwanted()
 
-    def _leave_if_unwanted(self) -> None:
-        if self._jobs_begun and not self._jobs_running and not self._is_wanted_by_program:
-            ray.actor.exit_actor()
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody can still ask for the blocks."""
+        return self._is_wanted_by_program or self._jobs_running > 0 or not self._jobs_begun
 
     def block(self, number: int) -> list[Any]:
         """The reference of one block, in a list: alone Ray would send the block itself."""
-        return [self._blocks[number]]
+        return [self.blocks[number]]
 
     def written(self, subtask: int, attempt: int, ref: list[Any]) -> None:
         """A sink's subtask in the program's own process put a block."""
@@ -98,20 +121,78 @@ class BlockKeeper:
         return [self.committed()[number]]
 
 
+class BlockKeeper:
+    """The actor: a program's shelves. Calls of a caller are carried out in their order; making blocks, which takes its time, beside them."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[str, Shelf] = {}
+
+    def begin(self, shelf: str, blocks: list[Any]) -> None:
+        """A new shelf."""
+        self._shelves[shelf] = Shelf(blocks)
+
+    def do(self, shelf: str, what: str, *arguments: Any) -> Any:
+        """Calls the shelf, and clears it away when nobody can ask for it any more."""
+        found = self._shelves.get(shelf)
+        if found is None:
+            raise LookupError("the stream that stood for the blocks is gone, and so are they")
+        answer = getattr(found, what)(*arguments)
+        if not found.is_wanted:
+            del self._shelves[shelf]
+        return answer
+
+    @ray.method(concurrency_group="making")
+    def make(self, shelf: str, what: str, *arguments: Any) -> Any:
+        """``do``, in another thread."""
+        return self.do(shelf, what, *arguments)
+
+    def shelves(self) -> list[str]:
+        """Those that are there."""
+        return sorted(self._shelves)
+
+
+_keepers: dict[tuple[str, str], tuple[str, Any]] = {}  # this program's: Ray's cluster and job -> the actor's name and handle
+
+
+def _own_keeper() -> tuple[str, Any]:
+    context = ray.get_runtime_context()
+    key = context.gcs_address, context.get_job_id()
+    if key not in _keepers:
+        name = f"blocks-{IdFactory().hex(16)}"
+        actor: Any = ray.remote(concurrency_groups={"making": 2})(BlockKeeper)
+        _keepers[key] = name, actor.options(name=name, namespace=NAMESPACE, num_cpus=0).remote()
+    return _keepers[key]
+
+
+def _without_ready(running: list[Any]) -> list[Any]:
+    """Waits for one of these at least, and gives the others; raises the error of one that failed."""
+    ready, rest = ray.wait(running, fetch_local=False)
+    places = ray.experimental.get_object_locations(ready)
+    ray.get([ref for ref in ready if not places[ref]["node_ids"]])  # what lies in no node's store is small: an error is
+    return list(rest)
+
+
 def make_keeper(refs: Sequence[Any] = ()) -> str:
-    """Starts a keeper, with the blocks to read; gives its name. It lives as long as this program, or until it is not needed (``forget_with``)."""
-    name = f"blocks-{IdFactory().hex(16)}"
-    keeper: Any = ray.remote(BlockKeeper).options(name=name, namespace=NAMESPACE, num_cpus=0).remote()
-    _handles[name] = keeper
-    ray.get(keeper.keep.remote(list(refs)))
-    return name
+    """A new shelf of this program's keeper, with the blocks to read; gives its name. It lasts as long as this program, or until it is not needed
+    (``forget_with``)."""
+    name, keeper = _own_keeper()
+    shelf = IdFactory().hex(8)
+    ray.get(keeper.begin.remote(shelf, list(refs)))
+    return f"{name}/{shelf}"
+
+
+def fill(keeper: str, recipe: Recipe) -> list[tuple[str, ...]]:
+    """The keeper comes by the blocks of this recipe; gives the hosts each lies on."""
+    hosts: list[tuple[str, ...]] = ray.get(_own_keeper()[1].make.remote(keeper.partition("/")[2], "make", recipe))
+    return hosts
 
 
 def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
     """Tells the keeper when the program has let go of ``holder``, which stands for its blocks; then calls ``release``."""
     if not _forgetter.is_alive():
         _forgetter.start()
-    weakref.finalize(holder, _forgotten.put, (_handles[name].program_forgot.remote, release)).atexit = False
+    tell = partial(_own_keeper()[1].do.remote, name.partition("/")[2], "program_forgot")
+    weakref.finalize(holder, _forgotten.put, (tell, release)).atexit = False
 
 
 _forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()  # filled by the garbage collector: Ray and Spark are called elsewhere
@@ -131,59 +212,71 @@ _forgetter = threading.Thread(target=_forget, name="forgotten blocks", daemon=Tr
 
 
 class Store:
-    """A keeper as readers and writers see it."""
+    """A shelf as readers and writers see it."""
 
     def __init__(self, name: str) -> None:
+        actor, _, self._shelf = name.partition("/")
         try:
-            self._keeper: Any = ray.get_actor(name, namespace=NAMESPACE)
+            self._keeper: Any = ray.get_actor(actor, namespace=NAMESPACE)
         except (ValueError, RuntimeError) as error:
             raise ResourceUnavailableError("the blocks handed over are gone: the program that handed them over has ended, or Ray has; "
                                            "keep it running for as long as the job runs") from error
         self._acks: list[Any] = []
 
+    def _do(self, what: str, *arguments: Any) -> Any:
+        return self._keeper.do.remote(self._shelf, what, *arguments)
+
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """The block of that number, as soon as it is here; ``on_done`` is called in one of Ray's threads."""
+        """The block of that number, as soon as it is here; ``on_done`` is called in one of Ray's threads. A block that is lost is made again, once."""
         fetched: Future[Any] = Future()
 
-        def got_block(done: Any) -> None:
-            try:
-                fetched.set_result(done.result())
-            except Exception as error:
-                fetched.set_exception(error)
+        def failed(error: BaseException) -> None:
+            fetched.set_exception(error)
             on_done()
 
-        def got_reference(done: Any) -> None:
+        def got_reference(done: Any, may_be_lost: bool) -> None:
             try:
-                done.result()[0].future().add_done_callback(got_block)
+                ref = done.result()[0]
+                ref.future().add_done_callback(lambda block: got_block(block, ref, may_be_lost))
             except Exception as error:
-                fetched.set_exception(error)
-                on_done()
+                failed(error)
 
-        self._keeper.block.remote(number).future().add_done_callback(got_reference)
+        def got_block(done: Any, ref: Any, may_be_lost: bool) -> None:
+            error = done.exception()
+            if error is None:
+                fetched.set_result(done.result())
+                on_done()
+            elif may_be_lost and isinstance(error, ray.exceptions.ObjectLostError):
+                again = self._keeper.make.remote(self._shelf, "make_again", number, [ref])
+                again.future().add_done_callback(lambda found: got_reference(found, False))
+            else:
+                failed(error)
+
+        self._do("block", number).future().add_done_callback(lambda done: got_reference(done, True))
         return fetched
 
     def job_begins(self) -> None:
         """The blocks stay until ``job_ended``."""
-        ray.get(self._keeper.job_begins.remote())
+        ray.get(self._do("job_begins"))
 
     def job_ended(self) -> None:
         """This job needs the blocks no more."""
-        self._keeper.job_ended.remote()
+        self._do("job_ended")
 
     def put(self, table: Any, subtask: int, attempt: int, on_taken: Callable[[], None]) -> None:
         """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when it is no longer held here."""
         worker = _this_worker()
         if worker is None:  # the program's own process, which keeps what it owns
-            self._acks.append(self._keeper.written.remote(subtask, attempt, [ray.put(table)]))
+            self._acks.append(self._do("written", subtask, attempt, [ray.put(table)]))
             on_taken()
             return
         token = IdFactory().hex(16)
         _ready[token] = table, on_taken
-        self._acks.append(self._keeper.fetch_written.remote(subtask, attempt, worker, token))
+        self._acks.append(self._do("fetch_written", subtask, attempt, worker, token))
 
     def commit(self, subtask: int, attempt: int, subtasks: int) -> None:
         """Returns when what was put counts."""
-        self._acks.append(self._keeper.commit.remote(subtask, attempt, subtasks))
+        self._acks.append(self._do("commit", subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
         try:
             for ack in acks:  # not ray.get(), of which Ray warns in a worker with an event loop: this is another thread
@@ -193,13 +286,17 @@ class Store:
 
     def is_complete(self) -> bool:
         """Whether the job that wrote ended well."""
-        complete: bool = ray.get(self._keeper.is_complete.remote())
+        complete: bool = ray.get(self._do("is_complete"))
         return complete
 
     def committed(self) -> list[Any]:
         """References of all blocks that count."""
-        refs: list[Any] = ray.get(self._keeper.committed.remote())
+        refs: list[Any] = ray.get(self._do("committed"))
         return refs
+
+    def committed_block(self, number: int) -> Any:
+        """The reference of one of them."""
+        return ray.get(self._do("committed_block", number))[0]
 
 
 _ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken

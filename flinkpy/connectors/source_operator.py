@@ -6,7 +6,6 @@ import socket
 from collections import deque
 from typing import Any
 
-from flinkpy.common.typeinfo import Types
 from flinkpy.connectors.failures import as_user_error
 from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import (
@@ -24,10 +23,9 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark,
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.network.sizing import pieces
 from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
-from flinkpy.state.descriptors import ListStateDescriptor
 
 _MORE = InputStatus.MORE_AVAILABLE
-SPLITS_STATE = "SourceReaderState"  # as Flink names it; each split is one element, so that with another number of readers each goes to one of them
+SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
 
 
 class SourceReaderOperator(SourceOperator):
@@ -43,7 +41,7 @@ class SourceReaderOperator(SourceOperator):
 
     def initialize_state(self, restored: bytes | None) -> None:
         super().initialize_state(restored)
-        self._splits_state = self.context.operator_state.get_list_state(ListStateDescriptor(SPLITS_STATE, Types.PICKLED_BYTE_ARRAY()))
+        self._splits_state = self.context.operator_state.engine_list(SPLITS)
 
     def open(self) -> None:
         self._heard, self._said = Reordering(), Numbering()

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,18 +58,29 @@ def _user_modules() -> list[ModuleType]:
     file = getattr(main, "__file__", None)
     if not file and not hasattr(sys, "ps1"):
         return []
-    home = Path(file).resolve().parent if file else Path.cwd()  # of a prompt or a notebook: the folder it is in
-    folders = {path for key, path in sysconfig.get_paths().items() if key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    installed = tuple(folders | {str(Path(path).resolve()) for path in folders})
+    home = str(Path(file).resolve().parent if file else Path.cwd())  # of a prompt or a notebook: the folder it is in
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if not path or name == "__main__" or module.__name__.partition(".")[0] == "flinkpy" or path.startswith(installed):  # resolving is slow
-            continue
-        resolved = str(Path(path).resolve())
-        if resolved.startswith(str(home) + "/") and not resolved.startswith(installed):
+        if path and name != "__main__" and _lies_beside(path, home) and module.__name__.partition(".")[0] != "flinkpy":
             found.append(module)
     return found
+
+
+@cache
+def _lies_beside(path: str, home: str) -> bool:
+    """Whether a module's file is under the program's folder, and no installed package."""
+    installed = _installed_folders()
+    if path.startswith(installed):  # resolving is slow
+        return False
+    resolved = str(Path(path).resolve())
+    return resolved.startswith(home + "/") and not resolved.startswith(installed)
+
+
+@cache
+def _installed_folders() -> tuple[str, ...]:
+    folders = {path for key, path in sysconfig.get_paths().items() if key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(folders | {str(Path(path).resolve()) for path in folders})
 
 
 @contextmanager

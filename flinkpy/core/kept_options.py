@@ -1,4 +1,5 @@
-"""Options that programs may set today and that take effect with a later milestone: checkpoints and shipping Python files.
+"""Options of PyFlink's programs that most of the engine does not look at: those of checkpoints, which take effect with a later milestone; what a
+program ships to its workers; and what Flink 1.x asked for.
 
 They are declared so that a program which sets them runs, and so that a wrong value is refused now.
 """

@@ -13,7 +13,7 @@ import decimal
 import enum
 import fractions
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -22,9 +22,19 @@ ATOMS: set[type] = {
     decimal.Decimal, fractions.Fraction, uuid.UUID,
 }
 
+_SAMPLE = 16  # values, where not all are looked at
+
 
 def _are_atoms(kinds: set[type]) -> bool:
-    return kinds <= ATOMS or all(kind in ATOMS or issubclass(kind, enum.Enum) for kind in kinds)
+    return kinds <= ATOMS or all(kind in ATOMS or issubclass(kind, enum.Enum) or _is_numpy_scalar(kind) for kind in kinds)
+
+
+def _is_numpy_scalar(kind: type) -> bool:
+    """Without importing numpy: what of it is here, is imported already. ``void`` is a record, with fields to set."""
+    found = kind.__module__ == "numpy" and kind.__name__ != "void" and any(each.__name__ == "generic" for each in kind.__mro__)
+    if found:
+        ATOMS.add(kind)
+    return found
 
 
 def could_be_mutated(values: Collection[Any]) -> bool:
@@ -41,6 +51,20 @@ def could_be_mutated(values: Collection[Any]) -> bool:
         return False
     fields = chain.from_iterable(values if len(tuples) == len(kinds) else (value for value in values if isinstance(value, tuple)))
     return not _are_atoms(set(map(type, fields)))
+
+
+def looks_mutable(values: Sequence[Any]) -> bool:
+    """The same by a sample, which costs next to nothing: the records of a batch are mostly of one kind.
+
+    >>> looks_mutable([("a", 1)] * 1000), looks_mutable([{}] * 1000)
+    (False, True)
+    """
+    return could_be_mutated(values[:: len(values) // _SAMPLE + 1])
+
+
+def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of two values that are state, given copies: what it, or who gets its results, changes in place is not in the state."""
+    return lambda one, other, *more: function(private_copy(one), private_copy(other), *more)
 
 
 def is_safe(value: Any) -> bool:

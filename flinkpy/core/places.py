@@ -13,7 +13,7 @@ import traceback
 from types import FrameType, TracebackType
 from typing import Any
 
-_TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray"}  # whose frames tell the user nothing
+_TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray", ""}  # whose frames tell the user nothing; "": generated
 
 
 def in_notebook() -> bool:

@@ -139,10 +139,13 @@ def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool
 
     env = stream.get_execution_environment()
     server = CollectServer(env._own_host())
+    job: Any = None
     try:
         stream.sink_to(server.sink()).name("Collect")
         job = env._submit(job_name)
+        return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
+        if job is not None:  # Ctrl-C, before anybody else could cancel it
+            job.cancel()
         server.close()
         raise
-    return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)

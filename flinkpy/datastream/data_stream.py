@@ -13,7 +13,7 @@ from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_k
 from flinkpy.datastream.interactive import Interactive
 from flinkpy.datastream.joined_streams import WindowJoins
 from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
-from flinkpy.datastream.program import caller, check_function, check_strategy, check_type, located, refuse
+from flinkpy.datastream.program import caller, check_function, check_process_function, check_strategy, check_type, located, refuse
 from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
 from flinkpy.datastream.typed import declared, typed
@@ -142,7 +142,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         if isinstance(given, f.KeyedProcessFunction):
             raise refuse(f"process(): {type(func).__name__} is a KeyedProcessFunction, and this stream has no keys: call key_by(...) before, or make "
                          "it a ProcessFunction")
-        check_function(func, f.ProcessFunction, "process_element", 2, "process()")
+        check_process_function(func, f.ProcessFunction)
         output_type = check_type(output_type, "process()")
         return self._with_rows()._apply("Process", declared(ProcessOperator(func), output_type), output_type)
 

@@ -11,7 +11,7 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import KeyedColumnarOperations
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.joined_streams import IntervalJoins
-from flinkpy.datastream.program import check_function, check_type, located, refuse
+from flinkpy.datastream.program import check_function, check_process_function, check_type, located, refuse
 from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec
@@ -114,7 +114,7 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
         given: Any = func
         if isinstance(given, f.ProcessFunction):
             raise refuse(f"process() on a KeyedStream takes a KeyedProcessFunction; {type(func).__name__} is a ProcessFunction")
-        check_function(func, f.KeyedProcessFunction, "process_element", 2, "process()")
+        check_process_function(func, f.KeyedProcessFunction)
         output_type = check_type(output_type, "process()")
         return self._with_rows()._apply("KeyedProcess", declared(KeyedProcessOperator(func, self._key), output_type), output_type, key=self._key)
 
@@ -145,6 +145,8 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
             if not -len(declared.field_types) <= position < len(declared.field_types):
                 raise refuse(f"{kind}({position}): the records have {len(declared.field_types)} fields, counted from 0")
             field = declared.field_types[position]
+        elif isinstance(declared, TupleTypeInfo):
+            raise refuse(f"{kind}({position!r}): the records are tuples of {len(declared.field_types)} fields, which have no names: say a position")
         elif isinstance(declared, BasicTypeInfo):
             return None
         else:

@@ -69,6 +69,14 @@ def check_function(function: Any, kind: type[Function], method: str, arguments: 
     check_arity(found, arguments, call)
 
 
+def check_process_function(function: Any, kind: type[Function]) -> None:
+    """Refuses what has no ``process_element(value, ctx)``: a plain function too, as ``process`` is for objects."""
+    if not isinstance(function, type) and callable(function) and not hasattr(function, "process_element"):
+        raise refuse(f"process() takes a {kind.__name__} object, {function!r:.80} is a plain function: write a class with "
+                     "process_element(self, value, ctx), or call map(...) or flat_map(...) with the function")
+    check_function(function, kind, "process_element", 2, "process()")
+
+
 def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:
     """Refuses a function that cannot take so many positional arguments."""
     import inspect

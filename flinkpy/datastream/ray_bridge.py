@@ -58,6 +58,10 @@ class TableResults:
         """
         spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
         _require_spark(spark, "SparkSession", "to_spark()")
+        from flinkpy.spark.frames import require_on_ray
+
+        with located():
+            require_on_ray(spark, "to_spark()")
         stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
         from flinkpy.spark.sink import SparkSink
 
@@ -109,25 +113,30 @@ class RaySources:
         >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
         """
         _require_spark(df, "DataFrame", "from_spark()")
-        from flinkpy.spark.frames import blocks_of
-
-        with located():
-            refs, schema, release = blocks_of(df)
-        return self.from_blocks(refs, schema, "Spark Source", timestamp_column, watermark_strategy, release)
-
-    def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
-                    watermark_strategy: WatermarkStrategy | None = None, release: Callable[[], None] | None = None) -> DataStream:
-        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each. ``release`` is called, in some thread, when
-        the program has let go of the stream."""
-        from flinkpy.connectors.ray_blocks import RayBlockSource
-        from flinkpy.connectors.ray_store import forget_with, hosts_of, make_keeper
+        from flinkpy.spark.frames import hand_over
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():
-            keeper = make_keeper(refs)
-            source = RayBlockSource(keeper, schema, hosts_of(refs))
-            forget_with(source, keeper, release)
-            return self.from_source(source, strategy, name)  # type: ignore[attr-defined,no-any-return]
+            keeper, hosts, schema, release = hand_over(df)
+            return self._from_keeper(keeper, hosts, schema, "Spark Source", strategy, release)
+
+    def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
+                    watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
+        from flinkpy.connectors.ray_store import hosts_of, make_keeper
+
+        strategy = _with_timestamps(watermark_strategy, timestamp_column)
+        with located():
+            return self._from_keeper(make_keeper(refs), hosts_of(refs), schema, name, strategy)
+
+    def _from_keeper(self, keeper: str, hosts: list[tuple[str, ...]], schema: Any, name: str, strategy: WatermarkStrategy | None,
+                     release: Callable[[], None] | None = None) -> DataStream:
+        from flinkpy.connectors.ray_blocks import RayBlockSource
+        from flinkpy.connectors.ray_store import forget_with
+
+        source = RayBlockSource(keeper, schema, hosts)
+        forget_with(source, keeper, release)
+        return self.from_source(source, strategy, name)  # type: ignore[attr-defined,no-any-return]
 
 
 def _with_timestamps(strategy: WatermarkStrategy | None, column: str | None) -> WatermarkStrategy | None:

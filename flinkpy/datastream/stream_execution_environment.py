@@ -253,17 +253,19 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     # -- the program's files --------------------------------------------------------------------------------------------------
 
     def add_python_file(self, file_path: str) -> None:
-        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``. On Ray it must be there on every
-        worker, but for modules beside the program, which travel with it."""
+        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``, and on Ray sent to the job's workers.
+        (Modules beside the program travel with it anyway.)"""
         put_on_path(file_path)
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive the functions need. Kept."""
+        """An archive (zip, tar) the functions need. On Ray it lies unpacked in the working directory of the job's workers, in a folder of its own name,
+        or in ``target_dir``, as in Flink. Embedded, nothing is unpacked."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """The packages the functions need, as a requirements.txt. Kept."""
+        """The packages the functions need, as a requirements.txt. On Ray the job's workers run where pip has installed them; from the folder
+        ``requirements_cache_dir`` alone, where one is given, which every node must have. Embedded, this process has what it has."""
         self._values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
 

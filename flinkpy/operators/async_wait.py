@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.async_functions import AsyncFunctionDescriptor
@@ -27,13 +26,12 @@ from flinkpy.operators.base import OneInputOperator, TimerHandle
 from flinkpy.operators.errors import bounded_repr, user_code_error
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.stateless import rows
-from flinkpy.state.descriptors import ListStateDescriptor
 
 if TYPE_CHECKING:
     from flinkpy.operators.async_loop import CallLoop, Deliver, Invoke, Outcome
 
 LoopFactory: TypeAlias = "Callable[[str, Invoke, Deliver], CallLoop]"
-IN_FLIGHT = ListStateDescriptor("records in flight", Types.PICKLED_BYTE_ARRAY())  # (value, timestamp or None)
+IN_FLIGHT = "_records in flight"  # the name of the state: (value, timestamp or None)
 ROUNDING_S = 1e-6  # a deadline this near counts as reached
 
 _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
@@ -73,7 +71,7 @@ class AsyncWaitOperator(OneInputOperator):
         open_function(descriptor.async_function, self.context)
         name = f"async {self.context.name} ({self.context.task.subtask_index + 1}/{self.context.task.parallelism})"
         self._loop = self._create_loop(name, descriptor.invoke, self._deliver)
-        self._saved = self.context.operator_state.get_list_state(IN_FLIGHT)
+        self._saved = self.context.operator_state.engine_list(IN_FLIGHT)
         self._waiting.extend(RowBatch([value], None if stamp is None else [stamp]) for value, stamp in self._saved.get())
         self._saved.clear()
         self.context.operator_state.before_snapshot(self._save)

@@ -1,4 +1,8 @@
-"""From an exception in the user's code to a :class:`UserCodeError` that says where: their frames, the operator, the subtask, the record."""
+"""From an exception in the user's code to a :class:`UserCodeError` that says where: their frames, the operator, the subtask, the record.
+
+The record is always the one at fault. What an operator made of the records before it in the same batch is not passed on: the attempt has failed, and
+in Flink too it is chance how much of an attempt's last results had left it. A restart begins at the last checkpoint, as if neither had been.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
@@ -51,7 +52,9 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._expiries = Expiries()
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)  # how long after its time a record may find partners
         self._buffers = self.backend.engine_values(BUFFERS)
+        self._copies = False
         for key, buffers in self._buffers.items():
+            self._look_at(buffers[1] + buffers[3])
             for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
                 for time in times:
                     self._expiries.add(time + keep, key)
@@ -64,6 +67,11 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             close_selectors(self.keys)
 
     # -- records ------------------------------------------------------------------------------------------------------------
+
+    def _look_at(self, values: list[Any]) -> None:
+        """From the first records on that could be changed in place, the function gets copies: each record may be in more pairs to come."""
+        if not self._copies and not self.context.object_reuse and looks_mutable(values):
+            self._copies, self._process = True, isolated(self._process)
 
     def process_batch1(self, batch: Batch) -> None:
         self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
@@ -97,6 +105,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> None:
         """Keeps each record, and joins it with those of the other side from ``low`` before to ``high`` after it."""
+        self._look_at(batch.values)
         mine, other = 2 * side, 2 - 2 * side
         select, process, limit = self._selects[side], self._process, self.context.batch_records
         kept, expire, current, pair = self._buffers, self._expiries.add, self.backend.current, ProcessJoinContext()

@@ -16,6 +16,7 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import stable_hash
@@ -56,6 +57,7 @@ class KeyGroups:
         self._sizes = SizeEstimator()
         self._held = 0.0
         self._file: SpillFile | None = None
+        self._by_value = StreamPickler(only_here=True)
         self.runs: list[tuple[int, int]] = []  # where they begin and end in the file
 
     def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
@@ -118,8 +120,8 @@ class KeyGroups:
         waiting: list[bytes] = []
         waiting_bytes = 0
         for number, key in sorted(((stable_hash(key), key) for key in groups), key=itemgetter(0)):
-            chunks = [_dumped(part) for part in _chunks(iter(self._sorted(groups.pop(key))))]
-            key_bytes = _dumped(key)
+            chunks = [self._dumped(part) for part in _chunks(iter(self._sorted(groups.pop(key))))]
+            key_bytes = self._dumped(key)
             group = [_GROUP.pack(number, len(key_bytes), sum(map(len, chunks)) + _CHUNK.size * len(chunks)), key_bytes]
             for data in chunks:
                 group += (_CHUNK.pack(len(data), self.full), data)
@@ -130,6 +132,13 @@ class KeyGroups:
                 waiting, waiting_bytes = [], 0
         file.append(waiting)
         self.runs.append((start, file.size))
+
+    def _dumped(self, items: Any) -> bytes:
+        """Pickled; of classes of the user's ``__main__`` their names, as this process reads it."""
+        try:
+            return pickle.dumps(items, 5)
+        except Exception:
+            return _dumped_by_value(items, self._by_value)
 
     def _merged(self) -> Iterator[tuple[Any, Chunks]]:
         assert self._file is not None
@@ -218,14 +227,12 @@ def _completed(items: list[Any]) -> list[Item]:
     return [(NO_TIME, 0, value) for value in items]
 
 
-def _dumped(items: Any) -> bytes:
-    """Pickled; classes of the user's ``__main__`` by value."""
+def _dumped_by_value(items: Any, by_value: StreamPickler) -> bytes:
     try:
-        return pickle.dumps(items, 5)
+        return by_value.dumps(items)
     except Exception:
         import cloudpickle
-
-        try:
-            return bytes(cloudpickle.dumps(items, protocol=5))
-        except Exception as error:
-            raise ProgramError(f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, rows or picklable objects") from error
+    try:
+        return bytes(cloudpickle.dumps(items, protocol=5))
+    except Exception as error:
+        raise ProgramError(f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, rows or picklable objects") from error

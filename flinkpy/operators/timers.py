@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from operator import index
 from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP
@@ -75,6 +76,14 @@ class TimerQueue:
             yield timestamp, key
 
 
+def _whole(timestamp: Any) -> int:
+    """The user's timestamp; a TypeError, told with the user's line, for what is no whole number."""
+    try:
+        return index(timestamp)
+    except TypeError:
+        raise TypeError(f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}") from None
+
+
 class KeyedTimerService:
     """What ``ctx.timer_service()`` gives: time, and timers for the current key. ``on_processing_time`` gets the due ones, one by one as it asks."""
 
@@ -94,18 +103,18 @@ class KeyedTimerService:
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Fires when the watermark reaches the timestamp; at the next one, if it is there already."""
-        self.event_timers.add(timestamp, self._current.key)
+        self.event_timers.add(_whole(timestamp), self._current.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self.event_timers.remove(timestamp, self._current.key)
+        self.event_timers.remove(_whole(timestamp), self._current.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Fires when the millisecond ``timestamp`` is over (as in Flink: then no record can come that was processed in it); at once, if it is."""
-        self.processing_timers.add(timestamp, self._current.key)
+        self.processing_timers.add(_whole(timestamp), self._current.key)
         self.arm()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self.processing_timers.remove(timestamp, self._current.key)
+        self.processing_timers.remove(_whole(timestamp), self._current.key)
 
     def arm(self) -> None:
         """Keeps one timer of the task running, for the earliest of all keys."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import ray
 
-from flinkpy.connectors.ray_store import NAMESPACE
-from flinkpy.core.errors import ProgramError
-from flinkpy.spark.partitions import partitions_of
+from flinkpy.connectors.ray_store import NAMESPACE, Store, fill, make_keeper
+from flinkpy.core.errors import ProgramError, ResourceUnavailableError
+from flinkpy.spark.partitions import computed, fetch_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,18 +22,30 @@ if TYPE_CHECKING:
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
-def blocks_of(frame: DataFrame) -> tuple[list[Any], pa.Schema, Callable[[], None]]:
-    """The DataFrame's partitions as blocks, computed when this returns; their schema; and what to call when nobody needs them any more.
+def hand_over(frame: DataFrame) -> tuple[str, list[tuple[str, ...]], pa.Schema, Callable[[], None]]:
+    """The DataFrame's partitions as blocks, all in the store when this returns: their keeper, the hosts of each, their schema, and what to call when
+    nobody needs them any more.
 
-    ProgramError for a type that Arrow does not have.
+    ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray went away.
     """
-    _require_on_ray(frame.sparkSession, "from_spark()")
+    require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
-    refs, release = partitions_of(frame)
-    return refs, schema, release
+    partitions, release = computed(frame)
+    keeper = make_keeper()
+    try:
+        return keeper, fill(keeper, partitions), schema, release
+    except ray.exceptions.RayError as error:
+        release()
+        raise fetch_error(error) from error
 
 
-def _require_on_ray(spark: SparkSession, call: str) -> None:
+def require_on_ray(spark: SparkSession, call: str) -> None:
+    """Refuses a session that has been stopped, or that runs elsewhere; and where Ray is gone."""
+    if not ray.is_initialized():
+        raise ResourceUnavailableError(f"{call}: this program's connection to Ray has ended, and Spark with it: begin again with stop_spark() and "
+                                       "spark_session()")
+    if spark.sparkContext._jsc is None:
+        raise ProgramError(f"{call}: this Spark session has been stopped: make a new one with flinkpy.spark.spark_session()")
     master = spark.sparkContext.master
     if not master.startswith("ray://"):
         raise ProgramError(f"{call}: this Spark session runs on {master}, not on Ray, so Ray cannot reach its data: make it with "
@@ -73,7 +85,7 @@ def dataframe_of(spark: SparkSession, keeper: str, blocks: list[Any], schema: pa
     """A DataFrame of the blocks a sink wrote (``blocks``, kept by ``keeper``), one partition each."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    _require_on_ray(spark, "to_spark()")
+    require_on_ray(spark, "to_spark()")
     wanted = pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
     fetch = _Fetch(keeper, wanted, ray.get_runtime_context().gcs_address)
     numbers = spark.range(0, len(blocks), 1, max(1, len(blocks)))
@@ -89,10 +101,10 @@ class _Fetch:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not ray.is_initialized():
             ray.init(address=self._ray_address, namespace=NAMESPACE, logging_level="error", log_to_driver=False)
-        keeper = ray.get_actor(self._keeper, namespace=NAMESPACE)
+        store = Store(self._keeper)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                table = ray.get(ray.get(keeper.committed_block.remote(number))[0])
+                table = ray.get(store.committed_block(number))
                 yield from table.cast(self._schema).to_batches()
 
 

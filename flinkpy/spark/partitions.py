@@ -1,7 +1,8 @@
 """The partitions of a Spark DataFrame as blocks in Ray's object store.
 
-Spark computes them once and keeps them, as Arrow bytes, in its executors (RayDP's recoverable way); a Ray task for each fetches its bytes from there.
-So a block that is lost with its node is fetched again, and computed again where Spark has lost it too, for as long as Spark runs and somebody needs it.
+Spark computes them once and keeps them, as Arrow bytes, in its executors (as RayDP's recoverable way has it); a call of the executor puts the bytes of
+a partition into the store. So a block that is lost with its node is asked for again, and computed again where Spark has lost it too, for as long as
+Spark runs and somebody needs it.
 """
 
 from __future__ import annotations
@@ -11,80 +12,62 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import ray
 
-from flinkpy.connectors.ray_store import sound
 from flinkpy.core.errors import ResourceUnavailableError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FETCHES_PER_EXECUTOR = 2  # at once: one on its way from Spark, one on its way into the store
+CALLS_PER_EXECUTOR = 2  # at once: one that runs, one that waits for it
+_OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What Spark keeps: the partitions' number, and where each is to be fetched."""
+class Partitions:
+    """What Spark keeps, and where each partition is to be asked for: a ``flinkpy.connectors.ray_store.Recipe``."""
 
     rdd: int
     schema_json: str
     agent: str
     executors: tuple[str, ...]
+    namespace: str
+
+    @property
+    def count(self) -> int:
+        return len(self.executors)
+
+    @property
+    def at_once(self) -> int:
+        return CALLS_PER_EXECUTOR * max(1, len(set(self.executors)))
+
+    def __call__(self, number: int) -> Any:
+        from ray._private.worker import global_worker
+
+        global_worker.set_load_code_from_local(True)  # to call an actor written in Java
+        executor: Any = ray.get_actor(f"raydp-executor-{self.executors[number]}", self.namespace)
+        return executor.getRDDPartition.remote(self.rdd, number, self.schema_json, self.agent)
 
 
-def partitions_of(frame: DataFrame) -> tuple[list[Any], Callable[[], None]]:
-    """References of the blocks, which are all in the store when this returns, and what to call when they are needed no more.
-
-    Raises ResourceUnavailableError when Spark or Ray went away; what Spark itself says of the frame's program passes through.
-    """
-    kept = _computed(frame)
-    limit = FETCHES_PER_EXECUTOR * max(1, len(set(kept.executors)))
-    refs: list[Any] = []
-    running: list[Any] = []
-    try:
-        for number in range(len(kept.executors)):
-            if len(running) >= limit:
-                done, running = ray.wait(running)
-                ray.get(done)
-            block, fetched = _task().remote(kept, number)
-            refs.append(block)
-            running.append(fetched)
-        ray.get(running)
-    except ray.exceptions.RayError as error:
-        raise ResourceUnavailableError(f"the DataFrame's partitions could not be fetched: {_first_line(error)}") from error
-    return refs, lambda: _writer(frame).releaseRecoverableRDD(kept.rdd)
-
-
-def _computed(frame: DataFrame) -> _Kept:
+def computed(frame: DataFrame) -> tuple[Partitions, Callable[[], None]]:
+    """The partitions, computed when this returns, and what to call when they are needed no more. What Spark says of the frame's program passes through."""
     from pyspark.storagelevel import StorageLevel
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is used here of Spark is old
         level = frame.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
-    info = _writer(frame).prepareRecoverableRDD(frame._jdf, level)
-    return _Kept(info.rddId(), info.schemaJson(), info.driverAgentUrl(), tuple(info.locations()))
+    writer: Any = frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter  # type: ignore[union-attr]
+    info = writer.prepareRecoverableRDD(frame._jdf, level)
+    kept = Partitions(info.rddId(), info.schemaJson(), info.driverAgentUrl(), tuple(info.locations()), ray.get_runtime_context().namespace)
+    return kept, lambda: writer.releaseRecoverableRDD(kept.rdd)
 
 
-def _writer(frame: DataFrame) -> Any:
-    return frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
-
-
-def _task() -> Any:
-    # No CPU of its own: the work is Spark's executor's, and the streams' slots may hold all others.
-    task: Any = ray.remote(_fetch)
-    return task.options(num_cpus=0, max_retries=-1, num_returns=2)
-
-
-def _fetch(kept: _Kept, number: int) -> tuple[pa.Table, None]:
-    """In a Ray worker: one partition, from the executor that has it; and nothing, which says that it is there."""
-    from ray._private.worker import global_worker
-
-    global_worker.set_load_code_from_local(True)  # to call an actor written in Java
-    executor = ray.get_actor(f"raydp-executor-{kept.executors[number]}")
-    data = ray.get(executor.getRDDPartition.remote(kept.rdd, number, kept.schema_json, kept.agent))
-    return sound(pa.ipc.open_stream(pa.BufferReader(data)).read_all().replace_schema_metadata()), None
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def fetch_error(error: BaseException) -> ResourceUnavailableError:
+    """Why the blocks could not be had, as text for the user."""
+    text = str(error)
+    if _OUT_OF_MEMORY in text:
+        return ResourceUnavailableError("Spark's executor has too little memory to hand over a partition: give the DataFrame more partitions, "
+                                        "df.repartition(n), or the executors more memory, spark_session(memory=)")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    reason = next((line for line in lines if line.startswith("Caused by:")), lines[0] if lines else type(error).__name__)
+    return ResourceUnavailableError(f"the DataFrame's partitions could not be handed over: {reason}; is Spark still running, and Ray?")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast import HeapBroadcastState
-from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
 from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
@@ -90,13 +90,21 @@ class OperatorStateBackend(OperatorStateStore):
         table = self._table(state_descriptor, MapStateDescriptor, Sharing.BROADCAST, "get_broadcast_state()")
         return HeapBroadcastState(table.entries)
 
+    def engine_list(self, name: str) -> ListState[Any]:
+        """A list of the operator's own beside those of its function: its name begins as no name of a program may."""
+        if not name.startswith(RESERVED):
+            raise EngineError(f"operator state of the engine is called {RESERVED}something, not {name!r}")
+        return OperatorListState(self._table_of(name, OperatorStateMeta(Sharing.SPLIT, StateKind.ENGINE.value)).elements)
+
     def _table(self, descriptor: Any, wanted: type[StateDescriptor], sharing: Sharing, call: str) -> _Table:
         if not isinstance(descriptor, wanted):
             raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
         name = descriptor.name
         if descriptor.ttl is not None:
             raise ProgramError(f"state {name!r}: a time to live is for keyed state, {sharing.value} does not expire")
-        meta = OperatorStateMeta(sharing, repr(descriptor.type_info))
+        return self._table_of(name, OperatorStateMeta(sharing, repr(descriptor.type_info)))
+
+    def _table_of(self, name: str, meta: OperatorStateMeta) -> _Table:
         table = self._tables.setdefault(name, _Table(meta))
         if table.meta != meta:
             origin = "is" if table.asked_for else "was saved as"

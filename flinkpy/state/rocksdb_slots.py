@@ -17,12 +17,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from flinkpy.core import code
+from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.mutability import is_safe
 from flinkpy.state.rocksdb_keys import sized, unsized
 from flinkpy.state.rocksdb_layout import KeyLayout
 from flinkpy.state.rocksdb_store import RocksDBStore
-from flinkpy.state.rocksdb_values import decode_value, encode_value
+from flinkpy.state.rocksdb_values import decode_value, encode_value, pickled
 from flinkpy.state.stamps import Stamped
 
 CACHED_SLOTS = 1 << 15
@@ -58,7 +58,8 @@ class Slots:
 
     def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
-        self._encode = partial(_encode_stamped if expires else encode_value, what=f"the state of {name!r}")
+        self._by_value = StreamPickler(only_here=True)
+        self._encode = partial(_encode_stamped if expires else encode_value, by_value=self._by_value, what=f"the state of {name!r}")
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
         self._cache: dict[Any, Any] = {}  # the young generation
         self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
@@ -164,7 +165,7 @@ class Slots:
         payload = stored.data if type(stored) is Packed else self._encode(stored)
         if self.layout.is_plain(slot):
             return b"\0" + payload
-        return b"\1" + sized(_pickled(slot)) + payload
+        return b"\1" + sized(pickled(slot, "a key of state", self._by_value)) + payload
 
     def read_slot(self, place: bytes, data: bytes) -> Any:
         """Whose entry it is."""
@@ -181,15 +182,8 @@ def touched_ms(data: bytes) -> int:
     return touched
 
 
-def _pickled(slot: Any) -> bytes:
-    try:
-        return pickle.dumps(slot, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return code.dumps(slot, "a key of state")
-
-
-def _encode_stamped(stamped: Stamped, what: str) -> bytes:
-    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value, what)
+def _encode_stamped(stamped: Stamped, by_value: StreamPickler, what: str) -> bytes:
+    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value, by_value, what)
 
 
 def _decode_stamped(data: bytes) -> Stamped:

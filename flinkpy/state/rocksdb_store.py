@@ -1,13 +1,12 @@
 """The database of one backend: opened when the first state is asked for, in a folder of its own that goes when the backend does.
 
 Nothing in it outlives the process: what has to survive is in snapshots. So there is no write-ahead log and no compression, and a crash leaves at
-most a folder behind.
+most a folder behind, which the next process to use the place removes.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.core import state_options as options
 from flinkpy.core.config import read
 from flinkpy.core.errors import ProgramError
+from flinkpy.state.rocksdb_folders import OwnFolder
 
 if TYPE_CHECKING:
     from rocksdict import Rdict
@@ -55,21 +55,19 @@ class RocksDBStore:
         require_rocksdb()
         from rocksdict import Rdict, WriteOptions
 
-        if config.directory is not None:
-            os.makedirs(config.directory, exist_ok=True)
         self._unlogged = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, its stub says a method
-        self._folder = tempfile.TemporaryDirectory(prefix="flinkpy-rocksdb-", dir=config.directory, ignore_cleanup_errors=True)
+        self._folder = OwnFolder(config.directory)
         try:
-            self._db: Rdict | None = Rdict(self._folder.name, _database_options(config))
+            self._db: Rdict | None = Rdict(self._folder.database, _database_options(config))
         except BaseException:
-            self._folder.cleanup()
+            self._folder.remove()
             raise
         self.get = self._db.get
 
     @property
     def directory(self) -> str:
-        return self._folder.name
+        return str(self._folder.path)
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Puts each; None deletes."""
@@ -104,7 +102,7 @@ class RocksDBStore:
             try:
                 database.close()
             finally:
-                self._folder.cleanup()
+                self._folder.remove()
 
 
 def _while_prefixed(entries: Iterator[tuple[bytes, bytes]], prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -1,7 +1,7 @@
 """Values as bytes. The bytes live as long as the process, so the format may be whatever is fastest to write and small.
 
 The common types have a form of their own, chosen by what a value is and not by what was declared: a number is eight bytes, text its characters.
-Everything else is pickled, by value where its class exists only in the program. The first byte says which.
+Everything else is pickled; of a class that exists only in the program just its name, as it stays in the process. The first byte says which.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core import code
+from flinkpy.core.by_value import StreamPickler
 from flinkpy.state.isolation import reveal
 
 _INT, _FLOAT = struct.Struct("<Bq"), struct.Struct("<Bd")
@@ -24,11 +25,16 @@ def _encode_int(value: int) -> bytes:
     return _INT.pack(_IS_INT, value) if -_INT64 <= value < _INT64 else b"\0" + pickle.dumps(value, 5)
 
 
-def _pickled(value: Any, what: str) -> bytes:
+def pickled(value: Any, what: str, by_value: StreamPickler) -> bytes:
+    """In the first way that works."""
     try:
-        return b"\0" + pickle.dumps(value, 5)
+        return pickle.dumps(value, 5)
     except _PICKLE_TROUBLE:
-        return b"\0" + code.dumps(value, what)
+        pass
+    try:
+        return by_value.dumps(value)
+    except _PICKLE_TROUBLE:
+        return code.dumps(value, what)
 
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
@@ -51,15 +57,17 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
 }
 
 
-def encode_value(value: Any, what: str = "a value of state") -> bytes:
-    """The bytes of a value, taken out of its protection where it has one. Raises ProgramError that names ``what`` cannot be pickled.
+def encode_value(value: Any, by_value: StreamPickler, what: str = "a value of state") -> bytes:
+    """The bytes of a value, taken out of its protection where it has one. ``by_value`` (``only_here``) is to be kept as long as the bytes are.
+    Raises ProgramError that names ``what`` cannot be pickled.
 
-    >>> decode_value(encode_value(3)), len(encode_value(3)), decode_value(encode_value([None, "a"]))
+    >>> own = StreamPickler(only_here=True)
+    >>> decode_value(encode_value(3, own)), len(encode_value(3, own)), decode_value(encode_value([None, "a"], own))
     (3, 9, [None, 'a'])
     """
     value = reveal(value)
     encoder = _ENCODERS.get(type(value))
-    return encoder(value) if encoder is not None else _pickled(value, what)
+    return encoder(value) if encoder is not None else b"\0" + pickled(value, what, by_value)
 
 
 def decode_value(data: bytes) -> Any:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from typing import TypeAlias
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
 
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.core.program_line import refuse
 from flinkpy.state import ttl_options as options
 from flinkpy.state import ttl_strategies as strategies
+
+E = TypeVar("E", bound=Enum)
+
+
+def _one_of(kind: type[E], given: Any) -> E:
+    if not isinstance(given, kind):
+        raise refuse(f"StateTtlConfig: a {kind.__name__} is needed, such as StateTtlConfig.{next(iter(kind))}, this is {given!r:.80}")
+    return given
 
 
 class StateTtlConfig:
@@ -74,7 +83,7 @@ class StateTtlConfig:
             self._in_background = True
 
         def set_update_type(self, update_type: options.UpdateType) -> StateTtlConfig.Builder:
-            self._update_type = update_type
+            self._update_type = _one_of(options.UpdateType, update_type)
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
@@ -84,7 +93,7 @@ class StateTtlConfig:
             return self.set_update_type(options.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: options.StateVisibility) -> StateTtlConfig.Builder:
-            self._visibility = state_visibility
+            self._visibility = _one_of(options.StateVisibility, state_visibility)
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
@@ -94,7 +103,7 @@ class StateTtlConfig:
             return self.set_state_visibility(options.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(self, ttl_time_characteristic: options.TtlTimeCharacteristic) -> StateTtlConfig.Builder:
-            self._characteristic = ttl_time_characteristic
+            self._characteristic = _one_of(options.TtlTimeCharacteristic, ttl_time_characteristic)
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.core.mutability import looks_mutable, private_copy
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.windowing.contents import Contents, ListContents
@@ -70,7 +70,7 @@ class Evaluation:
         given = inputs if self._call is None else self._call(key, window, inputs)
         if given is None:
             return
-        if self._copies_results and could_be_mutated(inputs):
+        if self._copies_results and looks_mutable(inputs):
             given = map(private_copy, given)
         results.values.extend(given)
         stamp_new(results, window.max_timestamp())

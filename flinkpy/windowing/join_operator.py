@@ -14,6 +14,7 @@ from typing import Any
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.core.inlining import raised_by
+from flinkpy.core.mutability import isolated, looks_mutable, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
@@ -26,7 +27,7 @@ from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid
-from flinkpy.windowing.join_loop import Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
+from flinkpy.windowing.join_loop import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
 from flinkpy.windowing.slices import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
@@ -82,6 +83,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
         self._grid = WindowGrid(slicing, self.allowed_lateness)
         self._slices: dict[int, Slice] = {}
         self._settled: dict[int, dict[Any, bool]] = {}
+        self._copies = False
         self._restore()
 
     def close(self) -> None:
@@ -90,6 +92,15 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
         finally:
             super().close()
             close_selectors(self.keys)
+
+    def look_at(self, values: list[Any]) -> None:
+        """From the first records on that could be changed in place, the function gets copies of those that are in other pairs or windows too."""
+        if not self._copies and not self.context.object_reuse and looks_mutable(values):
+            self._copies = True
+            self.begin_to_copy()
+
+    def begin_to_copy(self) -> None:
+        """``_copies`` is true now."""
 
     def _slice(self, start: int) -> Slice:
         found = self._slices.get(start)
@@ -127,6 +138,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
                 slice_ = self._slice(start)
                 for side, values in enumerate(sides):
                     slice_.add(side, [key] * len(values), values)
+                    self.look_at(values)
                 for window in self._grid.slicing.windows_of(start):
                     if window.max_timestamp() <= watermark:
                         self._settled.setdefault(window.start, {})[key] = self._grid.cleanup_time(window.end) <= watermark
@@ -149,6 +161,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
             keys.extend(map(self._selects[side], values))
         except Exception as error:  # the list knows how far it got
             raise user_code_error(error, self.context, values[len(keys)]) from error
+        self.look_at(values)
         slicing = self._grid.slicing
         start = slicing.slice_of(earliest)
         if self._settled or self._grid.is_complete(earliest):
@@ -235,6 +248,10 @@ def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:
     return part if part[0] else None
 
 
+def _copied(values: list[Any]) -> list[Any]:
+    return list(map(private_copy, values))
+
+
 class WindowJoinOperator(GridJoinOperator):
     """Each pair of a key and window: a JoinFunction makes one record of it, with ``flat`` any number."""
 
@@ -244,14 +261,26 @@ class WindowJoinOperator(GridJoinOperator):
         self.flat = flat
 
     def open(self) -> None:
+        self._loops: dict[bool, JoinLoop] = {}
         super().open()
-        self._join = method_of(self.function, "join")
+        self._make_loops()
+
+    def begin_to_copy(self) -> None:
+        self._make_loops()
+
+    def _make_loops(self) -> None:
+        self._forget_loops()
+        join = method_of(self.function, "join")
+        self._join = isolated(join) if self._copies else join
         self._loops = {unique: join_loop(self._join, flat=self.flat, unique=unique, set_key=isinstance(self.function, Function))
                        for unique in (True, False)}
 
-    def close(self) -> None:
+    def _forget_loops(self) -> None:
         for loop in getattr(self, "_loops", {}).values():
             forget_source(loop)
+
+    def close(self) -> None:
+        self._forget_loops()
         super().close()
 
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
@@ -292,13 +321,15 @@ class WindowCoGroupOperator(GridJoinOperator):
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
         co_group, limit, current = method_of(self.function, "co_group"), self.context.batch_records, self.backend.current
         firsts, seconds = by_key(first), by_key(second)
+        slicing = self._grid.slicing
+        shared = self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)  # in other windows too, or in this one again
         results: list[Any] = []
         group: Any = None
         try:
             for key in {**firsts, **seconds}:
                 current.key = key
                 group = firsts.get(key, []), seconds.get(key, [])
-                given = co_group(*group)
+                given = co_group(*map(_copied, group)) if shared else co_group(*group)
                 if given is not None:
                     results.extend(given)
                 if len(results) >= limit:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.operators.functions import Function, KeySelector, RuntimeContext, method_of
 from flinkpy.windowing.window_functions import WindowFunction
 
@@ -111,6 +112,8 @@ class JoinPairs(_OfBoth):
     def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any]:
         first, second = self._parts(inputs)
         join = method_of(self._function, "join")
+        if looks_mutable(first) or looks_mutable(second):
+            join = isolated(join)  # each record is in several pairs
         for one in first:
             for other in second:
                 given = join(one, other)

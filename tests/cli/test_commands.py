@@ -50,6 +50,12 @@ def test_a_typo_in_a_command_names_the_nearest(flinkpy: Flinkpy) -> None:
     assert "Did you mean 'cancel'?" in outcome.err
 
 
+def test_a_typo_in_a_session_command_names_the_nearest(flinkpy: Flinkpy) -> None:
+    outcome = flinkpy("session", "strat", "nightly")
+    assert outcome.code == 2
+    assert "Did you mean 'start'?" in outcome.err
+
+
 def test_a_script_instead_of_a_command_says_how_to_run_it(flinkpy: Flinkpy) -> None:
     assert "flinkpy run job.py" in flinkpy("job.py").err
 

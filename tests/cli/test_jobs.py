@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.actors.gateways import JobOverview
+from flinkpy.actors.gateways import ClusterOverview, JobOverview
 from flinkpy.cli.jobs import duration, job_table
+from flinkpy.cli.sessions import session_table
+from flinkpy.cluster.ray_cluster import RunningCluster
+from flinkpy.cluster.session import SessionInfo
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from tests.cluster.programs import eventually
@@ -140,6 +143,20 @@ def test_jobs_are_listed_in_a_table() -> None:
     assert first.split()[1:2] == ["RUNNING"]
     assert first.endswith("2.5 s      2 running   first job")
     assert second.endswith("1 min 1 s  4 finished  b")
+
+
+def test_sessions_are_listed_in_a_table() -> None:
+    clusters = [
+        RunningCluster("hung", None, None),
+        RunningCluster("nightly", SessionInfo("1.2", {}), ClusterOverview(2, 4, 1, 3)),
+        RunningCluster("own", SessionInfo("1.2", {}, is_application=True), None),
+    ]
+    assert [line.split(maxsplit=6) for line in session_table(clusters)] == [
+        ["NAME", "KIND", "JOBS", "WORKERS", "SLOTS", "FREE", "VERSION"],
+        ["hung", "?", "?", "?", "?", "?", "does not answer"],
+        ["nightly", "session", "3", "2", "4", "1", "1.2"],
+        ["own", "application", "?", "?", "?", "?", "1.2"],
+    ]
 
 
 @pytest.mark.parametrize(("ms", "text"), [(0, "0.0 s"), (59_949, "59.9 s"), (60_000, "1 min 0 s"), (3_723_000, "1 h 2 min")])

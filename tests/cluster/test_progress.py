@@ -64,15 +64,16 @@ def test_many_vertices_are_cut_short() -> None:
     assert progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1] == "  and 28 more"
 
 
-def test_output_of_the_program_wipes_the_display_first(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_output_of_the_program_wipes_the_display_first(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, name, screen)
     display = ProgressDisplay(screen, ManualClock())
     display.update(details(vertex(0, 0)))
-    print("hello")
+    print("hello", file=getattr(sys, name))
     assert screen.getvalue().endswith("\x1b[1A\r\x1b[Jhello\n")
     display.close()
-    assert sys.stdout is screen
+    assert getattr(sys, name) is screen
 
 
 def test_a_closed_display_leaves_nothing_behind() -> None:

@@ -48,6 +48,21 @@ if len(sys.argv) > 1:
 """
 
 
+DATASET = """
+import pyarrow as pa
+import pyarrow.parquet as pq
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.table.expressions import col
+
+pq.write_table(pa.table({"n": list(range(1_000_000))}), "numbers.parquet")
+env = StreamExecutionEnvironment.get_execution_environment()
+even = env.from_parquet("numbers.parquet").filter(col("n") % 2 == 0).to_ray_dataset()
+import ray
+print(sum(len(block) for block in ray.get(even.to_arrow_refs())))
+print(ray.cluster_resources()["object_store_memory"] - ray.available_resources()["object_store_memory"] > 1_000_000)
+"""
+
+
 def endless(ray: RayCluster, started: Path, name: str, *target: str) -> subprocess.Popen[str]:
     """A program whose job runs when this returns."""
     process = ray.start("run", *target, ray.job(ENDLESS, "endless_job.py"), str(started), name)
@@ -126,7 +141,7 @@ def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, br
     before = eyes.look()
     outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(COLUMNS), *["broken"] * broken)
     assert outcome.code == int(broken), outcome.err
-    assert outcome.out == "20000000\n"
+    assert outcome.out.startswith("20000000\n")
     nothing_but(eyes, before)
 
 
@@ -154,4 +169,13 @@ def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCl
     assert finish(process).code == 128 + signal.SIGTERM
     assert ray.flinkpy("list", "-a", "-D", "cluster.id=green").out.count("CANCELED") == 1
     assert ray.flinkpy("session", "stop", "green").code == 0
+    nothing_but(eyes, before)
+
+
+def test_blocks_that_a_program_wrote_in_a_session_end_with_the_program(ray: RayCluster, eyes: Eyes) -> None:
+    before = eyes.look()
+    outcome = ray.flinkpy("run", *session("blocks"), ray.job(DATASET, "dataset.py"), timeout=60)
+    assert (outcome.code, outcome.out) == (0, "500000\nTrue\n"), outcome.err
+    nothing_but(eyes, before, "jobmanager-blocks")
+    assert ray.flinkpy("session", "stop", "blocks").code == 0
     nothing_but(eyes, before)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _KEPT = "kept, shown by its getter, without effect so far"
-_WORKER_FILES = "put on this process's path; on Ray it is kept, and must be there on every worker"
 _CHECKPOINTS = "kept and checked; checkpoints are not taken so far"
 _SAVEPOINT = "raises until there are savepoints"
 
 DIFFERENT = {
-    "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": "the histograms are in the job's result: get_metrics()",
     "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_interval": _KEPT,
     "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_timeout": _KEPT,
     "pyflink.common.execution_config.ExecutionConfig.set_use_snapshot_compression": _KEPT,
@@ -21,7 +20,7 @@ DIFFERENT = {
     "pyflink.common.job_client.JobClient.stop_with_savepoint": _SAVEPOINT,
     "pyflink.common.job_client.JobClient.trigger_savepoint": _SAVEPOINT,
     "pyflink.common.serialization.BulkWriterFactory": "Parquet, CSV, JSON lines and text of flinkpy.connectors.file_formats, instead of Java's",
-    "pyflink.common.watermark_strategy.WatermarkStrategy.with_watermark_alignment": "kept; refused where the strategy is used",
+    "pyflink.common.watermark_strategy.WatermarkStrategy.with_watermark_alignment": "for sources; refused by assign_timestamps_and_watermarks()",
     "pyflink.datastream.connectors.base.DeliveryGuarantee": "named by programs; which guarantee holds is the sink's own matter",
     "pyflink.datastream.connectors.file_system.BucketAssigner.date_time_bucket_assigner": "its pattern takes Java's common letters",
     "pyflink.datastream.connectors.file_system.BulkFormat": "BulkFormat.parquet() instead of Java's formats",
@@ -33,8 +32,8 @@ DIFFERENT = {
     "pyflink.datastream.connectors.file_system.RollingPolicy.on_checkpoint_rolling_policy": "one part for each subtask and bucket so far",
     "pyflink.datastream.connectors.file_system.StreamingFileSink": "parts become visible when the stream has ended well",
     "pyflink.datastream.data_stream.CachedDataStream": "bounded streams in any mode; the cache is files of the program's machine",
-    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive": "kept; not unpacked",
-    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_file": _WORKER_FILES,
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive":
+        "unpacked for the workers on Ray; an embedded program has its files at hand",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_changelog_state_backend": _KEPT,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.get_default_local_parallelism":
         "parallelism.default where none was set, not the number of cores",
@@ -43,7 +42,8 @@ DIFFERENT = {
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.register_cached_file":
         "found by runtime_context.get_cached_file(name); on Ray it must lie at that path on every worker",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable": "kept, without effect",
-    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements": "kept; nothing is installed",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements":
+        "installed for the workers on Ray; embedded nothing is installed",
     "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,
     "pyflink.datastream.checkpoint_storage.JobManagerCheckpointStorage": _KEPT,

@@ -132,8 +132,9 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
     return env
 
 
-def keepers() -> set[str]:
-    return {each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")}
+def shelves() -> set[str]:
+    keepers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")]
+    return {shelf for name in keepers for shelf in ray.get(ray.get_actor(name, namespace=NAMESPACE).shelves.remote())}
 
 
 @pytest.mark.ray
@@ -160,26 +161,26 @@ def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(cluster: None) 
 
 
 @pytest.mark.ray
-def test_the_keeper_stays_for_another_run_and_ends_when_stream_and_jobs_have(cluster: None) -> None:
+def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(cluster: None) -> None:
     gc.collect()
-    before = keepers()
+    before = shelves()
     stream = environment().from_blocks([ray.put(block(1, 2, 3))], SCHEMA, "blocks")
-    (ours,) = keepers() - before
+    (ours,) = shelves() - before
     assert stream.to_arrow().num_rows == 3
     assert stream.to_arrow().num_rows == 3
-    assert ours in keepers()
+    assert ours in shelves()
     del stream
     gc.collect()
-    eventually(lambda: ours not in keepers(), 20)
+    eventually(lambda: ours not in shelves(), 20)
 
 
 @pytest.mark.ray
-def test_the_keeper_ends_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(cluster: None) -> None:
-    before = keepers()
+def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(cluster: None) -> None:
+    before = shelves()
     env = environment()
     env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
     gc.collect()
-    eventually(lambda: not keepers() - before, 20)
+    eventually(lambda: not shelves() - before, 20)
 
 
 @pytest.mark.ray

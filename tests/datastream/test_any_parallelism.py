@@ -93,7 +93,8 @@ def numbers(records: Any) -> list[int]:
 
 # The call, what of its results is compared, and what that is for (key, start, end, records). Which record came first is left out.
 CALLS: dict[str, tuple[Callable[[Any], DataStream], Callable[[Any], Any], Callable[..., Any]]] = {
-    "reduce": (lambda w: w.reduce(lambda a, b: (a[0], a[1] + b[1], 0)), lambda r: r[:2], lambda key, start, end, records: (key, sum(numbers(records)))),
+    "reduce": (
+        lambda w: w.reduce(lambda a, b: (a[0], a[1] + b[1], 0)), lambda r: r[:2], lambda key, start, end, records: (key, sum(numbers(records)))),
     "aggregate": (lambda w: w.aggregate(Spread()), lambda r: r, lambda key, start, end, records: max(numbers(records)) - min(numbers(records))),
     "process": (lambda w: w.process(All()), lambda r: r, lambda key, start, end, records: (key, start, tuple(records))),
     "max": (lambda w: w.max(1), lambda r: r[:2], lambda key, start, end, records: (key, max(numbers(records)))),

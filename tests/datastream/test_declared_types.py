@@ -36,11 +36,12 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
 SIDE = OutputTag("side", ROWS)
 FORMS: dict[str, Callable[[Any], Any]] = {
-    "tuple": lambda pair: (pair[0], pair[1]), "Row without names": lambda pair: Row(pair[0], pair[1]), "dict": lambda pair: {"n": pair[1], "k": pair[0]},
+    "tuple": lambda pair: (pair[0], pair[1]), "Row without names": lambda pair: Row(pair[0], pair[1]),
+    "dict": lambda pair: {"n": pair[1], "k": pair[0]},
     "Row of other names": lambda pair: Row(a=pair[0], b=pair[1])}
 
 
-class Every(ProcessFunction, CoMapFunction, CoFlatMapFunction, CoProcessFunction, BroadcastProcessFunction, AsyncFunction, CoGroupFunction):
+class Every(ProcessFunction, CoMapFunction, CoFlatMapFunction, CoProcessFunction, BroadcastProcessFunction, AsyncFunction, CoGroupFunction):  # type: ignore[misc]
     """All functions without a key that give what they got, in that form, to the main output."""
 
     def __init__(self, form: Callable[[Any], Any]) -> None:
@@ -85,12 +86,14 @@ class Keyed(KeyedProcessFunction):
 
 
 class KeyedCo(KeyedCoProcessFunction):
+    form: Any
     __init__ = Keyed.__init__
     process_element1 = process_element2 = Keyed.process_element
     on_timer = Keyed.on_timer
 
 
 class KeyedBroadcast(KeyedBroadcastProcessFunction):
+    form: Any
     __init__ = Keyed.__init__
     process_element = Keyed.process_element
     process_broadcast_element = Every.process_broadcast_element
@@ -98,6 +101,7 @@ class KeyedBroadcast(KeyedBroadcastProcessFunction):
 
 
 class Joined(ProcessJoinFunction):
+    form: Any
     __init__ = Keyed.__init__
 
     def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
@@ -105,6 +109,7 @@ class Joined(ProcessJoinFunction):
 
 
 class OfWindow(ProcessWindowFunction):
+    form: Any
     __init__ = Keyed.__init__
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
@@ -112,6 +117,7 @@ class OfWindow(ProcessWindowFunction):
 
 
 class OfAll(AllWindowFunction):
+    form: Any
     __init__ = Keyed.__init__
 
     def apply(self, window: Any, inputs: Iterable[Any]) -> Any:
@@ -138,7 +144,8 @@ CALLS: dict[str, Callable[[DataStream, Callable[[Any], Any]], DataStream]] = {
     "window of all": lambda s, form: s.window_all(SECOND).apply(OfAll(form), ROWS),
     "join": lambda s, form: s.join(s).where(name).equal_to(name).window(SECOND).apply(lambda left, right: form(left), ROWS),
     "co-group": lambda s, form: s.co_group(s).where(name).equal_to(name).window(SECOND).apply(Every(form), ROWS),
-    "interval join": lambda s, form: s.key_by(name).interval_join(s.key_by(name)).between(Time.seconds(0), Time.seconds(0)).process(Joined(form), ROWS),
+    "interval join": lambda s, form: s.key_by(name).interval_join(s.key_by(name)).between(Time.seconds(0), Time.seconds(0)).process(
+        Joined(form), ROWS),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 from collections.abc import Iterator
@@ -189,7 +190,10 @@ for n in results:
 IN = {name: f"Cell In[{number}]" for number, name in enumerate(NOTEBOOK, 1)}
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("ray", marks=pytest.mark.ray)])
+CLUSTERS = [pytest.param("embedded", marks=pytest.mark.xdist_group("notebook")), pytest.param("ray", marks=pytest.mark.ray)]
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The notebook, run once on each kind of cluster: what every cell showed."""
     pytest.importorskip("nbclient", reason="notebooks are run with nbclient and ipykernel: pip install 'flinkpy[notebook]'")
@@ -290,3 +294,8 @@ def test_a_loop_that_is_left_early_cancels_its_job(ran: Any) -> None:
 def test_no_job_is_left_behind_and_the_next_one_runs(ran: Any) -> None:
     assert ran["after"].text == "[0, 1]"
     assert set(re.findall(r"\w+", ran["jobs"].text)) == {"CANCELED", "FAILED", "FINISHED"}
+
+
+def test_the_page_about_prompts_and_notebooks_runs() -> None:
+    page = Path(__file__).parents[2] / "docs" / "interactive.md"
+    assert doctest.testfile(str(page), module_relative=False).failed == 0

@@ -230,7 +230,7 @@ def test_what_a_function_in_the_loop_raises_fails_the_job(env: StreamExecutionEn
 
 def test_a_loop_over_an_endless_input_can_be_cancelled(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(2)
-    iteration = env.generate(lambda index: 20).iterate()
+    iteration = env.generate(lambda index: 3).iterate()
     steps = iteration.rebalance().map(lambda number: number - 1)
     iteration.close_with(steps.filter(lambda number: number > 0))
     with steps.filter(lambda number: number == 0).execute_and_collect() as records:

@@ -91,23 +91,36 @@ def _or_none(value: float) -> float | None:
     return None if pd.isna(value) else float(value)
 
 
-def check(found: dict[str, list[Any]], reports: pd.DataFrame) -> None:
-    last, told, late = expected_hours(reports)
-    assert {(key, begin): tuple(figures[1:]) for _, key, begin, _, figures in found["hour"]} == last
-    assert Counter((each[1], each[2]) for each in found["hour"]) == told
-    assert len(found["late"]) == late > 0
-    assert {(key, begin): tuple(figures[1:]) for _, key, begin, _, figures in found["day"]} == expected_days(reports)
+class Expected:
+    """What pandas says, computed once."""
+
+    def __init__(self, reports: pd.DataFrame) -> None:
+        self.last, self.told, self.late = expected_hours(reports)
+        self.days, self.weather = expected_days(reports), expected_weather(reports)
+        self.aircraft = Counter(expected_aircraft(reports))
+
+
+@pytest.fixture(scope="module")
+def expected(reports: pd.DataFrame) -> Expected:
+    return Expected(reports)
+
+
+def check(found: dict[str, list[Any]], expected: Expected) -> None:
+    assert {(key, begin): tuple(figures[1:]) for _, key, begin, _, figures in found["hour"]} == expected.last
+    assert Counter((each[1], each[2]) for each in found["hour"]) == expected.told
+    assert len(found["late"]) == expected.late > 0
+    assert {(key, begin): tuple(figures[1:]) for _, key, begin, _, figures in found["day"]} == expected.days
     assert {each[3] - each[2] for each in found["day"]} == {DAY_MS}
     aircraft = Counter((key, begin, end, figures[1] + figures[2]) for _, key, begin, end, figures in found["aircraft"])
-    assert aircraft == Counter(expected_aircraft(reports))
-    assert Counter(tuple(each[1:]) for each in found["weather"]) == expected_weather(reports)
+    assert aircraft == expected.aircraft
+    assert Counter(tuple(each[1:]) for each in found["weather"]) == expected.weather
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_every_window_is_that_of_pandas(reports: pd.DataFrame, parallelism: int) -> None:
+def test_every_window_is_that_of_pandas(expected: Expected, parallelism: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
-    check(flight_windows(env, DATA, WEATHER), reports)
+    check(flight_windows(env, DATA, WEATHER), expected)
 
 
 ON_RAY = """
@@ -127,8 +140,8 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
 
 @pytest.mark.ray
 @pytest.mark.timeout(180)
-def test_every_window_is_that_of_pandas_on_ray_too(ray: RayCluster, reports: pd.DataFrame) -> None:
+def test_every_window_is_that_of_pandas_on_ray_too(ray: RayCluster, expected: Expected) -> None:
     ray.job(Path(flight_delays.__file__).read_text(), "flight_delays.py")
     outcome = ray.flinkpy("run", "-t", "ray", "-p", "2", ray.job(ON_RAY), str(DATA), str(WEATHER), timeout=120)
     assert outcome.code == 0, outcome.err
-    check(defaultdict(list, json.loads(outcome.out)), reports)
+    check(defaultdict(list, json.loads(outcome.out)), expected)

@@ -42,7 +42,7 @@ def programs(draw: st.DrawFn) -> Program:
     return program
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(programs(), st.booleans())
 def test_every_edge_is_either_chained_or_crosses_the_network_once(program: Program, chaining: bool) -> None:
     stream_graph = program.stream_graph(parallelism=2, chaining=chaining)
@@ -67,7 +67,7 @@ def test_every_edge_is_either_chained_or_crosses_the_network_once(program: Progr
     assert found == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_chains_are_trees_and_vertices_stand_behind_their_inputs(program: Program) -> None:
     graph = program.job_graph(parallelism=2)
@@ -83,7 +83,7 @@ def test_chains_are_trees_and_vertices_stand_behind_their_inputs(program: Progra
         assert (chain.inputs == 0) == vertex.is_source
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_ids_are_unique_and_the_same_in_every_run_chained_or_not(program: Program) -> None:
     ids = operator_ids(program.stream_graph(parallelism=2))
@@ -93,7 +93,7 @@ def test_ids_are_unique_and_the_same_in_every_run_chained_or_not(program: Progra
     assert ids == operator_ids(program.stream_graph(parallelism=2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_hash_partitions_agree_with_the_vertex_that_reads_them(program: Program) -> None:
     graph = program.job_graph(parallelism=2)
@@ -105,7 +105,7 @@ def test_hash_partitions_agree_with_the_vertex_that_reads_them(program: Program)
                     assert edge.partitioning.max_parallelism == readers[vertex.outputs[edge.output_index].id].max_parallelism
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_every_operator_is_in_the_plan_and_in_the_drawing(program: Program) -> None:
     graph = program.stream_graph(parallelism=2)

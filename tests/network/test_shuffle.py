@@ -392,7 +392,7 @@ after_the_handshake = [
 every_case = [*((*case, False) for case in before_the_handshake), *((*case, True) for case in after_the_handshake)]
 
 
-@pytest.mark.parametrize(("data", "message", "knows_secret"), every_case)
+@pytest.mark.parametrize(("data", "message", "knows_secret"), every_case, ids=range(len(every_case)))
 def test_a_bad_peer_is_closed_and_logged_while_a_good_transfer_goes_on(
     data: bytes, message: str, knows_secret: bool, caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -86,7 +86,7 @@ def test_the_selector_of_an_operator_and_of_the_writer_behind_it_are_two() -> No
     config = ChainConfig((ChainedOperator(linear(keyed).head.operator_id, "sum", None, keyed, (NetworkEdge(0, edge),)),), 1)
     chain = with_own_functions(config)
     edge_of_chain: Any = chain.head.edges[0]
-    (called,) = functions_of_writer(edge_of_chain.partitioning)
+    called: Any = functions_of_writer(edge_of_chain.partitioning)[0]
     assert chain.head.operator.key.selector is selector
     assert called is not selector
     Rich.calls.clear()

@@ -1,16 +1,18 @@
-"""Timers of keyed functions: what is registered, deleted, fired, saved and shared out. What is expected follows from Flink's documentation of timers."""
+"""Timers of keyed functions: what is registered, deleted, fired, saved and shared out. What is expected follows from Flink's documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrier, Watermark
+from flinkpy.core.errors import UserCodeError
 from flinkpy.core.keys import key_group, key_group_range
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext
@@ -222,7 +224,8 @@ class Counting(KeyedProcessFunction):
 
 def test_a_timer_finds_the_state_of_its_own_key_whatever_record_came_last() -> None:
     timers = Timers(Counting()).register("a", 1, 10).register("b", 2, 20).register("c", 300)
-    assert timers.watermark(20) == [("a", 1), ("b", 2), ("a", 11), ("b", 22)]
+    timers.watermark(20)
+    assert timers.harness.output == [("a", 1), ("b", 2), ("a", 11), ("b", 22)]
 
 
 # -- the clock ---------------------------------------------------------------------------------------------------------------------------
@@ -367,6 +370,22 @@ def test_timers_go_where_the_key_groups_of_their_keys_go(before: int, after: int
         assert all(key_group(key, TASK.max_parallelism) in mine for key, _, _ in got)
         fired += got
     assert sorted((key, domain.name) for key, domain, _ in fired) == sorted((key, domain.name) for key in keys for domain in TimeDomain)
+
+
+# -- mistakes --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", [REGISTER, DELETE, REGISTER_CLOCK, DELETE_CLOCK])
+@pytest.mark.parametrize("when", [None, "10", 10.5, 1e12])
+def test_a_time_that_is_no_whole_number_fails_with_its_record(call: str, when: Any) -> None:
+    with pytest.raises(UserCodeError, match="a timer's time is a whole number of milliseconds, this is") as caught:
+        Timers()(("a", call, when))
+    assert caught.value.record == repr(("a", call, when))
+
+
+def test_whole_numbers_of_other_kinds_are_times() -> None:
+    timers = Timers()(("a", REGISTER, np.int64(10)), ("a", REGISTER, True))
+    assert timers.watermark(10) == [("a", EVENT, 1), ("a", EVENT, 10)]
 
 
 # -- two inputs ------------------------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ NEW_YEAR = 1_704_067_200_000
     (lambda value: np.int64(value), [3], None, [3]),
     (None, [1, 2], [8, 9], [8, 9]),
     (None, [1, 2], None, None),
-], ids=str)
+], ids=range(11))
 def test_an_assigner_stamps_every_record(assigner: Any, values: list[Any], before: list[int] | None, expected: list[int] | None) -> None:
     strategy = WatermarkStrategy.no_watermarks()
     stamping = Stamping(strategy if assigner is None else strategy.with_timestamp_assigner(assigner))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flinkpy.common.time import Duration
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import key_group_range
 from flinkpy.state import containers
 from flinkpy.state.broadcast import HeapReadOnlyBroadcastState
@@ -162,6 +162,18 @@ def test_one_name_is_one_state_before_and_after_a_restore() -> None:
     expiring.enable_time_to_live(StateTtlConfig.new_builder(Duration.of_seconds(1)).build())
     with pytest.raises(ProgramError, match="list state does not expire"):
         backend.get_list_state(expiring)
+
+
+def test_lists_of_the_engine_stand_beside_those_of_the_program_and_cannot_meet_them() -> None:
+    backend = OperatorStateBackend()
+    backend.engine_list("_parts").update([7])
+    backend.get_list_state(PARTS).update([1, 2])
+    again = restored(saved(backend))
+    assert (again.engine_list("_parts").get(), again.get_list_state(PARTS).get()) == ([7], [1, 2])
+    with pytest.raises(EngineError, match="is called _something, not 'parts'"):
+        backend.engine_list("parts")
+    with pytest.raises(ProgramError, match="names that begin with '_' are the engine's"):
+        ListStateDescriptor("_parts")
 
 
 def test_state_nobody_asks_for_any_more_is_saved_again() -> None:

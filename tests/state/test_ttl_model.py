@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -92,7 +93,9 @@ class Model:
 
 def call(state: Any, kind: str, name: str, argument: Any) -> Any:
     if name == "read":
-        return {"value": lambda: state.value(), "list": lambda: list(state.get() or ()), "map": lambda: dict(state.items())}.get(kind, lambda: state.get())()
+        read: dict[str, Callable[[], Any]] = {
+            "value": lambda: state.value(), "list": lambda: list(state.get() or ()), "map": lambda: dict(state.items())}
+        return read[kind]() if kind in read else state.get()
     if name == "clear":
         return state.clear()
     return getattr(state, name)(*(argument if name == "put" else (argument,)))

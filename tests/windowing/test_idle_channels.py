@@ -91,7 +91,7 @@ def test_slices_go_by_the_channels_that_are_active(slicing: Slicing, kind: str, 
     for step in [*steps, *[(channel, what) for channel in range(CHANNELS) for what in ("active", MAX_TIMESTAMP)]]:
         if len(step) == 3:
             for to in (alone, model):
-                to.push(RowBatch([step[:2]], [step[2]]))  # type: ignore[attr-defined]
+                to.push(RowBatch([step[:2]], [step[2]]))
             continue
         for element in channels(*step):
             if isinstance(element, Watermark):
@@ -105,7 +105,8 @@ def test_slices_go_by_the_channels_that_are_active(slicing: Slicing, kind: str, 
 @given(lower=st.integers(-8, 8), width=st.integers(0, 10), steps=STEPS)
 def test_an_interval_join_goes_by_the_channels_that_are_active(lower: int, width: int, steps: list[Any]) -> None:
     """Records of even numbers come from the left, the others from the right."""
-    channels, plain = Channels(), []
+    channels = Channels()
+    plain: list[Any] = []
     for number, step in enumerate(steps):
         if len(step) == 3:
             plain.append((step[1] % 2, [((step[0], number), step[2])]))

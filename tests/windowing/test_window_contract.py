@@ -437,7 +437,8 @@ def spoil(windows: WindowHarness) -> list[Any]:
 @pytest.mark.parametrize("evictor", [None, CountEvictor(9)])
 @pytest.mark.parametrize("kind", ["all", "reduce to the last", "reduce"])
 def test_who_changes_a_result_does_not_change_the_window(kind: str, evictor: Any, trigger: Any) -> None:
-    contents = {"all": ListContents(), "reduce to the last": ReduceContents(lambda a, b: b), "reduce": ReduceContents(lambda a, b: [a[0], a[1] + b[1]])}
+    contents = {
+        "all": ListContents(), "reduce to the last": ReduceContents(lambda a, b: b), "reduce": ReduceContents(lambda a, b: [a[0], a[1] + b[1]])}
     function = (lambda key, window, inputs: inputs) if kind == "all" else None
     windows = WindowHarness(WindowOperator(FIRST, GlobalWindows(), trigger, evictor, contents[kind], function))
     assert spoil(windows.push((["a", 1], None))) == [["a", 1]]
@@ -469,7 +470,7 @@ def test_state_that_a_trigger_gives_to_its_function_is_its_own() -> None:
     class Counts(ProcessWindowFunction):
         def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
             state = context.global_state().get_state(ValueStateDescriptor("count"))
-            own = context.window_state().get_reducing_state(ReducingStateDescriptor("count", lambda a, b: a + b, None))  # type: ignore[arg-type]
+            own = context.window_state().get_reducing_state(ReducingStateDescriptor("count", lambda a, b: a + b, None))
             state.update((state.value() or 0) + 1)
             own.add(10)
             yield state.value(), own.get()

@@ -85,6 +85,23 @@ def rest(cluster: SimulatedCluster) -> None:
     check_end(cluster)
 
 
+def test_slots_are_not_asked_for_before_their_task_executor_knows_by_whom() -> None:
+    """It would refuse, and another worker would be started in its place."""
+    cluster = make_cluster(workers=0)
+    lost = lose(cluster, "register_task_executor", answers=True)
+    swallow, asked = cluster.network.swallow, []
+
+    def watched(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, RpcInvocation) and message.method == "request_slots" and source != target:
+            asked.append(target)
+        return swallow is not None and swallow(source, target, message)
+
+    cluster.network.swallow = watched
+    assert play(cluster, job()).state is JobState.FINISHED
+    assert (lost(), len(asked)) == (1, 1)
+    rest(cluster)
+
+
 def test_a_job_gets_its_slots_runs_and_gives_everything_back() -> None:
     cluster = make_cluster()
     result = play(cluster, job())

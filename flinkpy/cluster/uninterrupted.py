@@ -1,0 +1,85 @@
+"""Calls from the program's main thread that Ctrl-C cannot leave half done.
+
+A KeyboardInterrupt comes between any two steps of the main thread's Python code. Inside the machinery of a call it can leave a lock taken that an
+endpoint then waits for, for ever: the session would be dead for the next job. So the main thread makes no call itself. It hands it to a thread where
+no interrupt comes, and waits at a queue that is one step, interrupted or not.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
+
+from flinkpy.core.errors import RpcTimeoutError
+from flinkpy.core.futures import Future
+
+G = TypeVar("G")
+T = TypeVar("T")
+
+_Call = Callable[[], "Future[Any]"]
+
+_calls: queue.SimpleQueue[tuple[_Call, queue.SimpleQueue[Future[Any]]]] = queue.SimpleQueue()
+_starting = threading.Lock()
+_thread: threading.Thread | None = None
+
+
+def uninterrupted(gateway: G) -> G:
+    """The same gateway, safe to call where Ctrl-C may come. Its answers know ``result(timeout)`` and nothing else."""
+    return cast(G, _Gateway(gateway))
+
+
+class Answer(Generic[T]):
+    """What a call gives: to be waited for."""
+
+    def __init__(self, box: queue.SimpleQueue[Future[T]]) -> None:
+        self._box = box
+
+    def result(self, timeout: float | None = None) -> T:
+        """The value; raises the call's error, or RpcTimeoutError when there is none in time. To be asked once."""
+        try:
+            return self._box.get(timeout=timeout).result(0)
+        except queue.Empty:
+            raise RpcTimeoutError(f"no result within {timeout} s") from None
+
+
+class _Gateway:
+    def __init__(self, gateway: Any) -> None:
+        self._gateway = gateway
+
+    def __getattr__(self, name: str) -> Callable[..., Answer[Any]]:
+        return partial(_ask, getattr(self._gateway, name))
+
+
+def _ask(method: Callable[..., Future[Any]], *arguments: Any) -> Answer[Any]:
+    box: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+    call = partial(method, *arguments)
+    if threading.current_thread() is threading.main_thread():
+        _start()
+        _calls.put((call, box))
+    else:
+        _make(call, box)
+    return Answer(box)
+
+
+def _start() -> None:
+    global _thread
+    if _thread is None or not _thread.is_alive():
+        with _starting:
+            if _thread is None or not _thread.is_alive():
+                _thread = threading.Thread(target=_run, name="calls of the main thread", daemon=True)
+                _thread.start()
+
+
+def _run() -> None:
+    while True:
+        _make(*_calls.get())
+
+
+def _make(call: _Call, box: queue.SimpleQueue[Future[Any]]) -> None:
+    try:
+        call().add_done_callback(box.put)
+    except BaseException as error:
+        box.put(Future.failed(error))

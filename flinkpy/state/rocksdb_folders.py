@@ -1,0 +1,78 @@
+"""The folder of one database, which goes with its owner: when that closes it, and after a process that was killed, when the next one looks.
+
+The owner holds a lock on a file in the folder. The system lets go of it when the process ends, however it ends, and on which machine does not matter;
+so a folder whose lock can be had is nobody's. A folder gets its name only when it is locked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+PREFIX = "flinkpy-rocksdb-"
+_UNNAMED, _LOCK = ".unnamed-", "owner"
+_swept: set[Path] = set()
+
+
+class OwnFolder:
+    """A new folder within ``parent``; the first one made there by this process also removes what others have left behind."""
+
+    def __init__(self, parent: str | None) -> None:
+        within = Path(parent or tempfile.gettempdir()).resolve()
+        within.mkdir(parents=True, exist_ok=True)
+        if within not in _swept:
+            _swept.add(within)
+            remove_abandoned(within)
+        made = Path(tempfile.mkdtemp(prefix=_UNNAMED + PREFIX, dir=within))
+        lock = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        _locked(lock)
+        self.path = made.rename(within / made.name.removeprefix(_UNNAMED))
+        self.database = str(self.path / "db")
+        self._removal = weakref.finalize(self, _remove, self.path, lock)  # at the latest when the process ends
+
+    def remove(self) -> None:
+        """Deletes it; a second call does nothing."""
+        self._removal()
+
+    def __repr__(self) -> str:
+        return f"<OwnFolder {self.path}{'' if self._removal.alive else ', removed'}>"
+
+
+def _remove(path: Path, lock: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
+
+
+def remove_abandoned(within: Path) -> list[Path]:
+    """Deletes the folders whose owners are gone, and says which."""
+    removed: list[Path] = []
+    for folder in within.glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDWR)
+        except OSError:  # somebody else removes it just now, or it belongs to another user
+            continue
+        try:
+            if _locked(lock):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed.append(folder)
+        finally:
+            os.close(lock)
+    return removed
+
+
+def _locked(file: int) -> bool:
+    """Takes the lock, if nobody has it."""
+    if sys.platform == "win32":  # no such locks: folders of killed processes stay
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""Records that can be changed in place: who changes what it got changes nothing for others, neither for what is kept to be joined later nor for other
+pairs and windows. ``enable_object_reuse`` turns the copies off that this takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flinkpy.common import Row, Time, WatermarkStrategy
+from flinkpy.core.mutability import could_be_mutated, is_safe, isolated, looks_mutable
+from flinkpy.datastream import CoGroupFunction, DataStream, ProcessFunction, ProcessJoinFunction, StreamExecutionEnvironment
+from flinkpy.datastream.window import CountEvictor, EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from flinkpy.testing import CollectingSink, embedded_environment
+
+FORMS: dict[str, Callable[[int, int], Any]] = {
+    "dict": lambda number, at: {"n": number, "at": at}, "Row": lambda number, at: Row(n=number, at=at), "list": lambda number, at: [number, at],
+    "tuple of a dict": lambda number, at: ({"n": number}, at)}
+ms = Time.milliseconds
+
+
+def number(record: Any) -> int:
+    found = record[0] if isinstance(record, (list, tuple)) else record["n"]
+    return found["n"] if isinstance(found, dict) else found  # type: ignore[no-any-return]
+
+
+def time(record: Any) -> int:
+    return record[1] if isinstance(record, (list, tuple)) else record["at"]  # type: ignore[no-any-return]
+
+
+def spoil(record: Any) -> None:
+    found = record[0] if isinstance(record, tuple) else record
+    found[0 if isinstance(record, list) else "n"] = -1
+
+
+def spoiled_pair(first: Any, second: Any) -> tuple[int, int]:
+    """The numbers of both, which are then changed."""
+    found = number(first), number(second)
+    spoil(first)
+    spoil(second)
+    return found
+
+
+class Spoiling(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        yield spoiled_pair(left, right)
+
+
+class Pairing(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        yield left, right
+
+
+def one_key(record: Any) -> int:
+    return 0
+
+
+JOINS: dict[str, Callable[..., Any]] = {
+    "interval": lambda a, b: a.key_by(one_key).interval_join(b.key_by(one_key)).between(ms(-100), ms(100)),
+    "tumbling": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(TumblingEventTimeWindows.of(ms(100))),
+    "sliding": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))),
+    "sessions": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(EventTimeSessionWindows.with_gap(ms(1000))),
+    "with an evictor": lambda a, b: a.join(b).where(one_key).equal_to(one_key).window(TumblingEventTimeWindows.of(ms(100))).evictor(
+        CountEvictor.of(99)),
+}
+PAIRS = sorted((left, right) for left in (1, 2) for right in (11, 12, 13))
+
+
+def sides(env: StreamExecutionEnvironment, form: str) -> tuple[DataStream, DataStream]:
+    stamped = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(time)
+    made = [[FORMS[form](each, 60 + each) for each in numbers] for numbers in ((1, 2), (11, 12, 13))]
+    left, right = (env.from_collection(records).assign_timestamps_and_watermarks(stamped) for records in made)
+    return left, right
+
+
+def run(stream: DataStream) -> list[Any]:
+    sink = CollectingSink()
+    stream.sink_to(sink)
+    stream.get_execution_environment().execute()
+    return sorted(sink.values)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("culprit", ["function", "consumer"])
+def test_every_pair_of_a_join_has_the_records_as_they_came(culprit: str, join: str, form: str) -> None:
+    pairs = JOINS[join](*sides(embedded_environment(), form))
+    if join == "interval":
+        joined = pairs.process(Spoiling()) if culprit == "function" else pairs.process(Pairing()).map(lambda pair: spoiled_pair(*pair))
+    else:
+        joined = pairs.apply(spoiled_pair) if culprit == "function" else pairs.apply(lambda a, b: (a, b)).map(lambda pair: spoiled_pair(*pair))
+    assert run(joined) == sorted(PAIRS * (2 if join == "sliding" else 1))
+
+
+class Groups(CoGroupFunction):
+    def co_group(self, first: list[Any], second: list[Any]) -> Any:
+        found = sorted(map(number, first)), sorted(map(number, second))
+        for record in [*first, *second]:
+            spoil(record)
+        yield found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_groups_of_overlapping_windows_have_the_records_as_they_came(form: str) -> None:
+    left, right = sides(embedded_environment(), form)
+    groups = left.co_group(right).where(one_key).equal_to(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))).apply(Groups())
+    assert run(groups) == [([1, 2], [11, 12, 13])] * 2
+
+
+def test_with_object_reuse_joins_hand_out_the_records_themselves() -> None:
+    env = embedded_environment()
+    env.get_config().enable_object_reuse()
+    joined = JOINS["interval"](*sides(env, "list")).process(Identities())
+    assert sorted({left for left, _ in run(joined)}) == [1, 2], "each of two lists, whatever it was joined with"
+
+
+class Identities(ProcessJoinFunction):
+    """Gives every left list a number, that stays as long as it is the same list."""
+
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        if len(left) == 2:
+            left.append(left[0])
+        yield left[2], right[0]
+
+
+def test_windows_of_records_that_can_be_changed_end_as_they_were_filled() -> None:
+    env = embedded_environment()
+    left, _ = sides(env, "dict")
+    sliding = left.key_by(one_key).window(SlidingEventTimeWindows.of(ms(100), ms(50))).apply(lambda key, window, inputs: inputs)
+    assert run(sliding.process(Spoil())) == [1, 1, 2, 2]
+
+
+class Spoil(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield number(value)
+        spoil(value)
+
+
+# -- what that rests on --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "safe"), [
+    (np.float64(1.5), True), (np.int32(1), True), (np.datetime64(0, "s"), True), (np.zeros(2), False), (np.zeros(1, dtype=[("a", int)])[0], False),
+    (("a", np.float64(1)), True), (("a", np.zeros(1)), False), (Row(1), False)])
+def test_numbers_of_numpy_cannot_be_changed_and_its_arrays_can(value: Any, safe: bool) -> None:
+    assert is_safe(value) is safe
+    assert could_be_mutated([value]) is not safe
+
+
+def test_a_sample_tells_batches_of_one_kind_apart() -> None:
+    for size in (1, 15, 16, 17, 4096):
+        assert looks_mutable([{}] * size)
+        assert not looks_mutable([("a", 1)] * size)
+    assert not looks_mutable([])
+
+
+def test_an_isolated_function_sees_copies_and_passes_on_what_else_it_gets() -> None:
+    context: list[Any] = []
+
+    def changes(one: list[int], other: list[int], seen: list[Any]) -> int:
+        one.append(9)
+        seen.append(other)
+        return len(one)
+
+    mine, yours = [1], [2]
+    assert isolated(changes)(mine, yours, context) == 2
+    assert (mine, context) == ([1], [[2]])
+    assert context[0] is not yours

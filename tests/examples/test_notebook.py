@@ -1,0 +1,76 @@
+"""The example notebook runs as it stands, headless, and gives what is stored in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOTEBOOK = EXAMPLES / "notebook.ipynb"
+
+pytestmark = pytest.mark.xdist_group("example notebook")
+
+
+def cells() -> list[dict[str, Any]]:
+    return [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Its code cells, executed; raises where one fails that is not meant to."""
+    reason = "notebooks are run with nbclient and ipykernel: pip install 'flinkpy[notebook]'"
+    nbclient: Any = pytest.importorskip("nbclient", reason=reason)
+    nbformat: Any = pytest.importorskip("nbformat", reason=reason)
+    pytest.importorskip("ipykernel", reason=reason)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(EXAMPLES)}})
+    client.execute(env={**os.environ, "FLINKPY_EXECUTION_TARGET": "embedded", "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown(cell: dict[str, Any]) -> str:
+    """Its text, however it was shown. (Progress that was drawn and wiped leaves an empty output.)"""
+    texts = []
+    for output in cell["outputs"]:
+        kind = output["output_type"]
+        text = output["text"] if kind == "stream" else output["traceback"] if kind == "error" else output["data"].get("text/plain", "")
+        texts.append(text if isinstance(text, str) else ("\n" if kind == "error" else "").join(text))
+    return "".join(texts).replace(f"{EXAMPLES}{os.sep}", "")
+
+
+@pytest.mark.parametrize("index", range(len(cells())))
+def test_each_cell_gives_what_is_stored(ran: list[dict[str, Any]], index: int) -> None:
+    stored = cells()[index]
+    if "varies" in stored["metadata"].get("tags", ()):
+        assert stored["outputs"] == []
+    else:
+        assert shown(ran[index]) == shown(stored)
+
+
+def test_the_counts_are_those_of_the_table(ran: list[dict[str, Any]]) -> None:
+    table = pq.read_table(EXAMPLES / "data" / "flights.parquet", columns=["origin", "dep_delay"])
+    words = [None if delay is None else delay > 15 for delay in table["dep_delay"].to_pylist()]
+    expected = Counter(zip(table["origin"].to_pylist(), ({None: "cancelled", True: "late", False: "in time"}[word] for word in words)))
+    counted = next(shown(cell) for cell in ran if "counts.take" in cell["source"])
+    assert re.sub(r"\s+", " ", counted) == str(sorted((*key, count) for key, count in expected.items()))
+
+
+def test_the_job_in_the_background_shows_itself_and_is_cancelled(ran: list[dict[str, Any]]) -> None:
+    started, cancelled = (cell["outputs"][-1]["data"] for cell in ran if "client" in cell["source"])
+    assert re.match(r"all day · (CREATED|RUNNING) · \d+ s · ", started["text/plain"])
+    assert "<table>" in started["text/html"]
+    assert re.match(r"all day · (CANCELLING|CANCELED) · \d+ s · ", cancelled["text/plain"])
+
+
+def test_the_notebook_is_short_and_knows_no_machine() -> None:
+    assert sum(len("".join(cell["source"]).splitlines()) for cell in cells()) <= 50
+    assert str(EXAMPLES.parent) not in NOTEBOOK.read_text()
+    assert "/ipykernel_" not in NOTEBOOK.read_text()

@@ -1,0 +1,143 @@
+"""What outlives Spark and what does not; each program in a process of its own, on a private Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.spark.conftest import NEEDS
+
+pytest.importorskip("pyspark", reason=NEEDS)
+pytest.importorskip("raydp", reason=NEEDS)
+pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
+
+BEGIN = """
+import os, ray
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.spark import spark_session, stop_spark
+from flinkpy.table.expressions import col
+env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
+spark = spark_session(executors=1, cores=1, stream_cpus=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
+    from flinkpy.spark.java import use_java
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.environ["PATH"])
+        patch.setenv("JAVA_HOME", str(use_java()))
+        with ray_cluster(tmp_path_factory.mktemp("life")) as started:
+            yield started
+
+
+def run(cluster: RayCluster, program: str) -> list[str]:
+    path = cluster.folder / "program.py"
+    path.write_text(BEGIN + program)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=180, check=False, env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("> ")]
+
+
+def test_what_was_handed_over_outlives_spark(cluster: RayCluster) -> None:
+    said = run(cluster, """
+stream = env.from_spark(spark.range(0, 300_000, 1, 3))
+stop_spark()
+import time
+while any("raydp" in each["name"] for each in ray.util.list_named_actors(all_namespaces=True)):
+    time.sleep(0.1)
+print("> sum", stream.select((col("id") * 2).alias("twice")).to_pandas().twice.sum())
+again = spark_session(executors=1, cores=1, stream_cpus=1)
+print("> back", stream.to_spark(again).count())
+stop_spark()
+""")
+    assert said == [f"> sum {sum(range(300_000)) * 2}", "> back 300000"]
+
+
+def test_a_lost_block_is_asked_for_again_while_spark_runs_and_named_when_it_does_not(cluster: RayCluster) -> None:
+    said = run(cluster, """
+from flinkpy.connectors.ray_store import Store
+def lose(stream):
+    from ray._private.internal_api import free
+    store = Store(stream._transformation.source._keeper)
+    free([ray.get(store._do("block", number))[0] for number in range(2)], local_only=False)
+stream = env.from_spark(spark.range(0, 200_000, 1, 2))
+lose(stream)
+print("> rows", stream.to_arrow().num_rows)
+stream = env.from_spark(spark.range(0, 200_000, 1, 2))
+lose(stream)
+stop_spark()
+try:
+    stream.to_arrow()
+except FlinkpyError as error:
+    print(">", str(error).splitlines()[0])
+""")
+    assert said[0] == "> rows 200000"
+    assert "of the data handed over is lost" in said[1]
+
+
+def test_a_stream_of_a_stopped_session_s_frame_says_what_to_do(cluster: RayCluster) -> None:
+    said = run(cluster, """
+frame = spark.range(10)
+stop_spark()
+try:
+    env.from_spark(frame)
+except FlinkpyError as error:
+    print(">", error)
+try:
+    env.from_collection([1]).to_spark(spark)
+except FlinkpyError as error:
+    print(">", error)
+""")
+    assert len(said) == 2
+    assert all("this Spark session has been stopped: make a new one with flinkpy.spark.spark_session()" in line for line in said)
+
+
+def test_a_ray_cluster_that_went_away_is_named(cluster: RayCluster) -> None:
+    said = run(cluster, """
+frame = spark.range(10)
+ray.shutdown()
+try:
+    env.from_spark(frame)
+except FlinkpyError as error:
+    print(">", error)
+os.environ["FLINKPY_RAY_ADDRESS"] = "127.0.0.1:1"
+import pyspark
+pyspark.sql.SparkSession._instantiatedSession = None
+pyspark.sql.SparkSession.getActiveSession = staticmethod(lambda: None)
+try:
+    spark_session()
+except FlinkpyError as error:
+    print(">", error)
+""")
+    assert "this program's connection to Ray has ended, and Spark with it: begin again with stop_spark() and spark_session()" in said[0]
+    assert "no Ray cluster answers at 127.0.0.1:1" in said[1]
+
+
+def test_spark_that_asks_for_more_than_the_cluster_has_is_refused_with_the_numbers(cluster: RayCluster) -> None:
+    path = cluster.folder / "much.py"
+    path.write_text("from flinkpy.spark import spark_session\nspark_session(executors=2, cores=2, stream_cpus=1)\n")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=100, check=False, env=cluster.environment)
+    assert "Spark asks for 2 executors of 2 cores, and the stream's slots for 1 CPUs; this Ray cluster has 4 in all" in done.stderr.splitlines()[-1]
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "spark.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_the_programs_of_the_documentation_run_as_they_stand(cluster: RayCluster, number: int) -> None:
+    path = cluster.folder / f"documented{number}.py"
+    path.write_text(BLOCKS[number])
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=180, check=False, env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert ["|    7|100000|", "500 500"][number] in done.stdout
