@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
-PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
+# In several processes what needs no Ray; then, one after the other, what starts a Ray of its own.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile -m 'not ray and not spark'
 
 .PHONY: help demo demo-spark test test-spark tests explore lint types contracts compatibility bench clean
 
@@ -34,9 +35,11 @@ test: $(READY)   ## everything that must hold: style, types, import contracts, t
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest -m 'ray and not spark'
 
 tests: $(READY)  ## the tests alone
 	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest -m 'ray and not spark'
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/spark tests/examples -m spark

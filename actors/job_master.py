@@ -276,6 +276,8 @@ class JobMaster(FencedRpcEndpoint):
             if report.state in TERMINAL:
                 self.status.task_reported(report)
                 self._forget(attempt_id)
+                if self._coordinators is not None:
+                    self._coordinators.ended(attempt_id)
             self.feed(TaskStateChanged(attempt_id, report.state, report.error))
         return tuple(unknown)
 

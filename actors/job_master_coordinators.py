@@ -58,6 +58,12 @@ class SourceCoordinators:
         if self._current.get(attempt_id.vertex) == attempt_id:
             coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
 
+    def ended(self, attempt_id: ExecutionAttemptId) -> None:
+        """Whether well or not: it will say nothing more, also not that its event time is over, so nobody waits for that."""
+        if self._current.get(attempt_id.vertex) == attempt_id:
+            for operator_id in self._sources.get(attempt_id.vertex_id, ()):
+                self._alignment.forget((operator_id, attempt_id.subtask_index))
+
     def reset(self, attempts: Iterable[ExecutionAttemptId]) -> None:
         """These attempts are over: what they were given goes back."""
         for attempt_id in attempts:

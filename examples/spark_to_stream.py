@@ -2,8 +2,8 @@
 
     python examples/spark_to_stream.py [--data FOLDER] [--output FOLDER]      # or: make demo-spark
 
-1. Spark reads the raw flights, weather, planes and airports, cleans them and joins the dimensions: an aircraft's seats, an airport's name, and for each
-   hour its kind of weather with the delay that is usual in such weather at that airport.
+1. Spark reads the raw flights, weather, planes and airports, cleans them and joins the dimensions: an aircraft's seats, an airport's name, and for
+   each hour its kind of weather with the delay that is usual in such weather at that airport.
 2. The stream takes both DataFrames where Spark left them, in Ray's object store. In windows of an hour per airport it counts departures,
    cancellations, delays and passengers' hours, and joins the hour's weather: an hour is disrupted when its departures are later than usual
    by more than a quarter of an hour.
@@ -49,7 +49,8 @@ def read_flights(spark: SparkSession, data: Path) -> DataFrame:
     )
     return (
         flights.join(f.broadcast(airports), "origin", "left").join(planes.select("tailnum", "seats"), "tailnum", "left")
-        .select("origin", f.coalesce("airport", "origin").alias("airport"), "planned", "hour", "dep_delay", f.coalesce("seats", f.lit(SEATS)).alias("seats"))
+        .select("origin", f.coalesce("airport", "origin").alias("airport"), "planned", "hour", "dep_delay",
+                f.coalesce("seats", f.lit(SEATS)).alias("seats"))
     )
 
 
@@ -59,7 +60,8 @@ def read_weather(spark: SparkSession, data: Path, flights: DataFrame) -> DataFra
 
     measured = (
         spark.read.parquet(str(data / "weather.parquet"))
-        .select("origin", f.to_timestamp("time_hour").alias("hour"), *(f.nanvl(name, f.lit(None)).alias(name) for name in ("visib", "precip", "wind_speed")))
+        .select("origin", f.to_timestamp("time_hour").alias("hour"),
+                *(f.nanvl(name, f.lit(None)).alias(name) for name in ("visib", "precip", "wind_speed")))
         .dropDuplicates(["origin", "hour"])
     )
     kind = (f.when(f.col("visib") < 3, "fog").when(f.col("precip") > 0, "rain or snow").when(f.col("wind_speed") >= 20, "wind")
@@ -116,7 +118,8 @@ def draw_days(hours: DataFrame, path: Path) -> bool:
     from matplotlib import pyplot
     from pyspark.sql import functions as f
 
-    days = hours.groupBy(f.to_date(f.from_utc_timestamp("hour", ZONE)).alias("day")).pivot("airport").agg(f.sum("is_disrupted")).orderBy("day").toPandas().set_index("day")
+    by_day = hours.groupBy(f.to_date(f.from_utc_timestamp("hour", ZONE)).alias("day"))
+    days = by_day.pivot("airport").agg(f.sum("is_disrupted")).orderBy("day").toPandas().set_index("day")
     figure, axes = pyplot.subplots(figsize=(10, 4))
     below = 0
     for airport in days.columns:

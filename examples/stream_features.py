@@ -2,9 +2,9 @@
 
     python examples/stream_features.py [--input FILE] [--parallelism N]
 
-The stream computes each airport's last three hours, every hour, over columns, and joins them to the flights of the hour that follows. The result is a Ray
-Dataset, whose blocks the sinks have written into Ray's object store: training reads them there, here one pass that compares the late flights
-after bad hours with those after good ones.
+The stream computes each airport's last three hours, every hour, over columns, and joins them to the flights of the hour that follows. The result is a
+Ray Dataset, whose blocks the sinks have written into Ray's object store: training reads them there; here one pass compares the late flights after
+bad hours with those after good ones.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LATE_MINUTES = 15
 
 
 def features(env: StreamExecutionEnvironment, path: str | Path = DATA) -> DataStream:
-    """A row for each flight that left: origin, dest, carrier, distance, month, hour (all known before), mean_delay and departures (of the airport in the
-    three hours before the flight's), is_late"""
+    """A row for each flight that left: origin, dest, carrier, distance, month, hour (all known before), mean_delay and departures (of the airport in
+    the three hours before the flight's), is_late"""
     delay, planned = col("dep_delay"), col("time_hour").substring(1, 19).cast(DataTypes.TIMESTAMP()).alias("planned")
     flights = env.from_parquet(str(path), ["origin", "dest", "carrier", "distance", "month", "hour", "dep_delay", "time_hour"]).select(
         "origin", "dest", "carrier", "distance", "month", "hour", "dep_delay", planned).filter(delay.is_not_null)

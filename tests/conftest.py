@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 
-import pytest
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
@@ -18,10 +17,3 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # Begun by a shell in the background, pytest ignores Ctrl-C, and so would every process the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start Ray run one after the other in one of the test processes: each of their clusters takes a machine's worth of cores."""
-    for item in items:
-        if item.get_closest_marker("ray") or item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("ray"))

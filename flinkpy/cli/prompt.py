@@ -89,14 +89,14 @@ class Above:
 
     def __init__(self, under: TextIO, line: IdleLine) -> None:
         self._under, self._line = under, line
-        self._begun: dict[int, str] = {}  # by thread: the line it has begun
+        self._begun: dict[threading.Thread, str] = {}  # by thread: the line it has begun
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
         if threading.current_thread() is threading.main_thread():
             return self._under.write(text)
         with self._lock:
-            whole = self._begun.pop(threading.get_ident(), "") + text
+            whole = self._begun.pop(threading.current_thread(), "") + text
             if self._line.prompt is not None:
                 whole = self._above(whole)
             self._under.write(whole)
@@ -107,7 +107,7 @@ class Above:
         """The whole lines of it, the prompt drawn again behind them; what follows them is kept until its line is whole."""
         lines, newline, begun = text.rpartition("\n")
         if begun:
-            self._begun[threading.get_ident()] = begun
+            self._begun[threading.current_thread()] = begun
         return f"\r\x1b[K{lines}\n{self._line.prompt}{self._line.typed()}" if newline else ""
 
     def give_out(self) -> None:

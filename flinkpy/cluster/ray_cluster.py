@@ -152,6 +152,9 @@ def start_session(configuration: Mapping[str, Any]) -> bool:
     with _LOCK:
         connect_ray(configuration, start=True)
         fresh = find_host(_key(configuration).process) is None
+        if fresh and program_environment():
+            raise ConfigurationError("a session serves many programs, so it cannot be started with the runtime environment of one: submit "
+                                     "`flinkpy session start` without --working-dir and --runtime-env")
         _session(configuration, start=True)
         return fresh
 

@@ -54,10 +54,13 @@ class _BlockWriter(SinkWriter):
     def _put(self) -> None:
         import pyarrow as pa
 
+        from flinkpy.connectors.ray_store import sound
+
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if gathered:
             self._waiting += 1
-            self._store.put(pa.Table.from_batches(gathered).combine_chunks(), self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
+            block = sound(pa.Table.from_batches(gathered).combine_chunks())
+            self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
 
     def _taken(self) -> None:
         self._waiting -= 1

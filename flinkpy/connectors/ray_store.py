@@ -1,11 +1,13 @@
 """Blocks in Ray's object store: who keeps them, how they are fetched and put. The connectors' only file that knows Ray.
 
-A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. A program has a :class:`BlockKeeper`, an actor, with a shelf of references for each hand-over: readers ask it for
-them by number, so that Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers that made them. Ray gives a
-result to whoever called for it, so the keeper calls the worker for each block (``take``), and the block goes into the store where the worker is, once.
-Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls, and again for a block that is lost.
+A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. A program has a :class:`BlockKeeper`, an actor, with a shelf of references for each
+hand-over: readers ask it for them by number, so that Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers
+that made them. Ray gives a result to whoever called for it, so the keeper calls the worker for each block (``take``), and the block goes into the
+store where the worker is, once. Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls,
+and again for a block that is lost.
 
-Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper itself ends with the program.
+Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper
+itself ends with the program.
 """
 
 from __future__ import annotations
@@ -30,8 +32,11 @@ ACK_TIMEOUT_S = 60.0
 class Recipe(Protocol):
     """How to come by blocks: calling it gives the reference of the block of that number. Pickled."""
 
-    count: int
-    at_once: int
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def at_once(self) -> int: ...
 
     def __call__(self, number: int) -> Any: ...
 
@@ -64,7 +69,9 @@ class Shelf:
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
         """The reference of a block in place of one that is lost; raises the reason where there is no recipe, or it fails."""
         if self._recipe is not None and self.blocks[number] == lost[0]:
-            self.blocks[number] = self._recipe(number)
+            again = self._recipe(number)
+            _without_ready([again])
+            self.blocks[number] = again
         return [self.blocks[number]]
 
     def job_begins(self) -> None:
@@ -141,7 +148,7 @@ class BlockKeeper:
             del self._shelves[shelf]
         return answer
 
-    @ray.method(concurrency_group="making")
+    @ray.method(concurrency_group="making")  # type: ignore[untyped-decorator]
     def make(self, shelf: str, what: str, *arguments: Any) -> Any:
         """``do``, in another thread."""
         return self.do(shelf, what, *arguments)
@@ -227,7 +234,7 @@ class Store:
         return self._keeper.do.remote(self._shelf, what, *arguments)
 
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """The block of that number, as soon as it is here; ``on_done`` is called in one of Ray's threads. A block that is lost is made again, once."""
+        """The block of that number, as soon as it is here; ``on_done`` is called in one of Ray's threads. A lost one is made again, once."""
         fetched: Future[Any] = Future()
 
         def failed(error: BaseException) -> None:

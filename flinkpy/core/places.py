@@ -61,16 +61,20 @@ def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
     """The user's own frames of a traceback, outermost first: file, line, function. Not those of packages that flinkpy calls."""
     found, is_inside = [], False
     for frame, line in traceback.walk_tb(start):
-        file = frame.f_code.co_filename
         is_inside = is_inside or _package(frame) == "flinkpy"
-        if not is_tools(frame) and not (is_inside and f"{os.sep}site-packages{os.sep}" in file):
-            found.append((file, line, frame.f_code.co_name))
+        if not is_tools(frame) and not (is_inside and _is_installed(frame)):
+            found.append((frame.f_code.co_filename, line, frame.f_code.co_name))
     return found
 
 
 def is_tools(frame: FrameType) -> bool:
     """Whether it is flinkpy's, Python's or the notebook's own."""
     return _package(frame) in _TOOLS
+
+
+def _is_installed(frame: FrameType) -> bool:
+    file = getattr(sys.modules.get(_package(frame)), "__file__", None)  # a compiled module's frames name a file that is not there
+    return f"{os.sep}site-packages{os.sep}" in (file or frame.f_code.co_filename)
 
 
 def _package(frame: FrameType) -> str:

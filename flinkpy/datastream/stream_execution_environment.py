@@ -253,13 +253,14 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     # -- the program's files --------------------------------------------------------------------------------------------------
 
     def add_python_file(self, file_path: str) -> None:
-        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``, and on Ray sent to the job's workers.
+        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``, on Ray sent to the job's workers.
+
         (Modules beside the program travel with it anyway.)"""
         put_on_path(file_path)
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive (zip, tar) the functions need. On Ray it lies unpacked in the working directory of the job's workers, in a folder of its own name,
+        """An archive (zip, tar) the functions need. On Ray it lies unpacked in the working directory of the job's workers, in a folder of its name,
         or in ``target_dir``, as in Flink. Embedded, nothing is unpacked."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 

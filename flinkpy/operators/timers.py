@@ -14,7 +14,8 @@ from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+from flinkpy.operators.base import ProcessingTimeService
+from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
 
 _SLACK = 64  # deleted timers the heap may hold beyond as many as there are live ones
@@ -93,7 +94,7 @@ class KeyedTimerService:
         self._time, self._current, self._on_processing_time = processing_time, current, on_processing_time
         self.event_timers, self.processing_timers = TimerQueue(), TimerQueue()
         self.watermark = MIN_TIMESTAMP
-        self._armed: tuple[int, TimerHandle] | None = None
+        self._wake_up = WakeUp(processing_time, self._due)
 
     def current_processing_time(self) -> int:
         return self._time.now_ms()
@@ -118,23 +119,15 @@ class KeyedTimerService:
 
     def arm(self) -> None:
         """Keeps one timer of the task running, for the earliest of all keys."""
-        earliest = self.processing_timers.next_timestamp()
-        if earliest is None or (self._armed is not None and self._armed[0] <= earliest):
-            return
-        self.disarm()
-        delay = max(0, earliest + 1 - self._time.now_ms()) / 1000
-        self._armed = earliest, self._time.call_later(delay, self._fire)
+        self._wake_up.at(self.processing_timers.next_timestamp())
 
-    def _fire(self) -> None:
-        self._armed = None
-        self._on_processing_time(self.processing_timers.due(self._time.now_ms() - 1))
+    def _due(self, moment: int) -> None:
+        self._on_processing_time(self.processing_timers.due(moment))
         self.arm()
 
     def disarm(self) -> None:
         """Stops the task's timer."""
-        if self._armed is not None:
-            self._armed[1].cancel()
-            self._armed = None
+        self._wake_up.cancel()
 
 
 class UnkeyedTimerService:

@@ -76,7 +76,7 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
             raise TypeError("what it is made of would come back, not the type")
         return pa.field(name, to_arrow_type(field.dataType), field.nullable)
     except Exception as error:
-        kind = spark._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(described["type"])).simpleString()  # type: ignore[union-attr]
+        kind = spark._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(described["type"])).simpleString()
         raise ProgramError(f"column {name!r} of the DataFrame is {kind}, which cannot be handed over: leave it out, or cast it, for example "
                            f".withColumn({name!r}, col({name!r}).cast('string'))") from error
 

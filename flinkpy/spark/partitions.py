@@ -1,8 +1,8 @@
 """The partitions of a Spark DataFrame as blocks in Ray's object store.
 
-Spark computes them once and keeps them, as Arrow bytes, in its executors (as RayDP's recoverable way has it); a call of the executor puts the bytes of
-a partition into the store. So a block that is lost with its node is asked for again, and computed again where Spark has lost it too, for as long as
-Spark runs and somebody needs it.
+Spark computes them once and keeps them, as Arrow bytes, in its executors (as RayDP's recoverable way has it); a call of the executor puts the bytes
+of a partition into the store. So a block that is lost with its node is asked for again, and computed again where Spark has lost it too, for as long
+as Spark runs and somebody needs it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Partitions:
 
 
 def computed(frame: DataFrame) -> tuple[Partitions, Callable[[], None]]:
-    """The partitions, computed when this returns, and what to call when they are needed no more. What Spark says of the frame's program passes through."""
+    """The partitions, computed when this returns, and what to call when they are needed no more. What Spark says of the frame passes through."""
     from pyspark.storagelevel import StorageLevel
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is used here of Spark is old
         level = frame.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
-    writer: Any = frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter  # type: ignore[union-attr]
+    writer: Any = frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
     info = writer.prepareRecoverableRDD(frame._jdf, level)
     kept = Partitions(info.rddId(), info.schemaJson(), info.driverAgentUrl(), tuple(info.locations()), ray.get_runtime_context().namespace)
     return kept, lambda: writer.releaseRecoverableRDD(kept.rdd)

@@ -26,7 +26,6 @@ EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, 
 _OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
            "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
 _JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-_QUIET = "-Dlog4j2.StatusLogger.level=OFF"  # else Log4j says that it finds no file of settings, which is as it should be
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
              "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
@@ -70,15 +69,29 @@ def stop_spark() -> None:
     _require_packages()
     import raydp
 
-    raydp.stop_spark()
+    if ray.is_initialized():
+        raydp.stop_spark()
+    else:
+        _stop_without_ray()
+
+
+def _stop_without_ray() -> None:
+    """Ray is gone, and the executors with it; RayDP would begin another Ray to tell them."""
+    from pyspark.sql import SparkSession as Session
+    from raydp import context
+
+    session = Session.getActiveSession()
+    context._global_spark_context = None
+    if session is not None:
+        session.stop()
 
 
 def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
     """Spark's options: ours, then the user's; the modules Java must open stand in front of the user's own Java options."""
-    needed = " ".join([*(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED), _QUIET])
+    opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
     merged = {**_DEFAULTS, **own}
     for key in _JVMS:
-        merged[key] = f"{needed} {own[key]}" if key in own else needed
+        merged[key] = f"{opened} {own[key]}" if key in own else opened
     return merged
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import TimerHandle
 from flinkpy.operators.columnar import ColumnOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
+from flinkpy.operators.wake_up import WakeUp
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import AggregateCall
@@ -67,13 +67,14 @@ class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperato
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
         self._slices: dict[int, SliceColumns] = {}
         self._known_keys = WindowKeys(self.keys)
-        self._timer: tuple[int, TimerHandle] | None = None
+        self._wake_up = WakeUp(self.context.timers, self._due)
         self._restore()
-        self._arm()
+        if not self.event_time:
+            self._wake_up.at(self._times.wake)
 
     def close(self) -> None:
-        if hasattr(self, "_timer"):
-            self._disarm()
+        if hasattr(self, "_wake_up"):
+            self._wake_up.cancel()
         super().close()
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
@@ -244,26 +245,11 @@ class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperato
         start = self.slicing.slice_of(now)
         if self._times.standing(start) is not Standing.OUTSIDE:
             self._add(start, part)
-            self._arm()
+            self._wake_up.at(self._times.wake)
 
-    def _arm(self) -> None:
-        """One timer of the task, for the next window: a millisecond after its last moment, when that is over."""
-        wake = self._times.wake
-        if self.event_time or wake is None or (self._timer is not None and self._timer[0] <= wake):
-            return
-        self._disarm()
-        delay = max(0, wake + 1 - self.context.timers.now_ms()) / 1000
-        self._timer = wake, self.context.timers.call_later(delay, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._advance(max(self.context.timers.now_ms() - 1, self._times.now))
-        self._arm()
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer[1].cancel()
-            self._timer = None
+    def _due(self, moment: int) -> None:
+        self._advance(max(moment, self._times.now))
+        self._wake_up.at(self._times.wake)
 
 
 class WindowAggregatesOperator(ColumnarWindowOperator):

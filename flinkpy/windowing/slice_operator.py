@@ -19,13 +19,14 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBa
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, TimerHandle
+from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
+from flinkpy.operators.wake_up import WakeUp
 from flinkpy.windowing.evaluation import check_window_function
 from flinkpy.windowing.slice_functions import SliceFunction, can_follow_slices
 from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
@@ -89,13 +90,14 @@ class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
         self._slices: dict[int, States] = {}
         self._mutable: dict[int, tuple[int, bool]] = {}
-        self._timer: tuple[int, TimerHandle] | None = None
+        self._wake_up = WakeUp(self.context.timers, self._due)
         self._restore()
-        self._arm()
+        if not self.event_time:
+            self._wake_up.at(self._times.wake)
 
     def close(self) -> None:
         if hasattr(self, "_loops"):
-            self._disarm()
+            self._wake_up.cancel()
             self._loops.forget()
         try:
             super().close()
@@ -286,26 +288,11 @@ class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator
         start = self.slicing.slice_of(now)
         if self._times.standing(start) is not Standing.OUTSIDE:
             self._add(start, values)
-            self._arm()
+            self._wake_up.at(self._times.wake)
 
-    def _arm(self) -> None:
-        """One timer of the task, for the next window: a millisecond after its last moment, when that is over."""
-        wake = self._times.wake
-        if self.event_time or wake is None or (self._timer is not None and self._timer[0] <= wake):
-            return
-        self._disarm()
-        delay = max(0, wake + 1 - self.context.timers.now_ms()) / 1000
-        self._timer = wake, self.context.timers.call_later(delay, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._advance(max(self.context.timers.now_ms() - 1, self._times.now))
-        self._arm()
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer[1].cancel()
-            self._timer = None
+    def _due(self, moment: int) -> None:
+        self._advance(max(moment, self._times.now))
+        self._wake_up.at(self._times.wake)
 
 
 def _no_key(record: Any) -> None:

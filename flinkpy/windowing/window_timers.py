@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP
-from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+from flinkpy.operators.base import ProcessingTimeService
+from flinkpy.operators.wake_up import WakeUp
 
 _SLACK = 64  # moments that nobody waits for any more, which the heap may hold beyond as many as there are live ones
 
@@ -99,32 +100,23 @@ class WindowTimerService:
         self._time, self._on_processing_time = processing_time, on_processing_time
         self.event, self.processing = WindowTimers(), WindowTimers()
         self.watermark = MIN_TIMESTAMP
-        self._armed: tuple[int, TimerHandle] | None = None
+        self._wake_up = WakeUp(processing_time, self._due)
 
     def now_ms(self) -> int:
         return self._time.now_ms()
 
     def add_processing(self, moment: int, key: Any, window: Any) -> None:
         self.processing.add(moment, key, window)
-        if self._armed is None or moment < self._armed[0]:
-            self.arm()
+        self._wake_up.at(moment)
 
     def arm(self) -> None:
         """Keeps one timer of the task running, for the earliest of all."""
-        earliest = self.processing.next_moment()
-        if earliest is None or (self._armed is not None and self._armed[0] <= earliest):
-            return
-        self.disarm()
-        delay = max(0, earliest + 1 - self._time.now_ms()) / 1000
-        self._armed = earliest, self._time.call_later(delay, self._fire)
+        self._wake_up.at(self.processing.next_moment())
 
-    def _fire(self) -> None:
-        self._armed = None
-        self._on_processing_time(self.processing.due(self._time.now_ms() - 1))
+    def _due(self, moment: int) -> None:
+        self._on_processing_time(self.processing.due(moment))
         self.arm()
 
     def disarm(self) -> None:
         """Stops the task's timer."""
-        if self._armed is not None:
-            self._armed[1].cancel()
-            self._armed = None
+        self._wake_up.cancel()

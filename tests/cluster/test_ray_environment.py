@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from flinkpy.cluster import ray_environment
+from flinkpy.cluster import ray_cluster, ray_environment
 from flinkpy.cluster.ray_environment import NO_ENVIRONMENT, job_environment, options_of
-from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 
 
 class FakeRay:
@@ -115,3 +115,15 @@ def test_no_archive_leaves_the_working_directory(fake: FakeRay, tmp_path: Path) 
     (tmp_path / "model.tar").write_text("nothing")
     with pytest.raises(ConfigurationError, match="cannot be unpacked"):
         environment(archives=str(tmp_path / "model.tar"))
+
+
+def test_a_session_is_not_started_with_the_environment_of_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be that of every program's workers."""
+    monkeypatch.setattr(ray_cluster, "connect_ray", lambda configuration, start: None)
+    monkeypatch.setattr(ray_cluster, "find_host", lambda process: None)
+    monkeypatch.setattr(ray_cluster, "_ray_job", lambda: "01000000")
+    monkeypatch.setattr(ray_cluster, "program_environment", lambda: {"working_dir": "gcs://job.zip"})
+    with pytest.raises(ConfigurationError, match="without --working-dir"):
+        ray_cluster.start_session({})
+    with pytest.raises(ResourceUnavailableError, match="`flinkpy session start nightly` first, or -t ray-application"):
+        ray_cluster.connect_program({"cluster.id": "nightly"})

@@ -14,7 +14,7 @@ import ray
 from flinkpy.common import Types
 from flinkpy.connectors.ray_block_sink import RayBlockSink
 from flinkpy.connectors.ray_blocks import BlockQueue, BlockReader, BlockSplit
-from flinkpy.connectors.ray_store import NAMESPACE, Store, make_keeper
+from flinkpy.connectors.ray_store import NAMESPACE, Store, fill, make_keeper, sound
 from flinkpy.connectors.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
@@ -116,6 +116,18 @@ def test_a_reader_is_given_the_blocks_on_its_host_first_and_then_the_others() ->
     assert context.splits == [(1, 1), (1, 2), (1, 0), (0, 3), (0, None)]
 
 
+def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() -> None:
+    from ray._private.arrow_serialization import _arrow_table_reduce
+
+    inner = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([], pa.string())])  # no offset at all
+    column = pa.Array.from_buffers(pa.list_(inner.type), 2, [None, pa.py_buffer(bytes(12))], children=[inner])
+    odd = pa.table({"plain": [1, 2], "nested": column})
+    good = sound(odd)
+    assert good.equals(odd)
+    function, arguments = _arrow_table_reduce(good)
+    assert function(*arguments).equals(odd)
+
+
 # -- on Ray ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +193,53 @@ def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgo
     env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
     gc.collect()
     eventually(lambda: not shelves() - before, 20)
+
+
+class Owner:
+    def put(self, start: int) -> list[Any]:
+        return [ray.put(block(*range(start, start + 20_000)))]
+
+
+class FromOwners:
+    """Blocks that belong to an actor of their own each, so that they are lost when it dies."""
+
+    count, at_once = 2, 1
+
+    def __init__(self) -> None:
+        self.owners: list[Any] = []
+
+    def __call__(self, number: int) -> Any:
+        self.owners.append(ray.remote(Owner).options(name=f"owner-{len(self.owners)}", namespace=NAMESPACE, num_cpus=0).remote())
+        return ray.get(self.owners[-1].put.remote(number * 20_000))[0]
+
+
+@pytest.mark.ray
+def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None) -> None:
+    keeper = make_keeper()
+    hosts = fill(keeper, FromOwners())
+    assert len(hosts) == 2
+    ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
+    eventually(lambda: "owner-1" not in {each["name"] for each in ray.util.list_named_actors(all_namespaces=True)}, 20)
+    read = environment()._from_keeper(keeper, hosts, SCHEMA, "blocks", None).to_arrow()
+    assert sorted(read.column("n").to_pylist()) == list(range(40_000))
+    assert ray.get_actor("owner-2", namespace=NAMESPACE) is not None
+
+
+@pytest.mark.ray
+def test_a_recipe_that_fails_says_why_where_the_blocks_are_handed_over(cluster: None) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        fill(make_keeper(), Failing())
+
+
+class Failing:
+    count, at_once = 1, 1
+
+    def __call__(self, number: int) -> Any:
+        return ray.remote(_fail).options(num_cpus=0).remote()
+
+
+def _fail() -> int:
+    return int("no number")
 
 
 @pytest.mark.ray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
-TIMEOUT_S = 30  # for a cell
+TIMEOUT_S = 60  # for a cell
 INTERRUPT = "interrupt me"  # a cell that shows this is interrupted, as the stop button does
 
 
@@ -52,9 +54,19 @@ def run_notebook(cells: Mapping[str, str], folder: Path, environment: Mapping[st
     """Runs them all, failing ones too; what each showed, by its name."""
     made: Any = nbformat.v4
     notebook = made.new_notebook(cells=[made.new_code_cell(source) for source in cells.values()])
-    client = _Client(notebook, timeout=TIMEOUT_S, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(folder)}})
-    client.execute(env=dict(environment))
+    client = execute(notebook, folder, environment, kind=_Client, allow_errors=True)
     return {name: _ran(cell, client.live.get(index, [])) for index, (name, cell) in enumerate(zip(cells, notebook.cells))}
+
+
+def execute(notebook: Any, folder: Path, environment: Mapping[str, str], *, kind: Any = NotebookClient, allow_errors: bool = False) -> Any:
+    """Runs the notebook in ``folder``; the client that ran it. Kernels are talked to through files: of those that start at a time and choose ports,
+    two may choose the same."""
+    with tempfile.TemporaryDirectory(prefix="nb-") as sockets:
+        channels = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}})
+        client = kind(notebook, config=channels, timeout=TIMEOUT_S, kernel_name="python3", allow_errors=allow_errors,
+                      resources={"metadata": {"path": str(folder)}})
+        client.execute(env=dict(environment))
+    return client
 
 
 def _ran(cell: Any, live: list[dict[str, str]]) -> Ran:

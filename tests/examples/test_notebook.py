@@ -26,13 +26,16 @@ def cells() -> list[dict[str, Any]]:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Its code cells, executed; raises where one fails that is not meant to."""
     reason = "notebooks are run with nbclient and ipykernel: pip install 'flinkpy[notebook]'"
-    nbclient: Any = pytest.importorskip("nbclient", reason=reason)
-    nbformat: Any = pytest.importorskip("nbformat", reason=reason)
-    pytest.importorskip("ipykernel", reason=reason)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for name in ("nbclient", "ipykernel"):
+        pytest.importorskip(name, reason=reason)
+    import nbformat
+
+    from tests.datastream.notebook import execute
+
+    read: Any = nbformat.read
+    notebook = read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
-    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(EXAMPLES)}})
-    client.execute(env={**os.environ, "FLINKPY_EXECUTION_TARGET": "embedded", "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    execute(notebook, EXAMPLES, {**os.environ, "FLINKPY_EXECUTION_TARGET": "embedded", "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 

@@ -5,25 +5,43 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cluster.ray_fixture import ray_cluster
+from tests.cluster.ray_fixture import ray_cluster, started_ray
 
 pytest.importorskip("pyspark", reason="needs the extra: pip install 'flinkpy[spark]', or make test-spark")
 pytest.importorskip("raydp", reason="needs the extra: pip install 'flinkpy[spark]', or make test-spark")
-pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DATA = EXAMPLES / "data"
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def as_a_program(folder: Path) -> str:
+    with ray_cluster(folder) as cluster:
+        command = [sys.executable, str(EXAMPLES / "spark_to_stream.py"), "--output", "out", "-p", "2"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=360, check=False, cwd=folder, env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def as_a_ray_job(folder: Path) -> str:
+    """From another working directory than the example's, into a cluster that `ray start --head` began."""
+    if find_spec("aiohttp_cors") is None:
+        pytest.skip("needs ray[default], which takes Ray jobs")
+    with started_ray(folder) as ray:
+        done = ray.ray_job("submit", "--", "python", str(EXAMPLES / "spark_to_stream.py"), "--output", str(folder / "out"), timeout=360)
+    assert done.code == 0, done.err + done.out
+    return done.out
+
+
+@pytest.fixture(scope="module", params=[as_a_program, as_a_ray_job])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder the example wrote to, and what it printed."""
     from flinkpy.spark.java import use_java
 
@@ -31,11 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.environ["PATH"])
         patch.setenv("JAVA_HOME", str(use_java()))  # before Ray: its nodes need a Java
-        with ray_cluster(folder) as cluster:
-            command = [sys.executable, str(EXAMPLES / "spark_to_stream.py"), "--output", "out", "-p", "2"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=360, check=False, cwd=folder, env=cluster.environment)
-    assert done.returncode == 0, done.stderr
-    yield folder / "out", done.stdout
+        return folder / "out", request.param(folder)
 
 
 @pytest.fixture(scope="module")

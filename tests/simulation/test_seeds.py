@@ -6,6 +6,7 @@ One seed again, with every event printed: ``python -m flinkpy.testing.simulation
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,12 +18,16 @@ SEEDS, SHARD = 500, 25
 
 
 @pytest.fixture(autouse=True)
-def _quiet(request: pytest.FixtureRequest) -> None:
+def _quiet(request: pytest.FixtureRequest) -> Iterator[None]:
     chosen = request.config.getoption("--seed")
     name = request.function.__name__
     if (chosen is None) == (name == "test_the_chosen_seed_plays_to_its_end"):
         pytest.skip("only with --seed" if chosen is None else "--seed chooses one")
-    logging.getLogger("flinkpy").setLevel(logging.CRITICAL)  # lost peers are the rule here
+    engine = logging.getLogger("flinkpy")
+    before = engine.level
+    engine.setLevel(logging.CRITICAL)  # lost peers are the rule here
+    yield
+    engine.setLevel(before)
 
 
 def test_the_chosen_seed_plays_to_its_end(request: pytest.FixtureRequest) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-
 OBJECT_STORE_BYTES = 320 << 20  # small, so that large hand-overs must spill
 NEEDS = "needs the extra: pip install 'flinkpy[spark]', or make test-spark"
 

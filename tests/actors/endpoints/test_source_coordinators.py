@@ -1,0 +1,52 @@
+"""What the JobMaster tells the coordinators of a job's sources about their readers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flinkpy.actors.job_master_coordinators import SourceCoordinators
+from flinkpy.connectors.ranges import NumberSequenceSource
+from flinkpy.connectors.source import ReaderRegistered
+from flinkpy.connectors.watermark_alignment import WatermarkAllowed, WatermarkReported
+from flinkpy.core.code import dumps
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+
+OPERATOR, VERTEX = OperatorId("operator"), JobVertexId("vertex")
+
+
+def attempt(subtask: int, number: int = 0) -> ExecutionAttemptId:
+    return ExecutionAttemptId(JobId("job"), VERTEX, subtask, number)
+
+
+def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> SourceCoordinators:
+    """Of one source with two readers, which are there."""
+    vertex = SimpleNamespace(id=VERTEX, sources=((OPERATOR, dumps(NumberSequenceSource(1, 2))),), operators=(), parallelism=2, name="numbers")
+    graph: Any = SimpleNamespace(vertices=[vertex])
+    made = SourceCoordinators(
+        graph, lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event.event)), lambda action: Future(), failures.append,
+        lambda delay_s, action: None)
+    made.start()
+    for subtask in range(2):
+        made.deployed(attempt(subtask))
+        made.handle_event(attempt(subtask), OPERATOR, ReaderRegistered("host"))
+    sent.clear()
+    return made
+
+
+@pytest.mark.parametrize("ended", [attempt(0), attempt(0, 7)], ids=["the reader", "an attempt that is not spoken to"])
+def test_a_reader_that_has_ended_holds_nobody_back_even_if_its_last_word_was_lost(ended: ExecutionAttemptId) -> None:
+    sent: list[tuple[int, Any]] = []
+    failures: list[BaseException] = []
+    made = coordinators(sent, failures)
+    made.handle_event(attempt(0), OPERATOR, WatermarkReported("group", 0, 100, False))
+    made.handle_event(attempt(1), OPERATOR, WatermarkReported("group", 500, 100, True))
+    assert sent == []
+    made.ended(ended)
+    assert sent == ([(1, WatermarkAllowed(600))] if ended == attempt(0) else [])
+    made.ended(ended)
+    assert failures == []
+    made.close()
