@@ -55,7 +55,7 @@ def computed(frame: DataFrame) -> tuple[Partitions, Callable[[], None]]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is used here of Spark is old
-        level = frame.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
+        level = frame.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.DISK_ONLY)  # the heap is for what Spark computes
     writer: Any = frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
     info = writer.prepareRecoverableRDD(frame._jdf, level)
     kept = Partitions(info.rddId(), info.schemaJson(), info.driverAgentUrl(), tuple(info.locations()), ray.get_runtime_context().namespace)
