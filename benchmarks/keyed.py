@@ -18,8 +18,6 @@ from benchmarks.windows import AUCTIONS, column_batches, row_batches
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.datastream import DataStream
 
-LINES_PER_BATCH = 1000
-
 
 def f_reduce(stream: DataStream) -> DataStream:
     return stream.map(lambda bid: (bid[0], bid[2])).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
@@ -106,7 +104,7 @@ def line_columns(count: int) -> list[Batch]:
     import pyarrow as pa
 
     table = pa.table({"line": lines(count)})
-    return [ColumnBatch(batch) for batch in table.combine_chunks().to_batches(max_chunksize=LINES_PER_BATCH)]
+    return [ColumnBatch(batch) for batch in table.combine_chunks().to_batches(max_chunksize=BATCH)]
 
 
 def main() -> list[Comparison]:

@@ -249,7 +249,7 @@ def _connected(key: SessionKey, host: RayHost, configuration: Mapping[str, Any])
     except FlinkpyError as error:
         raise ResourceUnavailableError(
             f"the {key.label} on Ray does not answer ({first_line(error)}); if it was started by another version of flinkpy, "
-            "or hangs, `flinkpy stop-cluster` ends it"
+            f"or hangs, `flinkpy session stop {key.cluster_id}` ends it"
         ) from error
 
 
@@ -258,12 +258,12 @@ def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool)
         session.close()
         raise ResourceUnavailableError(
             f"the {session.key.label} was started by flinkpy {session.info.version}, this is {__version__}: end it with "
-            f"`flinkpy stop-cluster`, or use another one with -D {CLUSTER_NAME.key}=NAME"
+            f"`flinkpy session stop {session.key.cluster_id}`, or use another one with -D {CLUSTER_NAME.key}=NAME"
         )
     differing = [f"{name}={value}" for name, value in session_options(configuration).items() if str(session.info.options.get(name)) != str(value)]
     if differing and not fresh:
         print(f"the session {session.key.cluster_id!r} runs already and keeps its own options; without effect: {', '.join(differing)} "
-              "(`flinkpy stop-cluster` ends it)", file=sys.stderr)
+              f"(`flinkpy session stop {session.key.cluster_id}` ends it)", file=sys.stderr)
     return session
 
 

@@ -38,6 +38,10 @@ LOG = logging.getLogger(__name__)
 RESOURCES_AGE_S = 1.0  # for so long what Ray said of its nodes is believed
 KEEP_INTERVAL_S = PIN_S / 5
 
+COLLECTOR = (50_000, 20, 20)
+"""A worker's garbage collector looks after that many new objects, where Python's looks after 700: a batch has thousands of tuples, of which none is
+garbage before the batch has gone, and the collector took a tenth of a worker's time to find that out."""
+
 
 class RayWorkerDriver:
     """Starts TaskExecutors as actors of the JobManager's: Ray ends them when it dies."""
@@ -127,6 +131,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
                             on_refused=lambda reason: service.exit_process())
     executor.start()
     gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
+    gc.set_threshold(*COLLECTOR)
     return executor
 
 

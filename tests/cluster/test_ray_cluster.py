@@ -181,7 +181,7 @@ def test_another_version_of_flinkpy_is_refused(ray: RayCluster) -> None:
     outcome = finish(subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ray.environment))
     assert outcome.code == 1
     assert "was started by flinkpy" in outcome.err
-    assert "flinkpy stop-cluster" in outcome.err
+    assert "flinkpy session stop " in outcome.err
 
 
 def test_sessions_of_other_names_live_beside_it(ray: RayCluster) -> None:

@@ -113,7 +113,10 @@ def folder_with(folder: Path, **files: str) -> Path:
 
 
 def nothing_left(eyes: Eyes, before: Census) -> None:
-    eventually(lambda: not eyes.look().beyond(before), 20)
+    try:
+        eventually(lambda: not eyes.look().beyond(before), 20)
+    except AssertionError:
+        raise AssertionError(f"left behind: {eyes.look().beyond(before)}") from None
 
 
 def submitted(outcome: Finished) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -205,24 +206,27 @@ class FromOwners:
 
     count, at_once = 2, 1
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Path) -> None:
+        self.asked = asked
         self.owners: list[Any] = []
 
     def __call__(self, number: int) -> Any:
+        with self.asked.open("a") as file:
+            file.write(f"{number} ")
         self.owners.append(ray.remote(Owner).options(name=f"owner-{len(self.owners)}", namespace=NAMESPACE, num_cpus=0).remote())
         return ray.get(self.owners[-1].put.remote(number * 20_000))[0]
 
 
 @pytest.mark.ray
-def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None) -> None:
+def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_path: Path) -> None:
     keeper = make_keeper()
-    hosts = fill(keeper, FromOwners())
+    hosts = fill(keeper, FromOwners(tmp_path / "asked"))
     assert len(hosts) == 2
     ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
     eventually(lambda: "owner-1" not in {each["name"] for each in ray.util.list_named_actors(all_namespaces=True)}, 20)
     read = environment()._from_keeper(keeper, hosts, SCHEMA, "blocks", None).to_arrow()
     assert sorted(read.column("n").to_pylist()) == list(range(40_000))
-    assert ray.get_actor("owner-2", namespace=NAMESPACE) is not None
+    assert (tmp_path / "asked").read_text() == "0 1 1 "
 
 
 @pytest.mark.ray
