@@ -7,12 +7,15 @@ has as many blocks waiting as ``WAITING_BLOCKS`` takes no more for the moment, s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.sink_port import Sink, SinkWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BLOCK_BYTES = 32 << 20
 WAITING_BLOCKS = 2  # of a subtask, on their way into the store
@@ -22,20 +25,26 @@ class RayBlockSink(Sink):
     """Blocks of about ``block_bytes``, for the keeper of that name. Takes column batches; ``stream.to_ray_dataset()`` sees to that."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
-        self.keeper, self._block_bytes = keeper, block_bytes
+        self.keeper, self.block_bytes = keeper, block_bytes
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        return _BlockWriter(self.keeper, self._block_bytes, context)
+        return _BlockWriter(self, context)
+
+    def block_of(self, table: pa.Table) -> Any:
+        """What is put into the store for these records."""
+        from flinkpy.connectors.ray_store import sound
+
+        return sound(table)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.keeper})"
 
 
 class _BlockWriter(SinkWriter):
-    def __init__(self, keeper: str, block_bytes: int, context: OperatorContext) -> None:
+    def __init__(self, sink: RayBlockSink, context: OperatorContext) -> None:
         from flinkpy.connectors.ray_store import Store
 
-        self._store, self._block_bytes = Store(keeper), block_bytes
+        self._sink, self._store = sink, Store(sink.keeper)
         self._subtask, self._attempt, self._subtasks = context.task.subtask_index, context.task.attempt_id.attempt, context.task.parallelism
         self._run_in_task = context.run_in_task
         self._listener: Callable[[], None] = lambda: None
@@ -48,18 +57,16 @@ class _BlockWriter(SinkWriter):
             raise ProgramError("blocks are made of columns, and rows came: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
         self._gathered.append(batch.data)
         self._bytes += batch.data.nbytes
-        if self._bytes >= self._block_bytes:
+        if self._bytes >= self._sink.block_bytes:
             self._put()
 
     def _put(self) -> None:
         import pyarrow as pa
 
-        from flinkpy.connectors.ray_store import sound
-
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if gathered:
             self._waiting += 1
-            block = sound(pa.Table.from_batches(gathered).combine_chunks())
+            block = self._sink.block_of(pa.Table.from_batches(gathered).combine_chunks())
             self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
 
     def _taken(self) -> None:

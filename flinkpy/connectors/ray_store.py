@@ -123,10 +123,6 @@ class Shelf:
         """All blocks that count, by subtask, each one's in order; none before all subtasks have committed."""
         return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask][1]] if self.is_complete() else []
 
-    def committed_block(self, number: int) -> list[Any]:
-        """One of them, in a list."""
-        return [self.committed()[number]]
-
 
 class BlockKeeper:
     """The actor: a program's shelves. Calls of a caller are carried out in their order; making blocks, which takes its time, beside them."""
@@ -301,10 +297,6 @@ class Store:
         refs: list[Any] = ray.get(self._do("committed"))
         return refs
 
-    def committed_block(self, number: int) -> Any:
-        """The reference of one of them."""
-        return ray.get(self._do("committed_block", number))[0]
-
 
 _ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken
 
@@ -349,7 +341,7 @@ def hosts_of(refs: Sequence[Any]) -> list[tuple[str, ...]]:
     return [tuple(names[node] for node in locations.get(ref, {}).get("node_ids", ()) if node in names) for ref in refs]
 
 
-def tables(refs: Sequence[Any]) -> list[Any]:
+def fetched(refs: Sequence[Any]) -> list[Any]:
     """The blocks themselves."""
     found: list[Any] = ray.get(list(refs))
     return found

@@ -45,10 +45,11 @@ class TableResults:
 
         >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
         """
+        from flinkpy.connectors.ray_block_sink import RayBlockSink
         from flinkpy.connectors.ray_store import dataset_of
 
         stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
-        return dataset_of(write_blocks(stream, job_name)[1], stream._schema)
+        return dataset_of(write_blocks(stream, job_name, RayBlockSink)[1], stream._schema)
 
     def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
         """All records as a Spark DataFrame, without passing through this program: the sinks write blocks into Ray's object store, and Spark's
@@ -65,22 +66,21 @@ class TableResults:
         stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
         from flinkpy.spark.sink import SparkSink
 
-        return SparkSink(write_blocks(stream, job_name)[0]).dataframe(spark, stream._schema)
+        return write_blocks(stream, job_name, SparkSink)[0].dataframe(spark, stream._schema)
 
 
-def write_blocks(stream: Any, job_name: str | None) -> tuple[str, list[Any]]:
-    """Runs the program with a sink that writes the stream's columns as blocks; their keeper, and references of them in order."""
+def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
+    """Runs the program with a sink that writes the stream's columns as blocks; the sink, and references of the blocks in order."""
     from flinkpy.cluster.ray_connection import connect_ray
 
     env = stream.get_execution_environment()
     connect_ray(env._values, start=True)
-    from flinkpy.connectors.ray_block_sink import RayBlockSink
     from flinkpy.connectors.ray_store import Store, make_keeper
 
-    keeper = make_keeper()
-    stream.sink_to(RayBlockSink(keeper)).name("Sink: Ray blocks")
+    sink = kind(make_keeper())
+    stream.sink_to(sink).name("Sink: Ray blocks")
     env.execute(job_name)
-    return keeper, Store(keeper).committed()
+    return sink, Store(sink.keeper).committed()
 
 
 def _require_spark(value: Any, wanted: str, call: str) -> None:

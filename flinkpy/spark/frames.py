@@ -1,23 +1,26 @@
 """Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both ways.
 
-Out of Spark each partition becomes a block (``flinkpy.spark.partitions``). Into Spark each block is one partition, read where Spark's executor runs.
+Out of Spark each partition becomes a block (``flinkpy.spark.partitions``). Into Spark each block is one partition, which an executor reads
+by itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import ray
 
-from flinkpy.connectors.ray_store import NAMESPACE, Store, fill, make_keeper
+from flinkpy.connectors.ray_store import fill, make_keeper
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.spark.partitions import computed, fetch_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+BATCH_ROWS = 1 << 16  # that an executor has in memory at a time
 
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
@@ -81,31 +84,40 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
                            f".withColumn({name!r}, col({name!r}).cast('string'))") from error
 
 
-def dataframe_of(spark: SparkSession, keeper: str, blocks: list[Any], schema: pa.Schema) -> DataFrame:
-    """A DataFrame of the blocks a sink wrote (``blocks``, kept by ``keeper``), one partition each."""
+def stream_bytes(table: pa.Table) -> bytes:
+    """A block as Spark's executors read it: the bytes of an Arrow stream, in Spark's own types."""
+    given = table.cast(spark_schema(table.schema))
+
+    def write(into: Any) -> None:
+        with pa.ipc.new_stream(into, given.schema) as stream:
+            stream.write_table(given, max_chunksize=BATCH_ROWS)
+
+    size = pa.MockOutputStream()
+    write(size)
+    buffer = pa.allocate_buffer(size.size())  # grown step by step it would be copied at every step
+    write(pa.FixedSizeBufferWriter(buffer))
+    found: bytes = buffer.to_pybytes()
+    return found
+
+
+def spark_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema in types that Spark has. ProgramError for a column of another."""
+    return pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
+
+
+def dataframe_of(spark: SparkSession, blocks: list[Any], schema: pa.Schema) -> DataFrame:
+    """A DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors read them themselves, without Python between."""
+    from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import from_arrow_schema
 
     require_on_ray(spark, "to_spark()")
-    wanted = pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
-    fetch = _Fetch(keeper, wanted, ray.get_runtime_context().gcs_address)
-    numbers = spark.range(0, len(blocks), 1, max(1, len(blocks)))
-    return numbers.mapInArrow(fetch, from_arrow_schema(wanted, prefer_timestamp_ntz=True))
-
-
-class _Fetch:
-    """In Spark's Python workers: block numbers to the blocks' batches."""
-
-    def __init__(self, keeper: str, schema: pa.Schema, ray_address: str) -> None:
-        self._keeper, self._schema, self._ray_address = keeper, schema, ray_address
-
-    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if not ray.is_initialized():
-            ray.init(address=self._ray_address, namespace=NAMESPACE, logging_level="error", log_to_driver=False)
-        store = Store(self._keeper)
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                table = ray.get(store.committed_block(number))
-                yield from table.cast(self._schema).to_batches()
+    kinds = from_arrow_schema(spark_schema(schema), prefer_timestamp_ntz=True)
+    if not blocks:
+        return spark.createDataFrame([], kinds)
+    owner_of = ray.worker.global_worker.core_worker.get_owner_address
+    jvm: Any = spark.sparkContext._jvm
+    partitions = jvm.org.apache.spark.rdd.RayDatasetRDD(spark._jsc, [block.binary() for block in blocks], [owner_of(block) for block in blocks])
+    return DataFrame(jvm.org.apache.spark.sql.raydp.ObjectStoreReader.RayDatasetToDataFrame(spark._jsparkSession, partitions, kinds.json()), spark)
 
 
 def spark_type(kind: pa.DataType, column: str) -> pa.DataType:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from flinkpy.connectors.ray_block_sink import RayBlockSink
-from flinkpy.connectors.ray_store import Store, make_keeper, tables
+from flinkpy.connectors.ray_store import Store, fetched, make_keeper
 from flinkpy.core.errors import ProgramError
-from flinkpy.spark.frames import dataframe_of
+from flinkpy.spark.frames import dataframe_of, stream_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 class SparkSink(RayBlockSink):
     """Takes a stream of columns. After the job, ``dataframe`` gives what it wrote; the blocks stay for as long as this program runs."""
 
+    def block_of(self, table: pa.Table) -> Any:
+        return stream_bytes(table)
+
     def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
         """The records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only where there are none."""
         store = Store(self.keeper)
@@ -23,10 +28,10 @@ class SparkSink(RayBlockSink):
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
         blocks = store.committed()
         if blocks:
-            schema = tables(blocks[:1])[0].schema
+            schema = pa.ipc.open_stream(fetched(blocks[:1])[0]).schema
         if schema is None:
             raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...]))")
-        return dataframe_of(spark, self.keeper, blocks, schema)
+        return dataframe_of(spark, blocks, schema)
 
 
 def spark_sink() -> SparkSink:
