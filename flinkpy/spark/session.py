@@ -26,6 +26,7 @@ EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, 
 _OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
            "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
 _JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}  # what counts is how much gets through, not how long a pause is
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
              "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
@@ -91,7 +92,7 @@ def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
     opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
     merged = {**_DEFAULTS, **own}
     for key in _JVMS:
-        merged[key] = f"{opened} {own[key]}" if key in own else opened
+        merged[key] = f"{opened} {own.get(key, _BY_DEFAULT.get(key, ''))}".strip()
     return merged
 
 
