@@ -34,7 +34,7 @@ class RayBlockSink(Sink):
         """What is put into the store for these records."""
         from flinkpy.connectors.ray_store import sound
 
-        return sound(table)
+        return sound(table.combine_chunks())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.keeper})"
@@ -66,7 +66,7 @@ class _BlockWriter(SinkWriter):
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if gathered:
             self._waiting += 1
-            block = self._sink.block_of(pa.Table.from_batches(gathered).combine_chunks())
+            block = self._sink.block_of(pa.Table.from_batches(gathered))
             self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
 
     def _taken(self) -> None:

@@ -6,6 +6,7 @@ by itself.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -86,18 +87,10 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
 
 def stream_bytes(table: pa.Table) -> bytes:
     """A block as Spark's executors read it: the bytes of an Arrow stream, in Spark's own types."""
-    given = table.cast(spark_schema(table.schema))
-
-    def write(into: Any) -> None:
-        with pa.ipc.new_stream(into, given.schema) as stream:
-            stream.write_table(given, max_chunksize=BATCH_ROWS)
-
-    size = pa.MockOutputStream()
-    write(size)
-    buffer = pa.allocate_buffer(size.size())  # grown step by step it would be copied at every step
-    write(pa.FixedSizeBufferWriter(buffer))
-    found: bytes = buffer.to_pybytes()
-    return found
+    given, into = table.cast(spark_schema(table.schema)), io.BytesIO()  # which gives its bytes away without a copy
+    with pa.ipc.new_stream(into, given.schema) as stream:
+        stream.write_table(given, max_chunksize=BATCH_ROWS)
+    return into.getvalue()
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes it, have a block in memory several times over
+
+
 class SparkSink(RayBlockSink):
     """Takes a stream of columns. After the job, ``dataframe`` gives what it wrote; the blocks stay for as long as this program runs."""
+
+    def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
+        super().__init__(keeper, block_bytes)
 
     def block_of(self, table: pa.Table) -> Any:
         return stream_bytes(table)
