@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +29,7 @@ PIN_S = 600
 """For so long Ray keeps a package nobody says anything of; workers that live say so."""
 
 _FIELDS = ("working_dir", "py_modules", "pip", "uv", "conda", "env_vars", "py_executable", "image_uri", "container")
+_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.10 and 3.11 learned it late
 _ZIPS = (".zip", ".egg", ".whl")
 
 
@@ -132,7 +134,7 @@ def _stage_archives(folder: Path, entry: str) -> None:
         _unzip(path, goal)
         return
     try:
-        shutil.unpack_archive(path, goal, filter="data")
+        shutil.unpack_archive(path, goal, **_SAFELY)
     except (shutil.ReadError, ValueError) as error:
         raise ConfigurationError(f"add_python_archive(): {path} cannot be unpacked: {error}") from None
 
