@@ -13,10 +13,9 @@ from typing import Any
 
 from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import key_group
-from flinkpy.state.api import State
-from flinkpy.state.backend import CurrentKey, StateStatistics
+from flinkpy.state.backend import StateStatistics
 from flinkpy.state.cleanup import Cleanup, IncrementalCleanup
-from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.descriptors import StateKind
 from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, HeapMapState, HeapReducingState, HeapValueState
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
@@ -26,11 +25,13 @@ from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapSt
 class HeapKeyedStateBackend(TableBackend):
     """Keyed state in this process's memory."""
 
+    lasting = {StateKind.VALUE: HeapValueState, StateKind.LIST: HeapListState, StateKind.MAP: HeapMapState,
+               StateKind.REDUCING: HeapReducingState, StateKind.AGGREGATING: HeapAggregatingState}
+    expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState,
+                StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
+
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> dict[Any, Any]:
         return {}
-
-    def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
-        return _state_over(table, descriptor, self.current)
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
         return IncrementalCleanup(table.entries, table.form.sweep, size, rules.deadline)
@@ -73,22 +74,3 @@ class HeapKeyedStateBackend(TableBackend):
 
     def close(self) -> None:
         self._tables = {}
-
-
-def _state_over(table: Table, descriptor: StateDescriptor, current: CurrentKey) -> State:
-    entries, rules, cleanup = table.entries, table.rules, table.cleanup
-    if isinstance(descriptor, ReducingStateDescriptor):
-        if rules is None:
-            return HeapReducingState(entries, current, descriptor.reduce)
-        return TtlReducingState(entries, current, rules, cleanup, descriptor.reduce)
-    if isinstance(descriptor, AggregatingStateDescriptor):
-        function = descriptor.get_agg_function()
-        if rules is None:
-            return HeapAggregatingState(entries, current, function)
-        return TtlAggregatingState(entries, current, rules, cleanup, function)
-    if rules is None:
-        return {StateKind.VALUE: HeapValueState, StateKind.LIST: HeapListState, StateKind.MAP: HeapMapState}[descriptor.kind](entries, current)
-    expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState}
-    return expiring[descriptor.kind](entries, current, rules, cleanup)
-
-

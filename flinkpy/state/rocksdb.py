@@ -12,10 +12,9 @@ from typing import Any
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.state.api import State
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.cleanup import Cleanup
-from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.descriptors import StateKind
 from flinkpy.state.rocksdb_cleanup import RangeCleanup
 from flinkpy.state.rocksdb_entries import Entries, entries_of
 from flinkpy.state.rocksdb_layout import HEAD
@@ -37,6 +36,11 @@ from flinkpy.state.ttl_states import TtlAggregatingState, TtlReducingState, TtlR
 class RocksDBKeyedStateBackend(TableBackend):
     """Keyed state in a RocksDB database of its own."""
 
+    lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState,
+               StateKind.REDUCING: RocksDBReducingState, StateKind.AGGREGATING: RocksDBAggregatingState}
+    expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState,
+                StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
+
     def __init__(self, max_parallelism: int, groups: range, clock: Clock, config: RocksDBConfig | None = None) -> None:
         super().__init__(max_parallelism, groups, clock)
         require_rocksdb()
@@ -57,25 +61,6 @@ class RocksDBKeyedStateBackend(TableBackend):
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Entries:
         self._made += 1
         return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
-
-    def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
-        entries, current, rules, cleanup = table.entries, self.current, table.rules, table.cleanup
-        made: State
-        if isinstance(descriptor, ReducingStateDescriptor):
-            if rules is None:
-                return RocksDBReducingState(entries, current, descriptor.reduce)
-            return TtlReducingState(entries, current, rules, cleanup, descriptor.reduce)
-        if isinstance(descriptor, AggregatingStateDescriptor):
-            function = descriptor.get_agg_function()
-            if rules is None:
-                return RocksDBAggregatingState(entries, current, function)
-            return TtlAggregatingState(entries, current, rules, cleanup, function)
-        if rules is None:
-            lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState}
-            made = lasting[descriptor.kind](entries, current)
-            return made
-        expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState}
-        return expiring[descriptor.kind](entries, current, rules, cleanup)
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
         return RangeCleanup(table.entries.slots, size, rules.deadline)

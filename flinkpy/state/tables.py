@@ -7,9 +7,9 @@ cleaned up.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.clock import Clock
@@ -17,7 +17,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.cleanup import Cleanup
-from flinkpy.state.descriptors import StateDescriptor, StateKind
+from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.forms import Form, form_of
 from flinkpy.state.snapshots import KeyedSnapshot, StateMeta, load_group
 from flinkpy.state.ttl_config import StateTtlConfig
@@ -55,7 +55,10 @@ class Table:
 
 
 class TableBackend(KeyedStateBackend):
-    """States by name."""
+    """States by name. ``lasting`` and ``expiring``: the class of each kind of state, without and with a time to live."""
+
+    lasting: ClassVar[Mapping[StateKind, Any]]
+    expiring: ClassVar[Mapping[StateKind, Any]]
 
     def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
         self.current = CurrentKey()
@@ -66,9 +69,19 @@ class TableBackend(KeyedStateBackend):
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
         """The empty entries of a new table."""
 
-    @abstractmethod
     def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
         """The state the program sees."""
+        function: tuple[Any, ...] = ()
+        if isinstance(descriptor, ReducingStateDescriptor):
+            function = (descriptor.reduce,)
+        elif isinstance(descriptor, AggregatingStateDescriptor):
+            function = (descriptor.get_agg_function(),)
+        made: State
+        if table.rules is None:
+            made = self.lasting[descriptor.kind](table.entries, self.current, *function)
+        else:
+            made = self.expiring[descriptor.kind](table.entries, self.current, table.rules, table.cleanup, *function)
+        return made
 
     @abstractmethod
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:

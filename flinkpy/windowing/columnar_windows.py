@@ -14,19 +14,19 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar import ColumnOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.wake_up import WakeUp
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import AggregateCall
 from flinkpy.windowing.columnar_keys import WindowKeys
 from flinkpy.windowing.columnar_slices import ColumnAggregate, Part, SliceColumns, together
 from flinkpy.windowing.columnar_window_state import SavedSlice, group_numbers, input_schema_of, load, save
+from flinkpy.windowing.slice_clock import FollowsTime
 from flinkpy.windowing.slice_operator import NO_TIMESTAMPS
 from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slices import Slicing
@@ -38,7 +38,7 @@ _MOMENT = pa.timestamp("ms")
 _LARGEST = 1 << 15  # rows in one batch of results
 
 
-class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperator):
+class ColumnarWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, ColumnOperator):
     """What the two forms share. ``keys``: the key columns, none for windows over all records."""
 
     _input_schema: Any = None  # of the records so far
@@ -67,14 +67,11 @@ class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperato
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
         self._slices: dict[int, SliceColumns] = {}
         self._known_keys = WindowKeys(self.keys)
-        self._wake_up = WakeUp(self.context.timers, self._due)
         self._restore()
-        if not self.event_time:
-            self._wake_up.at(self._times.wake)
+        self.start_clock()
 
     def close(self) -> None:
-        if hasattr(self, "_wake_up"):
-            self._wake_up.cancel()
+        self.stop_clock()
         super().close()
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
@@ -177,11 +174,6 @@ class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperato
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 
-    def process_watermark(self, watermark: Watermark) -> None:
-        if self.event_time and watermark.timestamp > self._times.now:
-            self._advance(watermark.timestamp)
-        super().process_watermark(watermark)
-
     def _advance(self, until: int) -> None:
         times = self._times
         if times.is_quiet(until):
@@ -237,19 +229,6 @@ class ColumnarWindowOperator(DropsLateRecords, KeyedStateOperator, ColumnOperato
         if numbers is not None:
             for columns in self._slices.values():
                 columns.renumber(numbers)
-
-    # -- processing time -------------------------------------------------------------------------------------------------------
-
-    def _add_now(self, part: Part) -> None:
-        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
-        start = self.slicing.slice_of(now)
-        if self._times.standing(start) is not Standing.OUTSIDE:
-            self._add(start, part)
-            self._wake_up.at(self._times.wake)
-
-    def _due(self, moment: int) -> None:
-        self._advance(max(moment, self._times.now))
-        self._wake_up.at(self._times.wake)
 
 
 class WindowAggregatesOperator(ColumnarWindowOperator):

@@ -18,11 +18,11 @@ from typing import Any, cast
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
-from flinkpy.operators.generated import failure_in, forget_source
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords

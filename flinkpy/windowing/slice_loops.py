@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any
 
+from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.fields import field_of, with_field
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.generated import compile_function, failure_in, forget_source
 from flinkpy.operators.keyed import AGGREGATES, update_expression
 
 KINDS = (*AGGREGATES, "count", "reduce")

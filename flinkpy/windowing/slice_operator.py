@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
@@ -26,8 +26,8 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
-from flinkpy.operators.wake_up import WakeUp
 from flinkpy.windowing.evaluation import check_window_function
+from flinkpy.windowing.slice_clock import FollowsTime
 from flinkpy.windowing.slice_functions import SliceFunction, can_follow_slices
 from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
 from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
@@ -39,7 +39,7 @@ NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these 
                  "or use windows of processing time")
 
 
-class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
+class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce. Results carry the last moment of their window.
 
     ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
@@ -90,14 +90,12 @@ class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
         self._slices: dict[int, States] = {}
         self._mutable: dict[int, tuple[int, bool]] = {}
-        self._wake_up = WakeUp(self.context.timers, self._due)
         self._restore()
-        if not self.event_time:
-            self._wake_up.at(self._times.wake)
+        self.start_clock()
 
     def close(self) -> None:
         if hasattr(self, "_loops"):
-            self._wake_up.cancel()
+            self.stop_clock()
             self._loops.forget()
         try:
             super().close()
@@ -198,11 +196,6 @@ class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 
-    def process_watermark(self, watermark: Watermark) -> None:
-        if self.event_time and watermark.timestamp > self._times.now:
-            self._advance(watermark.timestamp)
-        super().process_watermark(watermark)
-
     def _advance(self, until: int) -> None:
         """Time goes on: evaluates what is due, and lets go of what is over."""
         times = self._times
@@ -280,19 +273,6 @@ class SliceWindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator
             mutable = could_be_mutated(states.values())
             self._mutable[start] = len(states), mutable
         return mutable
-
-    # -- processing time -------------------------------------------------------------------------------------------------------
-
-    def _add_now(self, values: list[Any]) -> None:
-        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
-        start = self.slicing.slice_of(now)
-        if self._times.standing(start) is not Standing.OUTSIDE:
-            self._add(start, values)
-            self._wake_up.at(self._times.wake)
-
-    def _due(self, moment: int) -> None:
-        self._advance(max(moment, self._times.now))
-        self._wake_up.at(self._times.wake)
 
 
 def _no_key(record: Any) -> None:
