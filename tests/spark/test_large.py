@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.
 ROWS = 10_000_000
 COLUMNS = ("id", "cast(id % 1000 as int) as key", "id * 0.5 as price", "timestamp_millis(1356998400000 + id * 10) as at",
            "concat('customer ', id % 5000) as name")
-WORKER_MB = 500  # of its own memory, the store's not counted: an idle one has 120
+WORKER_MB = 450  # of its own memory, the store's not counted: an idle one has 120
 EXECUTOR_MB = 1900  # a heap of 1 GB, and what Java needs beside it
 
 
