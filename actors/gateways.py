@@ -54,7 +54,7 @@ class JobOverview:
 
 @dataclass(frozen=True)
 class VertexDetails:
-    """One vertex of a running or ended job, summed over its subtasks."""
+    """One vertex of a running or ended job, summed over its subtasks, as it was at ``counted_ms`` of the JobMaster's clock (0: not yet counted)."""
 
     vertex_id: str
     name: str
@@ -62,6 +62,7 @@ class VertexDetails:
     states: dict[ExecutionState, int]
     records_in: int = 0
     records_out: int = 0
+    counted_ms: int = 0
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ class JobMaster(FencedRpcEndpoint):
                 continue
             executor.confirm(task, sequence)
             if report.state in TERMINAL:
-                self.status.task_reported(report)
+                self.status.task_reported(report, self.service.clock.time_ms())
                 self._forget(attempt_id)
                 if self._coordinators is not None:
                     self._coordinators.ended(attempt_id)
@@ -334,7 +334,7 @@ class JobMaster(FencedRpcEndpoint):
 
     def _reconcile(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
         executor = self._executors[resource_id]
-        self.status.metrics(payload.metrics)
+        self.status.metrics(payload.metrics, self.service.clock.time_ms())
         executor.reconcile(payload)
         self._release_results(resource_id, tuple(attempt for attempt in payload.results if not self.scheduler.needs_results(attempt)))
         lost, unwanted = self.slots.pool.reconcile(resource_id, payload.sequence, payload.slots)

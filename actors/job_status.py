@@ -48,20 +48,22 @@ class JobStatusBook:
         self._job_graph, self._start_ms = job_graph, start_ms
         self._end_ms: int | None = None
         self._metrics: dict[ExecutionVertexId, TaskMetrics] = {}
+        self._counted_ms: dict[JobVertexId, int] = {}
         self._accumulators: dict[ExecutionVertexId, dict[str, Any]] = {}
 
-    def metrics(self, metrics: Iterable[TaskMetrics]) -> None:
+    def metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
         """Counters only grow, so a late report changes nothing."""
         for one in metrics:
             known = self._metrics.get(one.attempt_id.vertex)
             if known is None or _age(one) >= _age(known):
                 self._metrics[one.attempt_id.vertex] = one
+                self._counted_ms[one.attempt_id.vertex.vertex_id] = now_ms
 
-    def task_reported(self, report: TaskExecutionState) -> None:
+    def task_reported(self, report: TaskExecutionState, now_ms: int) -> None:
         if report.accumulators:
             self._accumulators[report.attempt_id.vertex] = report.accumulators
         if report.metrics is not None:
-            self.metrics((report.metrics,))
+            self.metrics((report.metrics,), now_ms)
 
     def ended(self, now_ms: int) -> None:
         self._end_ms = now_ms
@@ -83,7 +85,8 @@ class JobStatusBook:
         overview = JobOverview(self._job_graph.job_id, self._job_graph.name, state, self._start_ms, self._end_ms, tasks)
         read, written = self._sums()
         vertices = tuple(
-            VertexDetails(each.vertex_id, each.name, each.parallelism, each.states, read.get(each.vertex_id, 0), written.get(each.vertex_id, 0))
+            VertexDetails(each.vertex_id, each.name, each.parallelism, each.states, read.get(each.vertex_id, 0), written.get(each.vertex_id, 0),
+                          self._counted_ms.get(each.vertex_id, 0))
             for each in scheduler.vertices
         )
         return JobDetails(overview, vertices, error)

@@ -11,7 +11,6 @@ from flinkpy.cluster.progress import Rates, human
 from flinkpy.core.lifecycles import JOB
 
 NAME_WIDTH = 60
-APART_MS = 500
 
 
 @dataclass(frozen=True)
@@ -62,28 +61,17 @@ def states(vertex: VertexDetails) -> str:
 
 
 class Looks:
-    """Remembers the last look, as throughput is what happened between two. The first shows the average since the job began.
-
-    Looks in quick succession (a notebook asks for text and table both) show the same rates: counters come with heartbeats, not at once.
-    """
+    """Remembers the last count, as throughput is what happened between two. Until there is a second one, the average since the job began is shown."""
 
     def __init__(self) -> None:
         self._rates = Rates()
-        self._shown: tuple[int, Mapping[str, tuple[float, float]]] | None = None
 
     def picture(self, details: JobDetails, now_ms: int) -> JobPicture:
         overview = details.overview
         elapsed_s = max(0, (overview.end_ms or now_ms) - overview.start_ms) / 1000
-        if JOB.is_terminal(overview.state):
-            return JobPicture(details, elapsed_s, _averages(details, elapsed_s))
-        if self._shown is None or now_ms - self._shown[0] >= APART_MS:
-            rates = self._rates.update(now_ms / 1000, details.vertices)
-            self._shown = (now_ms, _averages(details, elapsed_s) if self._shown is None else rates)
-        return JobPicture(details, elapsed_s, self._shown[1])
-
-
-def _averages(details: JobDetails, elapsed_s: float) -> dict[str, tuple[float, float]]:
-    return {vertex.vertex_id: _average(vertex, elapsed_s) for vertex in details.vertices}
+        averages = {vertex.vertex_id: _average(vertex, elapsed_s) for vertex in details.vertices}
+        ended = JOB.is_terminal(overview.state)
+        return JobPicture(details, elapsed_s, averages if ended else self._rates.update(details.vertices, averages))
 
 
 def _average(vertex: VertexDetails, elapsed_s: float) -> tuple[float, float]:

@@ -26,6 +26,7 @@ _WIPE = "\r\x1b[J"  # from the cursor's line to the end of the screen
 _NAME_WIDTH = 44
 _COLUMNS_WIDTH = 61  # of what stands beside the name
 _MAX_LINES = 12
+_NOTHING = (0.0, 0.0)
 
 
 def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
@@ -56,24 +57,33 @@ def human(number: float) -> str:
 
 
 class Rates:
-    """Records per second of every vertex, between one look and the next at changed counters."""
+    """Records per second of every vertex, between one count and the next.
+
+    The time between is that of the counts, not of the looks: counts come with heartbeats, and however long one is under way, or nobody looks, the
+    vertex does not stand still.
+    """
+
+    apart_ms = 200  # counts that follow one another closer (a beat that was due, and one that was asked for) say nothing of a rate
 
     def __init__(self) -> None:
-        self._before: dict[str, tuple[float, int, int]] = {}
+        self._before: dict[str, VertexDetails] = {}
         self._rates: dict[str, tuple[float, float]] = {}
 
-    def update(self, now: float, vertices: tuple[VertexDetails, ...]) -> dict[str, tuple[float, float]]:
-        """Per vertex id: records in and out per second. Counters that have not moved for two seconds count as standing still."""
-        for vertex in vertices:
-            then, was_in, was_out = self._before.get(vertex.vertex_id, (now, 0, 0))
-            changed = (vertex.records_in, vertex.records_out) != (was_in, was_out)
-            if vertex.vertex_id not in self._before:
-                self._before[vertex.vertex_id] = (now, vertex.records_in, vertex.records_out)
-            elif now > then and (changed or now - then > 2.0):
-                elapsed = now - then
-                self._rates[vertex.vertex_id] = (max(0, vertex.records_in - was_in) / elapsed, max(0, vertex.records_out - was_out) / elapsed)
-                self._before[vertex.vertex_id] = (now, vertex.records_in, vertex.records_out)
-        return {vertex.vertex_id: self._rates.get(vertex.vertex_id, (0.0, 0.0)) for vertex in vertices}
+    def update(self, vertices: tuple[VertexDetails, ...], averages: Mapping[str, tuple[float, float]] = {}) -> dict[str, tuple[float, float]]:
+        """Per vertex id: records in and out per second as of the latest count, none where nothing runs. Before there are two: ``averages``."""
+        for vertex in (each for each in vertices if each.counted_ms):
+            before = self._before.setdefault(vertex.vertex_id, vertex)
+            elapsed_ms = vertex.counted_ms - before.counted_ms
+            if elapsed_ms >= self.apart_ms:
+                self._before[vertex.vertex_id] = vertex
+                self._rates[vertex.vertex_id] = (max(0, vertex.records_in - before.records_in) * 1000 / elapsed_ms,
+                                                 max(0, vertex.records_out - before.records_out) * 1000 / elapsed_ms)
+        return {vertex.vertex_id: self._rate(vertex, averages) for vertex in vertices}
+
+    def _rate(self, vertex: VertexDetails, averages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+        if not vertex.states.get(ExecutionState.RUNNING):
+            return _NOTHING
+        return self._rates.get(vertex.vertex_id) or averages.get(vertex.vertex_id, _NOTHING)
 
 
 def progress_lines(details: JobDetails, rates: Mapping[str, tuple[float, float]], elapsed_s: float, width: int) -> list[str]:
@@ -109,7 +119,7 @@ class ProgressDisplay:
         """Draws anew."""
         now = self._clock.monotonic()
         width = shutil.get_terminal_size().columns
-        lines = progress_lines(details, self._rates.update(now, details.vertices), now - self._started, width)
+        lines = progress_lines(details, self._rates.update(details.vertices), now - self._started, width)
         self._cover_outputs()
         self.wipe()
         self._terminal.write("\n".join(lines))

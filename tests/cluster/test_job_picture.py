@@ -10,7 +10,7 @@ import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
 from flinkpy.cluster import job_picture
-from flinkpy.cluster.job_picture import APART_MS, JobPicture, Looks
+from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.cluster.notebook_progress import NotebookProgress
 from flinkpy.cluster.progress import make_progress
 from flinkpy.core.clock import ManualClock
@@ -21,9 +21,9 @@ from flinkpy.core.lifecycles import ExecutionState, JobState
 START_MS = 1_000_000
 
 
-def vertex(records_out: int, name: str = "Source: words -> Map", vertex_id: str = "v1", records_in: int = 0) -> VertexDetails:
+def vertex(records_out: int, name: str = "Source: words -> Map", vertex_id: str = "v1", records_in: int = 0, counted_ms: int = 0) -> VertexDetails:
     states = {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1, ExecutionState.FAILED: 0}
-    return VertexDetails(vertex_id, name, 2, states, records_in, records_out)
+    return VertexDetails(vertex_id, name, 2, states, records_in, records_out, counted_ms)
 
 
 def details(*vertices: VertexDetails, state: JobState = JobState.RUNNING, end_ms: int | None = None, error: BaseException | None = None,
@@ -98,15 +98,23 @@ def test_names_and_errors_cannot_become_html(text: str) -> None:
 
 def test_the_first_look_shows_the_average_since_the_start_and_the_next_what_happened_since() -> None:
     looks = Looks()
-    assert looks.picture(details(vertex(2000)), START_MS + 2000).rates == {"v1": (0.0, 1000.0)}
-    assert looks.picture(details(vertex(2500)), START_MS + 3000).rates == {"v1": (0.0, 500.0)}
+    assert looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000).rates == {"v1": (0.0, 1000.0)}
+    assert looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000).rates == {"v1": (0.0, 500.0)}
 
 
-def test_looks_in_quick_succession_show_the_same_rates() -> None:
+def test_a_look_after_a_long_time_shows_the_rate_between_its_two_counts() -> None:
     looks = Looks()
-    looks.picture(details(vertex(2000)), START_MS + 2000)
-    again = looks.picture(details(vertex(2500)), START_MS + 2000 + APART_MS - 1)
-    assert again.rates == {"v1": (0.0, 1000.0)}
+    looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
+    late = looks.picture(details(vertex(3000, counted_ms=START_MS + 3000)), START_MS + 60_000)
+    assert late.rates == {"v1": (0.0, 1000.0)}
+
+
+def test_looks_at_one_count_show_the_same_rates() -> None:
+    looks = Looks()
+    looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
+    looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000)
+    again = looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 9000)
+    assert again.rates == {"v1": (0.0, 500.0)}
     assert "total 2.5 k" in str(again)
 
 

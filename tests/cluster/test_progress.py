@@ -17,32 +17,62 @@ class Terminal(io.StringIO):
         return True
 
 
-def vertex(records_in: int, records_out: int, name: str = "Map") -> VertexDetails:
-    return VertexDetails("v1", name, 2, {ExecutionState.RUNNING: 2}, records_in, records_out)
+def vertex(
+    records_in: int, records_out: int, name: str = "Map", counted_ms: int = 0, state: ExecutionState = ExecutionState.RUNNING,
+) -> VertexDetails:
+    return VertexDetails("v1", name, 2, {state: 2}, records_in, records_out, counted_ms)
 
 
 def details(*vertices: VertexDetails) -> JobDetails:
     return JobDetails(JobOverview(JobId("j"), "wc", JobState.RUNNING, 0, None), vertices)
 
 
-def test_rates_are_differences_over_time() -> None:
+def test_rates_are_differences_over_the_time_between_two_counts() -> None:
     rates = Rates()
-    assert rates.update(10.0, (vertex(0, 0),)) == {"v1": (0.0, 0.0)}
-    assert rates.update(12.0, (vertex(1000, 500),)) == {"v1": (500.0, 250.0)}
+    assert rates.update((vertex(0, 0, counted_ms=10_000),)) == {"v1": (0.0, 0.0)}
+    assert rates.update((vertex(1000, 500, counted_ms=12_000),)) == {"v1": (500.0, 250.0)}
 
 
-def test_a_counter_that_waits_for_its_heartbeat_keeps_its_rate_for_a_while() -> None:
+def test_before_the_first_count_there_is_nothing_to_compare_with() -> None:
     rates = Rates()
-    rates.update(0.0, (vertex(0, 0),))
-    rates.update(1.0, (vertex(100, 100),))
-    assert rates.update(1.5, (vertex(100, 100),)) == {"v1": (100.0, 100.0)}
-    assert rates.update(4.0, (vertex(100, 100),)) == {"v1": (0.0, 0.0)}
+    rates.update((vertex(0, 0),))
+    assert rates.update((vertex(1000, 500, counted_ms=10_000),), {"v1": (1.0, 2.0)}) == {"v1": (1.0, 2.0)}
+    assert rates.update((vertex(3000, 500, counted_ms=12_000),), {"v1": (1.0, 2.0)}) == {"v1": (1000.0, 0.0)}
+
+
+def test_a_vertex_keeps_its_rate_while_its_next_count_is_under_way() -> None:
+    rates = Rates()
+    rates.update((vertex(0, 0, counted_ms=1000),))
+    rates.update((vertex(100, 100, counted_ms=2000),))
+    assert rates.update((vertex(100, 100, counted_ms=2000),)) == {"v1": (100.0, 100.0)}
+
+
+def test_counts_that_follow_at_once_say_nothing_of_the_rate() -> None:
+    rates = Rates()
+    rates.update((vertex(0, 0, counted_ms=1000),))
+    rates.update((vertex(100, 100, counted_ms=2000),))
+    assert rates.update((vertex(100, 100, counted_ms=2001),)) == {"v1": (100.0, 100.0)}
+    assert rates.update((vertex(400, 400, counted_ms=3000),)) == {"v1": (300.0, 300.0)}
+
+
+def test_a_counter_that_has_not_moved_between_two_counts_stands_still() -> None:
+    rates = Rates()
+    rates.update((vertex(0, 0, counted_ms=1000),))
+    rates.update((vertex(100, 100, counted_ms=2000),))
+    assert rates.update((vertex(100, 100, counted_ms=2500),)) == {"v1": (0.0, 0.0)}
+
+
+def test_where_nothing_runs_any_more_nothing_flows() -> None:
+    rates = Rates()
+    rates.update((vertex(0, 0, counted_ms=1000),))
+    rates.update((vertex(100, 100, counted_ms=2000),))
+    assert rates.update((vertex(100, 100, counted_ms=2000, state=ExecutionState.FINISHED),)) == {"v1": (0.0, 0.0)}
 
 
 def test_a_restarted_vertex_never_shows_a_negative_rate() -> None:
     rates = Rates()
-    rates.update(0.0, (vertex(100, 100),))
-    assert rates.update(1.0, (vertex(5, 5),)) == {"v1": (0.0, 0.0)}
+    rates.update((vertex(100, 100, counted_ms=1000),))
+    assert rates.update((vertex(5, 5, counted_ms=2000),)) == {"v1": (0.0, 0.0)}
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (1000, "1.0 k"), (2_500_000, "2.5 M"), (3e9, "3.0 G")])

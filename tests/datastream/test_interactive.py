@@ -165,7 +165,7 @@ all(type(point) is Point for point in points), sorted(point.x for point in point
     "mistake": "ones = env.from_collection([1, 2])\nones.map(3)",
     "unpicklable": "lock = threading.Lock()\ndef guarded(n):\n    with lock:\n        return n\nones.map(guarded).take(1)",
     "started": "numbers.filter(lambda n: n < 0).print()\nclient = env.execute_async('in the background')\nclient",
-    "moving": "while 'out 0/s' in str(client):\n    pass\nclient",
+    "moving": "while 'out 0/s' in (drawn := str(client)):\n    pass\nprint(drawn)",
     "cancel": "client.cancel().result()\nclient.get_job_execution_result().result()",
     "cancelled": "client",
     "interrupted": "numbers.filter(lambda n: n < 0).print()\nenv.execute('interrupt me')",
@@ -259,7 +259,7 @@ def test_a_job_shows_its_state_as_text_and_as_a_table(ran: Any) -> None:
 
 
 def test_a_running_job_shows_its_throughput(ran: Any) -> None:
-    assert re.search(r"1 RUNNING  in 0/s  out (\d\.?){1,5} [kM]?/s  total [1-9]", ran["moving"].text)
+    assert re.search(r"1 RUNNING  in 0/s  out (\d\.?){1,5} [kM]?/s  total [1-9]", ran["moving"].printed)
 
 
 def test_a_cancelled_job_says_so(ran: Any) -> None:
