@@ -1,7 +1,8 @@
 """A source that replays batches held in memory, and a sink that counts: the ends of every benchmark job.
 
 Both leave their times (one monotonic clock for all processes of a machine) in a folder: the source when a tenth was read, the sink when it
-ended. What lies between is the steady state.
+ended. What lies between is the steady state. The subtasks of a source begin together, when the last of them has made its batches: else the first
+would be measured running alone.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class ReplayReader(SourceReader[Share]):
         self._at = 0
         self._tenth = self._left - max(1, self._left // 10)
         self._times, self._folder, self._context = times, folder, context
-        self._started = False
+        self._started = self._together = False
+        if folder:
+            note(folder, f"ready-{context.subtask_index}")
 
     def add_splits(self, splits: list[Share]) -> None:
         self._started = True
@@ -81,6 +84,9 @@ class ReplayReader(SourceReader[Share]):
 
     def poll(self, limit: int) -> Batch | InputStatus:
         if not self._started:
+            return InputStatus.NOTHING_AVAILABLE
+        if not self._all_ready():
+            self._context.wake_up_after(0.001)
             return InputStatus.NOTHING_AVAILABLE
         if not self._left:
             return InputStatus.END_OF_INPUT
@@ -91,6 +97,12 @@ class ReplayReader(SourceReader[Share]):
         batch = self._batches[self._at]
         self._at = (self._at + 1) % len(self._batches)
         return batch
+
+    def _all_ready(self) -> bool:
+        if not self._together:
+            ready = sum(1 for _ in Path(self._folder).glob("ready-*.json")) if self._folder else self._context.parallelism
+            self._together = ready >= self._context.parallelism
+        return self._together
 
     def snapshot_state(self, checkpoint_id: int) -> list[Share]:
         return []

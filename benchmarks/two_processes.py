@@ -111,7 +111,7 @@ def _receive_columns(file: Any) -> float:
 
 
 def main() -> list[Comparison]:
-    count, times = (2_000, 2) if quick() else (50_000, 10)
+    count, times = (2_000, 2) if quick() else (50_000, 20)
     rows, column_times = (50_000, 4) if quick() else (500_000, 100)
 
     def make_lines(subtask: int, parallelism: int) -> list[Batch]:
