@@ -209,7 +209,8 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A Row; without names its fields are called f0, f1 and so on."""
+    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; what has
+    no names or quite other ones, by position."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"
@@ -231,24 +232,36 @@ class RowTypeInfo(TypeInformation):
     def check(self, value: Any) -> None:
         if value is None:
             return
-        if isinstance(value, dict):
-            missing = [name for name in self.field_names if name not in value]
-            if missing:
-                raise _refuse(value, self, f"it has no {missing[0]!r}")
-            value = [value[name] for name in self.field_names]
-        elif not isinstance(value, (Row, tuple, list)):
+        if not isinstance(value, (Row, dict, tuple, list)):
             raise _refuse(value, self)
+        try:
+            value = self._in_order(value)
+        except ValueError as error:
+            raise ProgramError(str(error)) from None
         _check_fields(self, value, self.field_types)
+
+    def _in_order(self, value: Any) -> Any:
+        """The values of the fields; ValueError where one is missing."""
+        names: Any = value if isinstance(value, dict) else value._fields if isinstance(value, Row) and self._named else None
+        if names is None:
+            return value
+        missing = [name for name in self.field_names if name not in names]
+        if len(missing) == len(self.field_names) and isinstance(value, Row):
+            return value
+        if missing:
+            raise ValueError(f"{value!r:.100} has no {missing[0]!r}, a field of its declared type")
+        return [value[name] for name in self.field_names]
 
     def conversion(self) -> Conversion | None:
         names = tuple(self.field_names)
+        in_order = self._in_order
         inner = [each.conversion() for each in self.field_types]
         is_deep = any(inner)
 
         def convert(value: Any) -> Any:
             if value is None or (type(value) is not tuple and isinstance(value, Row) and value._fields == names and not is_deep):
                 return value
-            values = [value[name] for name in names] if isinstance(value, dict) else list(value)
+            values = list(value) if type(value) is tuple else list(in_order(value))
             if len(values) != len(names):
                 raise ValueError(f"{value!r:.100} has {len(values)} fields, its declared type {len(names)}: {', '.join(names)}")
             if is_deep:
@@ -263,8 +276,7 @@ class RowTypeInfo(TypeInformation):
     def to_internal_type(self, obj: Any) -> Any:
         if obj is None:
             return None
-        values = [obj[name] for name in self.field_names] if isinstance(obj, dict) else obj
-        return tuple(field.to_internal_type(each) for field, each in zip(self.field_types, values))
+        return tuple(field.to_internal_type(each) for field, each in zip(self.field_types, self._in_order(obj)))
 
     def _parts(self) -> tuple[Any, ...]:
         return (*self.field_names, *self.field_types)

@@ -64,7 +64,10 @@ def parse_duration(text: str) -> timedelta:
     unit = _DURATION_UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:
         raise ValueError(f"{text!r} is not a duration; write for example '500 ms', '10 s', '1 min'")
-    return timedelta(**{unit: float(match.group(1))})
+    try:
+        return timedelta(**{unit: float(match.group(1))})
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer than a duration can be; write at most '999999999 d'") from None
 
 
 def parse_memory(text: str) -> int:
@@ -87,6 +90,20 @@ def parse_bool(text: str) -> bool:
     return lowered in ("true", "yes", "on", "1")
 
 
+def _parse_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def _parse_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
 def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
     if issubclass(kind, Enum):
 
@@ -99,8 +116,8 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
         return parse_member
     return {
         bool: parse_bool,
-        int: lambda text: int(text),
-        float: lambda text: float(text),
+        int: _parse_int,
+        float: _parse_float,
         str: lambda text: text,
         timedelta: parse_duration,
     }[kind]
@@ -108,7 +125,7 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent."""
+    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent. ``at_least`` bounds numbers."""
 
     key: str
     kind: type[Any]
@@ -116,19 +133,26 @@ class Option(Generic[T]):
     doc: str
     is_memory: bool = False
     aliases: tuple[str, ...] = ()
+    at_least: int | None = None
 
     def parse(self, value: Any) -> T:
         """The value in the option's type; raises ConfigurationError that names the option."""
         if value is None:
             return self.default
         try:
-            if self.is_memory:
-                return parse_memory(str(value))  # type: ignore[return-value]
-            if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
-                return value  # type: ignore[no-any-return]
-            return _parser_of(self.kind)(str(value))  # type: ignore[no-any-return]
-        except (ValueError, KeyError) as error:
+            parsed = self._parsed(value)
+        except (ValueError, KeyError, OverflowError) as error:
             raise ConfigurationError(f"option {self.key}: {error}") from None
+        if self.at_least is not None and parsed < self.at_least:
+            raise ConfigurationError(f"option {self.key}: {value} is too small; it must be at least {self.at_least}")
+        return parsed  # type: ignore[no-any-return]
+
+    def _parsed(self, value: Any) -> Any:
+        if self.is_memory:
+            return parse_memory(str(value))
+        if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
+            return value
+        return _parser_of(self.kind)(str(value))
 
 
 class Schema:
@@ -162,9 +186,10 @@ class Schema:
 SCHEMA = Schema()
 
 
-def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = ()) -> Option[Any]:
+def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
+           at_least: int | None = None) -> Option[Any]:
     """Declares an option in the schema."""
-    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases))
+    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least))
 
 
 def read(values: Mapping[str, Any], wanted: Option[T]) -> T:

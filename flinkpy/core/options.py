@@ -77,9 +77,10 @@ TARGET = option(
 ATTACHED = option("execution.attached", bool, True, "Whether `flinkpy run` waits for the job to end.")
 RAY_ADDRESS = option("ray.address", str, "auto", "The Ray cluster to use: auto, or host:port.")
 CLUSTER_NAME = option("cluster.id", str, "default", "The flinkpy session on the Ray cluster; jobs of one session share its TaskExecutors.")
-TASK_SLOTS = option("taskmanager.numberOfTaskSlots", int, None, "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.")
-TASK_CPUS = option("taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.")
-SLOT_MAX = option("slotmanager.number-of-slots.max", int, None, "Never have more slots than this.")
+TASK_SLOTS = option("taskmanager.numberOfTaskSlots", int, None, "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.",
+                    at_least=1)
+TASK_CPUS = option("taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.", at_least=0)
+SLOT_MAX = option("slotmanager.number-of-slots.max", int, None, "Never have more slots than this.", at_least=1)
 SLOT_IDLE_TIMEOUT = option(
     "resourcemanager.taskmanager-timeout", timedelta, timedelta(seconds=30), "A TaskExecutor idle for so long is stopped."
 )
@@ -167,23 +168,26 @@ def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 # -- the network ------------------------------------------------------------------------------------------------------
 
-NETWORK_MEMORY = option("taskmanager.memory.network.size", int, 64 << 20, "Bytes of batches in flight per TaskExecutor.", memory=True)
+NETWORK_MEMORY = option("taskmanager.memory.network.size", int, 64 << 20, "Bytes of batches in flight per TaskExecutor.", memory=True,
+                        at_least=1)
 SEGMENT_SIZE = option(
-    "taskmanager.memory.segment-size", int, 32 << 10, "Bytes of one segment, the unit in which batches in flight are counted.", memory=True
+    "taskmanager.memory.segment-size", int, 32 << 10, "Bytes of one segment, the unit in which batches in flight are counted.", memory=True,
+    at_least=1,
 )
 BUFFERS_PER_CHANNEL = option(
-    "taskmanager.network.memory.buffers-per-channel", int, 2, "Batches a receiver always grants to each of its channels."
+    "taskmanager.network.memory.buffers-per-channel", int, 2, "Batches a receiver always grants to each of its channels.", at_least=1,
 )
 FLOATING_BUFFERS = option(
-    "taskmanager.network.memory.floating-buffers-per-gate", int, 8, "Batches a gate grants to whichever channel has a backlog."
+    "taskmanager.network.memory.floating-buffers-per-gate", int, 8, "Batches a gate grants to whichever channel has a backlog.", at_least=0,
 )
-BATCH_RECORDS = option("taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.")
-BATCH_BYTES = option("taskmanager.network.batch.max-bytes", int, 1 << 20, "Bytes in one batch at most (estimated for rows).", memory=True)
-MAX_FRAME = option("taskmanager.network.max-frame-size", int, 64 << 20, "A frame that announces more is refused.", memory=True)
+BATCH_RECORDS = option("taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.", at_least=1)
+BATCH_BYTES = option("taskmanager.network.batch.max-bytes", int, 1 << 20, "Bytes in one batch at most (estimated for rows).", memory=True,
+                     at_least=1)
+MAX_FRAME = option("taskmanager.network.max-frame-size", int, 64 << 20, "A frame that announces more is refused.", memory=True, at_least=1)
 BIND_HOST = option(
     "taskmanager.bind-host", str, None, "The address the data port listens on; the node's own address on Ray, loopback when embedded."
 )
-DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.")
+DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.", at_least=0)
 PARTITION_REQUEST_TIMEOUT = option(
     "taskmanager.network.partition-request-timeout",
     timedelta,

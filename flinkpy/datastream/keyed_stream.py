@@ -14,7 +14,7 @@ from flinkpy.datastream.joined_streams import IntervalJoins
 from flinkpy.datastream.program import check_function, check_process_function, check_type, located, refuse
 from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import KeyedWindows
-from flinkpy.graph.partitioning import KeySpec
+from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import Transformation
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
@@ -47,6 +47,13 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
     def cache(self) -> NoReturn:
         """Not for a keyed stream: cache what comes before ``key_by``."""
         raise refuse("cache() is not for a keyed stream: call it before key_by(...)")
+
+    def _partitioned(self, partitioning: Partitioning, call: str) -> DataStream:
+        """To another key, but to no subtask but that of the key (as in Flink: the key would be lost without a word)."""
+        if partitioning.kind is not PartitioningKind.HASH:
+            raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or leave "
+                         "key_by(...) out")
+        return super()._partitioned(partitioning, call)
 
     def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record for each record. A MapFunction may keep state per key."""

@@ -139,7 +139,8 @@ class SourceMethods:
         return self._read(source, source_name, check_type(type_info, "from_source()"), strategy)
 
     def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> DataStream:
-        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block."""
+        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block. One subtask runs it, as in Flink; with ``set_parallelism`` each of
+        several does, and its ``open`` is told which one it is."""
         from flinkpy.connectors.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.io import LegacySourceOperator
@@ -149,7 +150,8 @@ class SourceMethods:
         if isinstance(source_func, type) or not isinstance(source_func, SourceFunction):
             raise refuse(f"add_source() takes a SourceFunction object, this is {source_func!r:.80}")
         type_info = check_type(type_info, "add_source()")
-        return self._start(LegacySourceOperator(source_func), None, source_name, type_info, is_bounded=False, columnar=False)
+        operator = LegacySourceOperator(source_func)
+        return self._start(operator, None, source_name, type_info, is_bounded=False, columnar=False).set_parallelism(1)
 
     def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None,
               strategy: WatermarkStrategy | None = None) -> DataStream:

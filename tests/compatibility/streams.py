@@ -157,8 +157,8 @@ def keyed_streams() -> None:
         refused(call)
     keyed().project(0)
     for change in ("rebalance", "rescale", "shuffle", "broadcast", "forward"):
-        getattr(keyed(), change)()
-    keyed().partition_custom(ByKey(), First()).print()
+        refused(getattr(keyed(), change))
+    refused(lambda: keyed().partition_custom(ByKey(), First()))
     keyed().print()
     keyed().add_sink(lambda value: None)
     keyed().key_by(lambda pair: pair[1])

@@ -53,3 +53,15 @@ def test_every_default_is_of_its_options_type_and_documented() -> None:
 def test_a_layer_reads_its_options_once_into_a_frozen_record() -> None:
     config = NetworkConfig.of({"taskmanager.memory.network.size": "1 mb", "taskmanager.memory.segment-size": "4 kb"})
     assert (config.total_segments, config.segment_size) == (256, 4096)
+
+
+@pytest.mark.parametrize(("key", "value", "message"), [
+    ("parallelism.default", "two", r"'two' is not a whole number"),
+    ("taskmanager.ray.num-cpus-per-slot", "half", r"'half' is not a number"),
+    ("taskmanager.numberOfTaskSlots", -2, r"-2 is too small; it must be at least 1"),
+    ("taskmanager.memory.segment-size", "0", r"0 is too small; it must be at least 1"),
+    ("heartbeat.timeout", "99999999999 d", r"'99999999999 d' is longer than a duration can be"),
+])
+def test_a_number_that_cannot_be_is_refused_with_its_option(key: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"option {key}: {message}"):
+        validate({key: value})

@@ -175,6 +175,6 @@ class Fresh(MapFunction, CheckpointedFunction):
 
 def test_a_function_in_a_job_starts_with_empty_operator_state(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(2)
-    found = results(env.from_sequence(1, 100).map(Fresh()))
+    found = results(env.from_sequence(1, 100).rebalance().map(Fresh()))
     assert {(state, kept) for state, kept, _ in found} == {((False, ()), True)}
     assert {subtask for _, _, subtask in found} == {0, 1}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flinkpy.common import OutputTag, Row, Time, Types, WatermarkStrategy
-from flinkpy.core.errors import JobExecutionError
+from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
     AllWindowFunction,
     AsyncDataStream,
@@ -38,7 +38,9 @@ SIDE = OutputTag("side", ROWS)
 FORMS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda pair: (pair[0], pair[1]), "Row without names": lambda pair: Row(pair[0], pair[1]),
     "dict": lambda pair: {"n": pair[1], "k": pair[0]},
-    "Row of other names": lambda pair: Row(a=pair[0], b=pair[1])}
+    "Row of other names": lambda pair: Row(a=pair[0], b=pair[1]),
+    "Row of these names in another order": lambda pair: Row(n=pair[1], k=pair[0]),
+    "Row of these names and others": lambda pair: Row(x=None, n=pair[1], k=pair[0])}
 
 
 class Every(ProcessFunction, CoMapFunction, CoFlatMapFunction, CoProcessFunction, BroadcastProcessFunction, AsyncFunction, CoGroupFunction):  # type: ignore[misc]
@@ -182,6 +184,18 @@ def test_what_goes_aside_is_of_its_tags_type_and_the_rest_of_the_functions(form:
     both = pairs().process(Both(), Types.ROW_NAMED(["number", "name"], [Types.INT(), Types.STRING()]))
     assert run(both.get_side_output(SIDE).map(lambda row: (row.k, row.n))) == [("a", 1), ("b", 2)]
     assert run(both.map(lambda row: (row.name, row.number))) == [("a", 1), ("b", 2)]
+
+
+def test_values_of_a_collection_are_taken_by_name_too() -> None:
+    rows = embedded_environment().from_collection([Row(n=1, k="a"), {"n": 2, "k": "b"}, ("c", 3)], ROWS)
+    assert run(rows) == [Row(k="a", n=1), Row(k="b", n=2), Row(k="c", n=3)]
+
+
+def test_a_row_that_lacks_one_of_the_names_ends_the_job_with_it() -> None:
+    with pytest.raises(JobExecutionError, match=r"Row\(n=1, m='a'\) has no 'k', a field of its declared type"):
+        run(pairs().map(lambda pair: Row(n=pair[1], m=pair[0]), ROWS))
+    with pytest.raises(ProgramError, match=r"value 0 is not of the declared type: Row\(n=1, m='a'\) has no 'k'"):
+        embedded_environment().from_collection([Row(n=1, m="a")], ROWS)
 
 
 def test_without_a_declared_row_values_stay_as_they_are() -> None:

@@ -18,6 +18,7 @@ from flinkpy.datastream import (
     ProcessFunction,
     RuntimeContext,
     SinkFunction,
+    SourceFunction,
     StreamExecutionEnvironment,
 )
 from flinkpy.table.expressions import col
@@ -47,6 +48,24 @@ def test_running_aggregates_of_numbers_tuples_and_rows(env: StreamExecutionEnvir
     assert results(pairs.min_by(1)) == [("a", 3, 1), ("a", 1, 2), ("a", 1, 2)]
     rows = env.from_collection([Row(k="a", n=1), Row(k="a", n=2)], Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]))
     assert results(rows.key_by("k").sum("n")) == [Row(k="a", n=1), Row(k="a", n=3)]
+
+
+class Three(SourceFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.place = runtime_context.get_index_of_this_subtask(), runtime_context.get_number_of_parallel_subtasks()
+
+    def run(self, ctx: Any) -> None:
+        for number in range(3):
+            ctx.collect((number, *self.place))
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_one_subtask_runs_a_source_function_unless_the_program_says_otherwise(env: StreamExecutionEnvironment) -> None:
+    env.set_parallelism(2)
+    assert sorted(results(env.add_source(Three()).map(lambda found: found))) == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
+    assert sorted(results(env.add_source(Three()).set_parallelism(2))) == [(number, at, 2) for number in range(3) for at in range(2)]
 
 
 def test_side_outputs_and_keys_reach_a_process_function(env: StreamExecutionEnvironment) -> None:
