@@ -46,15 +46,15 @@ class TaskExecutorStatistics:
 
 
 class TaskExecutor(RpcEndpoint):
-    """``slots`` gives the profile of each slot; ``on_refused(reason)`` is told when the ResourceManager does not want this worker (the process
-    should end then)."""
+    """``slots`` gives the profile of each slot. The process should end when ``on_refused(reason)`` is told that the ResourceManager does not want
+    this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its slots were lost)."""
 
     gateway = TaskExecutorGateway
 
     def __init__(
         self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile], resource_manager_address: str, *,
         slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None, name: str = "taskexecutor",
-        on_refused: Callable[[str], None] = lambda reason: None,
+        on_refused: Callable[[str], None] = lambda reason: None, on_stuck: Callable[[str], None] = lambda reason: None,
     ) -> None:
         super().__init__(service, name)
         self.resource_id, self.runner = resource_id, runner
@@ -63,7 +63,7 @@ class TaskExecutor(RpcEndpoint):
         self.retry_s = self.rpc_config.registration_initial.total_seconds()
         self.sequence = 0  # raised with every change of slots and tasks
         self.location = TaskManagerLocation(resource_id, self.address)
-        self._resource_manager_address, self._on_refused = resource_manager_address, on_refused
+        self._resource_manager_address, self._on_refused, self._on_stuck = resource_manager_address, on_refused, on_stuck
         self._resource_manager: ResourceManagerGateway | None = None
         self._resource_manager_id: ResourceId | None = None
         self._resource_manager_token: FencingToken | None = None
@@ -119,6 +119,9 @@ class TaskExecutor(RpcEndpoint):
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self._manager_heartbeats.request_received(resource_id)
+        overdue = self.runner.overdue()
+        if overdue is not None:
+            self._on_stuck(overdue)
 
     def disconnect_resource_manager(self, reason: str) -> None:
         self._lose_resource_manager(reason)

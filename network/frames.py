@@ -134,7 +134,8 @@ class FrameDecoder:
         scratch = self._scratch
         while self._end - self._start >= HEADER_SIZE:
             header = _unpack_from(scratch, self._start)
-            self._check(header)
+            if header[0] != MAGIC or header[1] not in _KINDS or header[8] > self._max_frame:
+                raise self._refusal(header)
             begin, length = self._start + HEADER_SIZE, header[8]
             end = begin + length
             self._header = header
@@ -154,11 +155,10 @@ class FrameDecoder:
         _, kind, flags, parts, channel, sequence, segments, backlog, _ = self._header
         return Frame(kind, flags, parts, channel, sequence, segments, backlog, payload)
 
-    def _check(self, header: tuple[int, ...]) -> None:
+    def _refusal(self, header: tuple[int, ...]) -> NetworkProtocolError:
         if header[0] != MAGIC or header[1] not in _KINDS:
-            raise NetworkProtocolError(f"not a frame: it begins with {bytes(self._scratch[self._start : self._start + 8]).hex()}")
-        if header[8] > self._max_frame:
-            raise NetworkProtocolError(f"a frame announces {header[8]} bytes, more than taskmanager.network.max-frame-size ({self._max_frame})")
+            return NetworkProtocolError(f"not a frame: it begins with {bytes(self._scratch[self._start : self._start + 8]).hex()}")
+        return NetworkProtocolError(f"a frame announces {header[8]} bytes, more than taskmanager.network.max-frame-size ({self._max_frame})")
 
     def _start_own(self, begin: int, length: int) -> None:
         """Goes on reading the payload into a buffer of its own: a fresh one when what is decoded refers to it, else one that is used again."""
@@ -177,7 +177,9 @@ class FrameDecoder:
     def _compact(self) -> None:
         """Moves what is left to the front when the rest of the frame would not fit behind it."""
         left = self._end - self._start
-        if self._start and (left == 0 or len(self._scratch) - self._end < len(self._scratch) // 2):
+        if not left:
+            self._start = self._end = 0
+        elif self._start and len(self._scratch) - self._end < len(self._scratch) // 2:
             self._scratch[:left] = bytes(self._scratch[self._start : self._end])
             self._start, self._end = 0, left
 

@@ -83,6 +83,7 @@ class SingleInputGate:
         self.members: list[InputChannel] = []
         self.pool: LocalBufferPool | None = None  # of the remote channels
         self._ready: deque[InputChannel] = deque()
+        self._given: tuple[InputChannel, int] | None = None  # the batch given out last, which is being processed, and what it holds
         self._on_available: Callable[[], None] | None = None
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
@@ -99,6 +100,10 @@ class SingleInputGate:
         self._on_available = on_available
 
     def poll(self) -> tuple[int, Element] | None:
+        """Who asks for the next is through with the last: only then its segments are free, and its sender hears of it."""
+        if self._given is not None:
+            (given, held), self._given = self._given, None
+            given.consumed(held)
         ready = self._ready
         while ready:
             channel = ready.popleft()
@@ -112,7 +117,7 @@ class SingleInputGate:
             else:
                 channel.ready = False
             if segments:
-                channel.consumed(segments)
+                self._given = channel, segments
             elif type(element) is EndOfPartition:
                 self._channel_finished(channel)
             return channel.index, element
@@ -155,6 +160,7 @@ class SingleInputGate:
         """Gives everything back; the producers are told that nothing more is wanted. May be called again."""
         self._on_error = self._on_available = None
         self._ready.clear()
+        self._given = None
         for channel in self.members:
             channel.release()
         if self.pool is not None:

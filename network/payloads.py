@@ -42,6 +42,7 @@ ALIGNMENT = 64
 OUT_OF_BAND_BYTES = 16 << 10  # smaller buffers are cheaper inside the pickle
 MAX_PARTS = 255
 LOOK_EVERY = 64
+FEW = 32  # records, whose memo costs less than a pickler of their own
 _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
 _LATENCY = struct.Struct("<qI")
@@ -80,7 +81,26 @@ class ElementEncoder:
 
     def _encode_rows(self, batch: RowBatch) -> Encoded:
         kept_out: list[Any] = []
+        pickled = self._pickle_plain(batch.values) or self._pickle(batch.values, kept_out)
+        if batch.timestamps is None and not kept_out:
+            return Encoded(FrameKind.ROWS, 0, 1, [pickled], len(pickled))
+        flags = FLAG_OWN_BUFFER if kept_out else 0
+        parts = [pickled, *kept_out]
+        if batch.timestamps is not None:
+            flags |= FLAG_TIMESTAMPS
+            parts.append(memoryview(array("q", batch.timestamps)).cast("B"))
+        return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
+    def _pickle_plain(self, values: list[Any]) -> bytes | None:
+        """Scalars and tuples of them; None for what is not plain."""
+        if self._by_value is None and self._is_plain(values):
+            try:
+                return _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
+            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or nothing plain behind the first records
+                self._plain = False
+        return None
+
+    def _pickle(self, values: list[Any], kept_out: list[Any]) -> bytes:
         def keep_out(buffer: pickle.PickleBuffer) -> bool:
             try:
                 raw = buffer.raw()
@@ -91,23 +111,7 @@ class ElementEncoder:
             kept_out.append(raw)
             return False
 
-        pickled = self._pickle(batch.values, keep_out, kept_out)
-        if batch.timestamps is None and not kept_out:
-            return Encoded(FrameKind.ROWS, 0, 1, [pickled], len(pickled))
-        flags = FLAG_OWN_BUFFER if kept_out else 0
-        parts = [pickled, *kept_out]
-        if batch.timestamps is not None:
-            flags |= FLAG_TIMESTAMPS
-            parts.append(memoryview(array("q", batch.timestamps)).cast("B"))
-        return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
-
-    def _pickle(self, values: list[Any], keep_out: Any, kept_out: list[Any]) -> bytes:
         if self._by_value is None:
-            if self._is_plain(values):
-                try:
-                    return _pickle_without_memo(values)
-                except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or nothing plain behind the first records
-                    self._plain = False
             try:
                 return pickle.dumps(values, 5, buffer_callback=keep_out)
             except _PICKLE_TROUBLE:

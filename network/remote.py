@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from flinkpy.core.elements import Element, EndOfPartition
@@ -180,7 +181,7 @@ class OutboundChannel:
             self._credits.sent(charged, backlog)
         for ahead in encoded[:-1]:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
-        on_sent: Callable[[], None] | None = (lambda: _give_back(subpartition, segments)) if segments else None
+        on_sent: Callable[[], None] | None = partial(_give_back, subpartition, segments) if segments else None
         if type(element) is EndOfPartition:
             on_sent = self.close  # its producer may go once all has left
         self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)

@@ -1,7 +1,8 @@
 """The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and hands them on as batches.
 
 Adaptive batching: a part is handed on when it is large enough, when ``flush`` says that the task has nothing more to read, and at the latest after
-the buffer timeout. A large part goes by reference, at once; small ones are gathered. The writer never blocks and never loses: what finds no room
+the buffer timeout. A large part goes by reference, at once; small ones are gathered, but for those of the first batch after a flush: nothing else may
+follow soon, and where more does follow it is that which is gathered. The writer never blocks and never loses: what finds no room
 waits here in order, and ``available`` is False meanwhile.
 """
 
@@ -96,6 +97,7 @@ class PartitionWriter:
         self._gathered: list[_Gather] = []  # those with something in them
         self._pending: deque[tuple[int, Element, int]] = deque()  # handed on, and no room yet
         self._flush_wanted = False
+        self._at_once = False  # the next batch is the first after a flush
         self._timer: ReactorTimer | None = None
         self._on_available: Callable[[], None] | None = None
         self._marked = -1  # the channel that got the last latency marker
@@ -113,11 +115,15 @@ class PartitionWriter:
     def emit(self, batch: Batch) -> None:
         if not len(batch) or self._closed:
             return
+        put: Callable[[int, Batch], None] = self._put
+        if self._at_once and not self._gathered:
+            put = self._hand_on
+        self._at_once = False
         if self._single:
-            self._put(0, batch)
+            put(0, batch)
         else:
             for channel, part in self._selector.split(batch):
-                self._put(channel, part)
+                put(channel, part)
         if self._timeout_ms == 0:
             self.flush()
 
@@ -134,6 +140,7 @@ class PartitionWriter:
             self._pass(channel, element, 0)
 
     def flush(self) -> None:
+        self._at_once = self._timeout_ms >= 0
         if self._gathered:
             if self._pending:  # no room: let it grow meanwhile
                 self._flush_wanted = True

@@ -93,7 +93,7 @@ def test_the_resources_on_the_page_about_ray_can_be_asked_for() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_the_datasets_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> None:
     _, (code, text), _ = blocks(ROOT / "docs" / "on-ray.md")
     assert run_on_ray(code, tmp_path) == text

@@ -17,7 +17,7 @@ from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
-from flinkpy.core.launch_context import set_launch_context
+from flinkpy.core.launch_context import is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -40,6 +40,8 @@ def run_job(
         set_launch_context(settings)
         with _terminable(), pyflink_names(settings):
             run_script(path, arguments)
+        if is_pending():
+            click.echo(f"{path.name} defined streams and ended without execute(), so they did not run", err=True)
         if detached:
             for job in submitted_jobs():
                 click.echo(f"submitted {job.name!r}, job id {job.job_id}")

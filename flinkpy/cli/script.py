@@ -36,7 +36,7 @@ def run_script(script: Path, arguments: Sequence[str]) -> None:
 def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.parent))
+    sys.path.insert(0, str(script.resolve().parent))  # as Python: that of the file, not of a link to it
     try:
         yield
     finally:

@@ -3,11 +3,17 @@
 It starts with the first job, serves all that follow, and ends with the process. One TaskExecutor holds a whole job: its slots share one
 loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
 job then needs, each with a loop of its own, and batches travel over TCP on loopback, as between machines.
+
+Python cannot end a function that does not return. Once a job with such a one was cancelled, the jobs that come get a session beside this one.
+A function that runs a job of its own keeps the loop it is called in from everything else, so that job gets a session beside this one. A forked
+child has none of its parent's threads, and starts with no session.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
+import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -29,9 +35,14 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner
 
+LOG = logging.getLogger(__name__)
+
 MIN_SLOTS = 64  # of the one TaskExecutor: a slot that is not used costs nothing, and the next job may be wider
 STOP_TIMEOUT_S = 5.0
+STUCK_AFTER_S = 5.0
 
+_WITHIN = "within a function of a job"  # in a session's key, once for each level
+_STUCK = "stuck"
 _LOCK = threading.Lock()
 _sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
 
@@ -44,6 +55,7 @@ class LocalWorkerDriver:
         self._config, self._network = config, network
         self._secret = secrets.token_bytes(32)
         self._workers: dict[ResourceId, LocalRpcService] = {}
+        self._runners: dict[ResourceId, SlotTaskRunner] = {}
 
     def max_slots(self, profile: ResourceProfile) -> int | None:
         return None
@@ -56,13 +68,22 @@ class LocalWorkerDriver:
         runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK)
         executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._resource_manager_address,
                                 slot_config=self._config.slots, rpc_config=self._config.rpc)
-        self._workers[resource_id] = service
+        self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()
 
     def stop_worker(self, resource_id: ResourceId) -> None:
         service = self._workers.pop(resource_id, None)
+        self._runners.pop(resource_id, None)
         if service is not None:
             service.stop()
+
+    def is_stuck(self) -> bool:
+        """Whether a function of a job that was cancelled does not return."""
+        return any(runner.stuck_for_s() > STUCK_AFTER_S for runner in list(self._runners.values()))
+
+    def is_calling(self) -> bool:
+        """Whether the caller is a function of a job that runs here."""
+        return any(runner.is_calling() for runner in list(self._runners.values()))
 
 
 class EmbeddedCluster:
@@ -102,6 +123,13 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
     """
     key = frozenset((name, str(value)) for name, value in session_options(configuration).items())
     with _LOCK:
+        callers = [session for session, each in _sessions.items() if each.driver.is_calling()]
+        if callers:
+            depth = sum(name == _WITHIN for name, _ in callers[0]) + 1
+            key |= {(_WITHIN, str(level)) for level in range(depth)}
+        if key in _sessions and _sessions[key].driver.is_stuck():
+            LOG.warning("a function of a job that was cancelled does not return; this job runs beside it")
+            _sessions[key | {(_STUCK, str(len(_sessions)))}] = _sessions.pop(key)
         if not _sessions:
             atexit.register(stop_embedded)
         if key not in _sessions:
@@ -117,3 +145,15 @@ def stop_embedded() -> None:
     atexit.unregister(stop_embedded)
     for session in sessions:
         session.stop()
+
+
+def _forget_sessions() -> None:
+    """In a forked child: the threads and the lock are its parent's."""
+    global _LOCK
+    _LOCK = threading.Lock()
+    _sessions.clear()
+    atexit.unregister(stop_embedded)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_sessions)

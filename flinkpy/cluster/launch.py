@@ -66,7 +66,7 @@ def choose_target(
     if explicit is not None:
         return Target.EMBEDDED if explicit is Target.EMBEDDED else Target.RAY
     environ = os.environ if environ is None else environ
-    if RAY_JOB in environ or _RAY_ADDRESS in environ:
+    if RAY_JOB in environ or environ.get(_RAY_ADDRESS):
         return Target.RAY
     ray = (sys.modules if modules is None else modules).get("ray")
     is_initialized = getattr(ray, "is_initialized", None)

@@ -34,7 +34,7 @@ def connect_ray(configuration: Mapping[str, Any], *, start: bool) -> None:
         _end_on_sigterm(signal.getsignal(signal.SIGTERM))
         return
     address = read(configuration, RAY_ADDRESS)
-    address = os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address
+    address = os.environ.get("RAY_ADDRESS") or AUTO if address == AUTO else address  # set and empty is not set, as for Ray
     if address != AUTO:
         _require_reachable(address)
         _init(address)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -125,14 +126,28 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     from flinkpy.actors.task_executor import TaskExecutor
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
+    _close_input()
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
-                            on_refused=lambda reason: service.exit_process())
+                            on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once)
     executor.start()
     gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
     gc.set_threshold(*COLLECTOR)
     return executor
+
+
+def _end_at_once(reason: str) -> None:
+    """What runs in a thread cannot be ended otherwise. Who waits for it hears of the process's end at once."""
+    LOG.critical("%s: this worker ends (task.cancellation.timeout)", reason)
+    logging.shutdown()
+    os._exit(1)
+
+
+def _close_input() -> None:
+    """A worker inherits what Ray's processes read from, be it the terminal they were started at: a function that reads would wait there for ever."""
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
 
 
 def first_line(error: BaseException | None) -> str:

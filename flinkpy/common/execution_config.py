@@ -112,10 +112,10 @@ class ExecutionConfig:
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
         """Milliseconds; 0: never. Kept."""
-        return self._set(kept_options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
+        return self._set(options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
 
     def get_task_cancellation_timeout(self) -> int:
-        return to_milliseconds(read(self._values, kept_options.CANCELLATION_TIMEOUT))
+        return to_milliseconds(read(self._values, options.CANCELLATION_TIMEOUT))
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Whether keyed state in checkpoints is compressed. Kept."""

@@ -209,8 +209,8 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; what has
-    no names or quite other ones, by position."""
+    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; what
+    has no names or quite other ones, by position."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"

@@ -39,7 +39,13 @@ class ArrowSource(RangeSource):
         """The rows of a pandas frame; its index is left out."""
         import pyarrow as pa
 
-        return ArrowSource(pa.Table.from_pandas(frame, preserve_index=False), batch_rows)
+        if not hasattr(frame, "columns") or not hasattr(frame, "index"):
+            raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}")
+        try:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
+        return ArrowSource(table, batch_rows)
 
     @property
     def schema(self) -> pa.Schema:

@@ -110,7 +110,7 @@ class SourceCoordinator:
             return
         try:
             action(*args)
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: it is the enumerator's, and not meant for the JobMaster
             self._closed = True
             self._fail(as_user_error(error, f"{self.name} (enumerator)"))
 

@@ -40,6 +40,8 @@ class FileSink(Sink):
     ) -> None:
         if isinstance(format, str) and format not in _FORMATS:
             raise ProgramError(f"unknown file format {format!r}; there are {', '.join(_FORMATS)}")
+        if not isinstance(path, (str, Path)) or not str(path):
+            raise ProgramError(f"a file sink's directory is text or a Path, this is {path!r:.80}")
         if os.path.isfile(path):
             raise ProgramError(f"{path} is a file; a file sink writes several parts and takes a directory")
         self._path = os.path.abspath(path)

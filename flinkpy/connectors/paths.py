@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -34,9 +34,12 @@ class FileInfo:
 def find_files(paths: PathArgument) -> list[FileInfo]:
     """The files meant, sorted within each argument; ProgramError naming the path if there is none. Names that begin with ``.`` or ``_``
     inside directories are left out: those are files in the making."""
-    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not given:
         raise ProgramError("no path given")
+    for path in given:
+        if not isinstance(path, (str, Path)):
+            raise ProgramError(f"a path is text or a Path, this is {path!r:.80}")
     return [info for path in given for info in _find(str(path))]
 
 

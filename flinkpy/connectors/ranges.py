@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -95,9 +96,12 @@ class NumberSequenceSource(RangeSource):
     """
 
     def __init__(self, start: int, end: int) -> None:
+        for number in (start, end):
+            if type(number) is bool or not hasattr(number, "__index__"):
+                raise ProgramError(f"a number sequence is from one whole number to another, this is {number!r:.80}")
         if start > end:
             raise ProgramError(f"a number sequence goes up: start {start} is greater than end {end}")
-        super().__init__(start, end + 1)
+        super().__init__(operator.index(start), operator.index(end) + 1)
 
 
 class CollectionSource(RangeSource):

@@ -58,13 +58,19 @@ def _user_modules() -> list[ModuleType]:
     file = getattr(main, "__file__", None)
     if not file and not hasattr(sys, "ps1"):
         return []
-    home = str(Path(file).resolve().parent if file else Path.cwd())  # of a prompt or a notebook: the folder it is in
+    home = str(_home(Path(file).resolve(), getattr(main, "__spec__", None)) if file else Path.cwd())  # of a prompt or a notebook: where it is
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if path and name != "__main__" and _lies_beside(path, home) and module.__name__.partition(".")[0] != "flinkpy":
             found.append(module)
     return found
+
+
+def _home(file: Path, spec: Any) -> Path:
+    """The program's folder; of a module of a package (``python -m jobs.words``) the one the package lies in."""
+    package: str = getattr(spec, "parent", None) or ""
+    return file.parents[len(package.split(".")) if package else 0]
 
 
 @cache

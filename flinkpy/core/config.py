@@ -125,7 +125,8 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent. ``at_least`` bounds numbers."""
+    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent. ``at_least`` and ``at_most`` bound
+    numbers."""
 
     key: str
     kind: type[Any]
@@ -134,6 +135,7 @@ class Option(Generic[T]):
     is_memory: bool = False
     aliases: tuple[str, ...] = ()
     at_least: int | None = None
+    at_most: int | None = None
 
     def parse(self, value: Any) -> T:
         """The value in the option's type; raises ConfigurationError that names the option."""
@@ -145,6 +147,8 @@ class Option(Generic[T]):
             raise ConfigurationError(f"option {self.key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
             raise ConfigurationError(f"option {self.key}: {value} is too small; it must be at least {self.at_least}")
+        if self.at_most is not None and parsed > self.at_most:
+            raise ConfigurationError(f"option {self.key}: {value} is too large; it must be at most {self.at_most}")
         return parsed  # type: ignore[no-any-return]
 
     def _parsed(self, value: Any) -> Any:
@@ -187,9 +191,9 @@ SCHEMA = Schema()
 
 
 def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
-           at_least: int | None = None) -> Option[Any]:
+           at_least: int | None = None, at_most: int | None = None) -> Option[Any]:
     """Declares an option in the schema."""
-    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least))
+    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most))
 
 
 def read(values: Mapping[str, Any], wanted: Option[T]) -> T:

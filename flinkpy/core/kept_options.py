@@ -36,8 +36,6 @@ CACHED_FILES = option("pipeline.cached-files", str, None, "Files that functions 
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Without, an operator that was given no uid is refused.")
 LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers; never with 0.")
 CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
-CANCELLATION_TIMEOUT = option("task.cancellation.timeout", timedelta, timedelta(minutes=3),
-                              "A task not cancelled by then ends its worker; never with 0.")
 SNAPSHOT_COMPRESSION = option("execution.checkpointing.snapshot-compression", bool, False, "Compress keyed state in checkpoints.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
                    aliases=("state.backend.changelog.enabled",))

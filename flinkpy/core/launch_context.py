@@ -19,6 +19,7 @@ PlanListener = Callable[[Any, Mapping[str, Any]], None]
 
 _configuration: dict[str, Any] | None = None
 _plan_listener: PlanListener | None = None
+_pending = False
 
 
 class ProgramAborted(BaseException):
@@ -30,7 +31,8 @@ def set_launch_context(configuration: Mapping[str, Any] | None, plan_listener: P
 
     With a ``plan_listener``, ``execute`` does not submit: it calls ``plan_listener(stream_graph, configuration)`` and raises ProgramAborted.
     """
-    global _configuration, _plan_listener
+    global _configuration, _plan_listener, _pending
+    _pending = False
     _configuration = None if configuration is None else dict(configuration)
     _plan_listener = plan_listener
 
@@ -54,6 +56,23 @@ def launch_configuration() -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ConfigurationError(f"the environment variable {VARIABLE} must hold a JSON object of options, this is {text!r:.80}")
     return found
+
+
+def note_defined() -> None:
+    """The program has recorded an operator."""
+    global _pending
+    _pending = True
+
+
+def note_used() -> None:
+    """What it has recorded was run, or drawn."""
+    global _pending
+    _pending = False
+
+
+def is_pending() -> bool:
+    """Whether it recorded operators since the last of its jobs: at its end a forgotten ``execute()``."""
+    return _pending
 
 
 def plan_listener() -> PlanListener | None:

@@ -119,16 +119,13 @@ class StateMachine(Generic[S]):
 
     HISTORY = 16
 
-    __slots__ = ("_history", "lifecycle", "owner", "state")
+    __slots__ = ("_history", "is_terminal", "lifecycle", "owner", "state")
 
     def __init__(self, lifecycle: Lifecycle[S], owner: str) -> None:
         self.lifecycle, self.owner = lifecycle, owner
         self.state: S = lifecycle.initial
+        self.is_terminal = lifecycle.is_terminal(self.state)  # kept, and not asked for each time: tasks look before every step
         self._history: deque[str] = deque(maxlen=self.HISTORY)
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.lifecycle.is_terminal(self.state)
 
     def move(self, target: S, why: str = "") -> None:
         if not self.lifecycle.allows(self.state, target):
@@ -139,6 +136,7 @@ class StateMachine(Generic[S]):
             )
         self._history.append(f"{self.state.name}→{target.name}" + (f" ({why})" if why else ""))
         self.state = target
+        self.is_terminal = self.lifecycle.is_terminal(target)
 
     def try_move(self, target: S, why: str = "") -> bool:
         """Moves if the table allows it; says whether it did."""

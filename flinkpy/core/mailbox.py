@@ -110,8 +110,8 @@ class MailboxProcessor:
 
     def __init__(self, mailbox: Mailbox, default_action: Callable[[], None] | None = None) -> None:
         self.mailbox = mailbox
-        self._default_action = default_action
-        self._suspended = default_action is None
+        self.default_action = default_action
+        self.suspended = default_action is None
         self._thread: int | None = None
         self.mails_processed = 0
 
@@ -123,19 +123,15 @@ class MailboxProcessor:
         """Makes the calling thread the main one."""
         self._thread = threading.get_ident()
 
-    @property
-    def default_action_suspended(self) -> bool:
-        return self._suspended
-
     def suspend_default_action(self) -> None:
-        self._suspended = True
+        self.suspended = True
 
     def resume_default_action(self) -> None:
-        self._suspended = self._default_action is None
+        self.suspended = self.default_action is None
 
     @property
     def has_work(self) -> bool:
-        return not self._suspended or len(self.mailbox) > 0
+        return not self.suspended or len(self.mailbox) > 0
 
     def process_mail(self) -> None:
         """Runs what mail there is, up to a bound."""
@@ -148,8 +144,9 @@ class MailboxProcessor:
 
     def run_step(self) -> bool:
         """Mail first, then the default action once; True while there is more to do."""
-        if self.mailbox._mail:
+        mailbox = self.mailbox
+        if mailbox._mail:
             self.process_mail()
-        if not self._suspended and self._default_action is not None:
-            self._default_action()
-        return self.has_work
+        if not self.suspended and self.default_action is not None:
+            self.default_action()
+        return not self.suspended or len(mailbox._mail) > 0

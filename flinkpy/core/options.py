@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from flinkpy.core.config import option, read
+from flinkpy.core.errors import ConfigurationError
 
 
 class RuntimeMode(Enum):
@@ -85,6 +86,8 @@ SLOT_IDLE_TIMEOUT = option(
     "resourcemanager.taskmanager-timeout", timedelta, timedelta(seconds=30), "A TaskExecutor idle for so long is stopped."
 )
 SLOT_REQUEST_TIMEOUT = option("slot.request.timeout", timedelta, timedelta(minutes=5), "How long a job waits for a slot before it fails.")
+CANCELLATION_TIMEOUT = option("task.cancellation.timeout", timedelta, timedelta(minutes=3),
+                              "A worker on Ray where a cancelled task's function does not return by then ends; never with 0.")
 SLOT_OFFER_TIMEOUT = option(
     "taskmanager.slot.timeout",
     timedelta,
@@ -187,7 +190,7 @@ MAX_FRAME = option("taskmanager.network.max-frame-size", int, 64 << 20, "A frame
 BIND_HOST = option(
     "taskmanager.bind-host", str, None, "The address the data port listens on; the node's own address on Ray, loopback when embedded."
 )
-DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.", at_least=0)
+DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.", at_least=0, at_most=65535)
 PARTITION_REQUEST_TIMEOUT = option(
     "taskmanager.network.partition-request-timeout",
     timedelta,
@@ -216,8 +219,12 @@ class NetworkConfig:
     @staticmethod
     def of(values: Mapping[str, Any]) -> NetworkConfig:
         segment = read(values, SEGMENT_SIZE)
+        segments = read(values, NETWORK_MEMORY) // segment
+        if segments < 1:
+            raise ConfigurationError(f"option {NETWORK_MEMORY.key}: {read(values, NETWORK_MEMORY)} bytes do not hold one segment of {segment} "
+                                     f"({SEGMENT_SIZE.key}); raise it")
         return NetworkConfig(
-            read(values, NETWORK_MEMORY) // segment,
+            segments,
             segment,
             read(values, BUFFERS_PER_CHANNEL),
             read(values, FLOATING_BUFFERS),

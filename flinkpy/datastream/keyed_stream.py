@@ -51,8 +51,8 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
     def _partitioned(self, partitioning: Partitioning, call: str) -> DataStream:
         """To another key, but to no subtask but that of the key (as in Flink: the key would be lost without a word)."""
         if partitioning.kind is not PartitioningKind.HASH:
-            raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or leave "
-                         "key_by(...) out")
+            raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or "
+                         "leave key_by(...) out")
         return super()._partitioned(partitioning, call)
 
     def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> DataStream:

@@ -15,6 +15,8 @@ from flinkpy.core.program_line import located as located
 from flinkpy.core.program_line import refuse as refuse
 from flinkpy.operators.functions import Function
 
+_GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
+
 
 def check_type(type_info: Any, call: str) -> TypeInformation | None:
     """A declared type, or None."""
@@ -67,6 +69,19 @@ def check_function(function: Any, kind: type[Function], method: str, arguments: 
     if not callable(found):
         raise refuse(f"{call} takes a function, a lambda or a {kind.__name__}; {function!r:.80} is a {type(function).__name__}")
     check_arity(found, arguments, call)
+    _check_returns(found, method, call)
+
+
+def _check_returns(function: Callable[..., Any], method: str, call: str) -> None:
+    """Refuses a function that is only made when it is called: a coroutine or a generator, where a value is wanted. It would never run, and as the
+    answer of a filter it would always be true."""
+    import inspect
+
+    name = getattr(function, "__name__", type(function).__name__)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise refuse(f"{call}: {name} is declared with 'async def', and nothing here would await it; AsyncDataStream.unordered_wait(...) does")
+    if method in _GIVE_ONE_VALUE and inspect.isgeneratorfunction(function):
+        raise refuse(f"{call} takes one value from its function, {name} is a generator: return instead of yield, or call flat_map() or process()")
 
 
 def check_process_function(function: Any, kind: type[Function]) -> None:

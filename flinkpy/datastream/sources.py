@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from flinkpy.operators.functions import SourceFunction
 
 
+_OF_COLUMNS = {"DataFrame": "from_pandas() with a pandas frame", "Table": "from_arrow()", "RecordBatch": "from_arrow()"}
+
+
 class SourceMethods:
     """What the environment inherits."""
 
@@ -37,6 +40,8 @@ class SourceMethods:
 
         if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
             raise refuse(f"from_collection() takes a list or another iterable of records, this is a {type(collection).__name__}")
+        if type(collection).__name__ in _OF_COLUMNS:  # iterating gives their columns
+            raise refuse(f"from_collection() takes records, this is a {type(collection).__name__}: call {_OF_COLUMNS[type(collection).__name__]}")
         type_info = check_type(type_info, "from_collection()")
         with located():
             values = list(collection) if type_info is None else _of_type(collection, type_info)

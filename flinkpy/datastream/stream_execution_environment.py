@@ -16,7 +16,7 @@ from flinkpy.common.restart_strategy import RestartStrategyConfiguration
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core import kept_options, options
 from flinkpy.core.config import SCHEMA, read, validate
-from flinkpy.core.launch_context import ProgramAborted, plan_listener
+from flinkpy.core.launch_context import ProgramAborted, note_defined, note_used, plan_listener
 from flinkpy.core.prompts import shorten_errors
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
@@ -348,6 +348,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     def _stream_graph(self, job_name: str | None) -> StreamGraph:
         from flinkpy.graph.stream_graph import build_stream_graph
 
+        note_used()
         if not self._transformations:
             raise refuse("no operators were defined since the last execute(): a program needs a source and something that reads it")
         with located():
@@ -371,6 +372,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
     def _add(self, transformation: Transformation) -> None:
         self._transformations.append(transformation)
+        note_defined()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an environment belongs to the program: functions run on the workers, and cannot use it")

@@ -19,6 +19,10 @@ from flinkpy.graph.partitioning import PartitioningKind
 from flinkpy.graph.resources import ANY
 from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
 
+LONGEST_CHAIN = 100
+"""Operators one behind the other in one task. A watermark goes through them as calls within calls, some five for each operator, and Python allows a
+thousand; a user's function needs some of them too. The next operator starts another chain."""
+
 _INPUTS = {NodeKind.SOURCE: 0, NodeKind.ONE_INPUT: 1, NodeKind.TWO_INPUT: 2}
 
 
@@ -63,7 +67,7 @@ class Chains:
 
     def __init__(self, graph: StreamGraph) -> None:
         self.graph = graph
-        self._chained = {edge for edge in graph.edges if is_chainable(graph, edge)}
+        self._chained = _chained_edges(graph)
         inner = {edge.target for edge in self._chained}
         self.heads = [node_id for node_id in graph.nodes if node_id not in inner]
 
@@ -92,6 +96,18 @@ class Chains:
             tail = following[0] if len(following) == 1 else f"({', '.join(following)})"
             names[node.id] = f"{node.name} -> {tail}" if following else node.name
         return names[head]
+
+
+def _chained_edges(graph: StreamGraph) -> set[StreamEdge]:
+    chained: set[StreamEdge] = set()
+    depth: dict[int, int] = {}
+    for node in graph.nodes.values():  # a node comes before those that read it
+        here = depth.setdefault(node.id, 1)
+        for edge in node.out_edges:
+            if here < LONGEST_CHAIN and is_chainable(graph, edge):
+                chained.add(edge)
+                depth[edge.target] = here + 1
+    return chained
 
 
 def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, OperatorId]) -> JobVertex:

@@ -3,7 +3,8 @@
 A keyed operator gets its input by key and, within a key, by time (``flinkpy.operators.sorting``), works as it does in a stream, and is told when
 a key ends: then its timers fire, those on event time first, those on processing time behind them (as the end of time has come, in Flink's terms),
 and its state goes. So it holds the state of one key. Running reductions and aggregates give their last result only. A broadcast input is
-processed before the other one begins. What needs no order (windows, joins) is left as it is, but that processing time stands still until the end.
+processed before the other one begins. What needs no order (joins, and windows that merge partial results) is left as it is, but that processing time
+stands still until the end.
 
 The watermark passes when everything was emitted: in a batch there is only the last one.
 """
@@ -26,8 +27,8 @@ from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcast
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator, key_function
 from flinkpy.operators.keyed_stages import KeyedStageOperator
-from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.operators.process import CoFunctionOperator, KeyedCoProcessOperator, KeyedFunctionOperator, KeyedProcessOperator
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
+from flinkpy.operators.process import CoFunctionOperator, KeyedCoProcessOperator
 from flinkpy.operators.sorting import NO_TIME, KeyGroups
 from flinkpy.operators.stateless import rows
 from flinkpy.state.heap import HeapKeyedStateBackend
@@ -40,12 +41,12 @@ def batch_form(operator: Any) -> Any:
     """The operator as it runs in a batch job: itself, or wrapped."""
     if isinstance(operator, (KeyedReduceOperator, KeyedAggregateOperator)):
         return SortedInput(operator, operator.key, only_last=True)
-    if isinstance(operator, (KeyedStageOperator, KeyedProcessOperator)):
-        return SortedInput(operator, operator.key)
     if isinstance(operator, (KeyedCoProcessOperator, CoFunctionOperator)):
         return operator if operator.keys is None else SortedInputs(operator, operator.keys)
     if isinstance(operator, KeyedBroadcastProcessOperator):
         return BroadcastFirst(operator, operator.key)
+    if isinstance(operator, (KeyedStageOperator, EndsKeys)):
+        return SortedInput(operator, operator.key)
     if isinstance(operator, BroadcastProcessOperator):
         return BroadcastFirst(operator, None)
     if isinstance(operator, KeyedStateOperator):
@@ -299,7 +300,7 @@ class BatchKeyed(BatchOperator):
 
     def _end_key(self) -> None:
         inner = self.inner
-        if isinstance(inner, KeyedFunctionOperator):
+        if isinstance(inner, EndsKeys):
             inner.end_key()
         self.results.end_key()
         backend = getattr(inner, "backend", None)
@@ -371,7 +372,7 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
 
 
 class Timeless(BatchOperator):
-    """Windows and joins: their input in its order, time at its end."""
+    """Joins, and windows that need no order: their input as it comes, time at its end."""
 
     def process_watermark(self, watermark: Watermark) -> None:
         super().process_watermark(watermark)

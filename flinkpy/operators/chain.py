@@ -109,7 +109,10 @@ class OperatorChain:
         for output in self._writer_outputs:
             if not output.writer.available:
                 return False
-        return not self._pausing or all(operator.available for operator in self._pausing)
+        for operator in self._pausing:  # noqa: SIM110  # asked twice per batch: ``all`` would make a generator each time
+            if not operator.available:
+                return False
+        return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Who to call when a writer or an operator becomes available again. Before ``open``."""

@@ -7,15 +7,23 @@ in Flink too it is chance how much of an attempt's last results had left it. A r
 from __future__ import annotations
 
 import linecache
+import os
 import reprlib
+import sys
 import traceback
-from types import FrameType, TracebackType
+from dataclasses import replace
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.operators.base import OperatorContext
 
 RECORD_REPR_CHARS = 200
+MESSAGE_CHARS = 4000
+FRAMES_AT_EACH_END = 8  # of what is shown; endless recursion has a thousand
+
+_TOOLS = ("pyarrow", "numpy", "pandas")  # like the standard library called by the engine too: in front they do not say where the user's code is
+_STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 _NO_RECORD = object()
 
@@ -27,12 +35,34 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
     if record is _NO_RECORD:
         record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
     return UserCodeError(
-        f"{type(error).__name__}: {error}",
+        told(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
         record=None if record is _NO_RECORD else bounded_repr(record),
         frames=user_frames(error.__traceback__),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
     )
+
+
+def told(error: BaseException) -> str:
+    """The error's type, text and notes, and the errors it was raised from; bounded, whatever its ``__str__`` does."""
+    text = _text(error)
+    cause, seen = error.__cause__, {id(error)}
+    while cause is not None and id(cause) not in seen:
+        text += f" (raised from {_text(cause)})"
+        seen.add(id(cause))
+        cause = cause.__cause__
+    return text if len(text) <= 2 * MESSAGE_CHARS else text[: 2 * MESSAGE_CHARS - 1] + "…"
+
+
+def _text(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = "\n".join([str(error), *map(str, getattr(error, "__notes__", ()))])
+    except Exception as another:
+        return f"{name}, whose text raises {type(another).__name__}"
+    if not text:
+        return name
+    return f"{name}: {text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + '…'}"
 
 
 def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
@@ -49,16 +79,28 @@ def _is_large(value: Any) -> bool:
 
 
 def user_frames(start: TracebackType | None) -> tuple[UserFrame, ...]:
-    """The frames of the traceback that are not the engine's, outermost first."""
-    frames = []
+    """The frames of the traceback that are not the engine's, nor of a library the engine calls, outermost first; of very many those at both ends."""
+    found: list[tuple[CodeType, int]] = []
     here = start
     while here is not None:
-        if not _is_engine(here.tb_frame):
-            code = here.tb_frame.f_code
-            text = linecache.getline(code.co_filename, here.tb_lineno).strip()
-            frames.append(UserFrame(code.co_filename, here.tb_lineno, code.co_name, text))
+        if not (_is_engine(here.tb_frame) or (not found and _is_tool(here.tb_frame))):
+            found.append((here.tb_frame.f_code, here.tb_lineno))
         here = here.tb_next
-    return tuple(frames)
+    frames = [_frame(code, line) for code, line in found[:FRAMES_AT_EACH_END]]
+    rest = found[FRAMES_AT_EACH_END:]
+    if len(rest) > FRAMES_AT_EACH_END:
+        left_out, rest = len(rest) - FRAMES_AT_EACH_END, rest[-FRAMES_AT_EACH_END:]
+        frames[-1] = replace(frames[-1], text=f"{frames[-1].text}\n  … {left_out} more frames")
+    return (*frames, *(_frame(code, line) for code, line in rest))
+
+
+def _frame(code: CodeType, line: int) -> UserFrame:
+    return UserFrame(code.co_filename, line, code.co_name, linecache.getline(code.co_filename, line).strip())
+
+
+def _is_tool(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package in _TOOLS or (package in sys.stdlib_module_names and frame.f_code.co_filename.startswith(_STANDARD))
 
 
 def _is_engine(frame: FrameType) -> bool:

@@ -12,7 +12,7 @@ mere expressions written out (here the second, ``lambda x: x > 3``)::
             out0.append(f2(x1))
         return out0, None, (len(out0),)
 
-Four decisions, each measured:
+Five decisions, the first four measured:
 
 - A function that only computes from its argument is not called but written out (``flinkpy.core.inlining``): a call costs more than what it does.
 
@@ -23,6 +23,8 @@ Four decisions, each measured:
 - One loop holds at most one stage that changes the number of records. Behind it the length of the list is the count of every stage of that loop,
   so exact counters need no instruction per record. A second such stage starts a loop of its own.
 - Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
+- A function that is called, and so could keep what it gives and change it later, is looked after (``flinkpy.operators.given_out``) until a batch has
+  shown that it gives what cannot change; then the functions are made anew without that.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.generated import compile_function, failure_in, forget_source
-from flinkpy.core.inlining import call_or_inline, raised_by
+from flinkpy.core.inlining import call_or_inline, inlined, raised_by
+from flinkpy.core.mutability import looks_mutable
 from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.given_out import LookedAfter, copied
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 
@@ -149,16 +153,41 @@ class FusedRun:
     def __init__(self, operators: Sequence[StageOperator]) -> None:
         self.operators = tuple(operators)
         self.totals: list[int] = []  # records into the run, and behind each of its loops
+        self._plain: Any = None
+        self._stamped: Any = None
 
     def compile(self) -> None:
         """Makes the functions; the operators must be open."""
-        stages = [operator.stage() for operator in self.operators]
-        kinds = [stage.kind for stage in stages]
-        self._segments = segments(kinds)
+        self._segments = segments([operator.stage().kind for operator in self.operators])
         self.totals = [0] * (len(self._segments) + 1)
+        self._may_keep = [at for at, operator in enumerate(self.operators) if _may_keep(operator)]
+        self._looked_after: dict[int, LookedAfter] = {}
+        self._gave_mutable = False
+        self._compile(self._may_keep)
+        self._emit = self.operators[-1].output.emit
+
+    def _compile(self, looked_after: Sequence[int]) -> None:
+        """Makes the functions, with private results of these stages."""
+        self._forget()
+        stages = [operator.stage() for operator in self.operators]
+        self._looked_after = {at: LookedAfter(stages[at].function, stages[at].kind is StageKind.FLAT_MAP) for at in looked_after}
+        for at, careful in self._looked_after.items():
+            stages[at] = Stage(stages[at].kind, careful.call)
         self._plain, self._plain_source = _compiled(stages, timestamped=False)
         self._stamped, self._stamped_source = _compiled(stages, timestamped=True)
-        self._emit = self.operators[-1].output.emit
+
+    def _look_at(self, values: list[Any]) -> None:
+        """After each batch: functions that turned out to need it not are not looked after any more; again, when results begin to be changeable."""
+        looked_after = self._looked_after
+        if looked_after:
+            needed = [at for at, careful in looked_after.items() if careful.made_copies or not careful.was_called]
+            if len(needed) < len(looked_after):
+                self._gave_mutable |= any(careful.gave_mutable for careful in looked_after.values())
+                self._compile(needed)
+        elif not self._gave_mutable and looks_mutable(values):
+            self._gave_mutable = True
+            values[:] = map(copied, values)
+            self._compile(self._may_keep)
 
     def process_batch(self, batch: Batch) -> None:
         batch = rows(batch)
@@ -171,6 +200,8 @@ class FusedRun:
         totals[0] += len(batch.values)
         for index, length in enumerate(lengths, 1):
             totals[index] += length
+        if self._may_keep:
+            self._look_at(values)
         if values:
             self._emit(RowBatch(values, stamps))
 
@@ -188,9 +219,12 @@ class FusedRun:
 
     def close(self) -> None:
         """Gives the sources back."""
-        if self.totals:
-            forget_source(self._plain)
-            forget_source(self._stamped)
+        self._forget()
+
+    def _forget(self) -> None:
+        for function in (self._plain, self._stamped):
+            if function is not None:
+                forget_source(function)
 
     def _explained(self, error: Exception, timestamped: bool) -> FlinkpyError:
         function, source = (self._stamped, self._stamped_source) if timestamped else (self._plain, self._plain_source)
@@ -205,6 +239,12 @@ class FusedRun:
 
     def __repr__(self) -> str:
         return f"<FusedRun {' → '.join(operator.context.name for operator in self.operators)}>"
+
+
+def _may_keep(operator: StageOperator) -> bool:
+    """Whether what the operator gives could be changed by its function later on: not by one that only computes."""
+    stage = operator.stage()
+    return stage.kind is not StageKind.FILTER and not operator.context.object_reuse and inlined(stage.function, "x") is None
 
 
 def _last_taken(variables: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.given_out import GivenOut
 from flinkpy.operators.join_functions import ProcessJoinContext
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
@@ -52,7 +53,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._expiries = Expiries()
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)  # how long after its time a record may find partners
         self._buffers = self.backend.engine_values(BUFFERS)
-        self._copies = False
+        self._copies, self._given_out = False, GivenOut(self.context.object_reuse)
         for key, buffers in self._buffers.items():
             self._look_at(buffers[1] + buffers[3])
             for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
@@ -109,7 +110,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         mine, other = 2 * side, 2 - 2 * side
         select, process, limit = self._selects[side], self._process, self.context.batch_records
         kept, expire, current, pair = self._buffers, self._expiries.add, self.backend.current, ProcessJoinContext()
-        results = Results(True)
+        results, given_out = Results(True), self._given_out
+        take = given_out.way_into(results.values)
         record: Any = None
         try:
             for value, stamp in zip(batch.values, batch.timestamps or ()):
@@ -134,13 +136,16 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                     record = left, right
                     given = process(left, right, pair)
                     if given is not None:
-                        results.values.extend(given)
+                        take(given)
                         stamp_new(results, time if time > stamp else stamp)
                 if len(results.values) >= limit:
+                    given_out.look_at(results.values)
                     results.emit(self.output)
                     results = Results(True)
+                    take = given_out.way_into(results.values)
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
+        given_out.look_at(results.values)
         results.emit(self.output)
         self.backend.after_records(len(batch))
 

@@ -14,6 +14,7 @@ from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
+from flinkpy.operators.given_out import copied
 
 LOCK_POLL_S = 0.005
 
@@ -92,17 +93,19 @@ class BoundedHandOver:
 
 
 class _LegacySourceContext:
-    """What the user's ``run`` sees."""
+    """What the user's ``run`` sees. ``own`` makes of a value one that the function cannot change any more."""
 
-    def __init__(self, queue: BoundedHandOver, lock: threading.RLock) -> None:
-        self._queue, self._lock = queue, lock
-        self.collect = queue.put
+    def __init__(self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]) -> None:
+        self._queue, self._lock, self._own = queue, lock, own
+
+    def collect(self, value: Any) -> None:
+        self._queue.put(self._own(value))
 
     def get_checkpoint_lock(self) -> threading.RLock:
         return self._lock
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
-        self._queue.put(_Stamped(value, timestamp))
+        self._queue.put(_Stamped(self._own(value), timestamp))
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self._queue.put(watermark)
@@ -128,7 +131,7 @@ class LegacySourceOperator(SourceOperator):
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._ended = False
         self._idle = False
         open_function(self.function, self.context)
@@ -139,14 +142,14 @@ class LegacySourceOperator(SourceOperator):
 
     def _run(self) -> None:
         try:
-            self.function.run(_LegacySourceContext(self._queue, self._lock))
+            self.function.run(_LegacySourceContext(self._queue, self._lock, (lambda value: value) if self.context.object_reuse else copied))
         except _Cancelled:
             pass
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: here it would end this thread, and nobody would hear of it
             self._error = error
         try:
             close_function(self.function)
-        except Exception as error:
+        except BaseException as error:
             self._error = self._error or error
         self._ended = True
         self.wake_up()

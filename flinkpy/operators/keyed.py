@@ -1,18 +1,18 @@
 """Keyed operators over rows: reduce, and the running aggregates sum, min, max, min_by, max_by.
 
 Each record gives the running result of its key at once (Flink's streaming semantics); the first one of a key is its own result. All share
-one loop over a dict and locals, generated with the update in its middle: a call of the user's function for reduce, an expression for the
-aggregates. The dict is the state backend's own (``engine_values``).
+one loop (``keyed_loops``), with the update in its middle: a call of the user's function for reduce, an expression for the aggregates. It runs over
+the state backend's own dict (``engine_values``), or over what the backend lends for the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.generated import Failure, compile_function, failure_in, forget_source
+from flinkpy.core.generated import Failure, failure_in, forget_source
 from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.core.mutability import could_be_mutated, is_safe, private_copy
 from flinkpy.graph.partitioning import KeySpec
@@ -20,38 +20,14 @@ from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.fields import field_of, is_indexed, with_field
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed_loops import UPDATE_LINE, KeyedLoop, keys_of_all, loop_over_dict, loop_over_lent
 from flinkpy.operators.keyed_pairs import PairForm, pair_form, pair_of
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.stateless import rows
+from flinkpy.state.running_values import RUNNING_VALUES, RunningValues
 
 RUNNING_RESULT = "_running result"  # the name of the state
-RUNNING_VALUES = ("_running value by field 0", "_running value by field 1")  # its name for pairs whose key is the first or the second field
 AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
-
-# ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
-_LOOP = """\
-def keyed_loop(values, states, results, select, entered, update):
-    get, append = states.get, results.append
-    for record in values:
-        key = {selected}
-        current = get(key, absent)
-        if current is absent:
-            value = entered(record)
-        else:
-            value = {update}
-        states[key] = value
-        append({emitted})
-"""
-_UPDATE_LINE = 1 + next(number for number, line in enumerate(_LOOP.splitlines()) if "{update}" in line)
-
-KeyedLoop = Callable[..., None]
-_ABSENT = object()
-
-
-def keyed_loop(update: str, emitted: str = "value", selected: str = "select(record)") -> KeyedLoop:
-    """The loop with that update expression over ``current`` and ``record``, and that expression for the key of ``record``."""
-    source = _LOOP.format(update=update, emitted=emitted, selected=selected)
-    return compile_function("keyed_loop", source, {"private_copy": private_copy, "absent": _ABSENT})
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
@@ -78,7 +54,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         self.pairs: PairForm | None = None
 
     def open(self) -> None:
-        self._loops: dict[str, KeyedLoop] = {}
+        self._loops: dict[tuple[str, ...], KeyedLoop] = {}
         open_function(self.key.selector, self.context)
         self._select = key_function(self.key)
 
@@ -100,7 +76,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
 
     def keep_values_only(self, update: str) -> bool:
         """For an update of pairs of key and value: from now on state is the values alone. False for other updates, and where there is other state."""
-        form = pair_form(update, call_or_inline(self._select, "select", "record"))
+        form = pair_form(update, self._selected())
         for key_at, name in enumerate(RUNNING_VALUES):
             if name in self.backend.statistics.keys and (self.values or form is None or key_at != form.key_at):
                 self._pairs_again(name, key_at)
@@ -120,30 +96,63 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             return checked(record)[value_at]
 
         try:
-            self.run_loop(self.loop(form.update, form.emitted), values, results, entered, update)
+            if not self._run_lent(form, values, results, entered, update):
+                self.run_loop(self.loop(form.update, form.emitted), values, results, entered, update)
         except _OddShape:
             self._pairs_again(RUNNING_VALUES[form.key_at], form.key_at)
             self.pairs = None
+
+    def _run_lent(
+        self, form: PairForm, values: list[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
+    ) -> bool:
+        """Where the state is a table: over what it lends. False where it is a dict, or a record has no key: the loop over all finds it."""
+        held = self.values
+        if not isinstance(held, RunningValues) or held.plain() is not None:
+            return False
+        try:
+            keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(values, self._select)
+        except Exception:
+            return False
+        lent = held.lend(keys)
+        if lent is None:
+            return False
+        loop = self._made(("lent", form.update, form.emitted), lambda: loop_over_lent(form.update, form.emitted, 1 - form.key_at))
+        try:
+            self.run_loop(loop, zip(keys, lent.places, values), results, entered, update, lent.states)
+        finally:
+            held.take_back(lent)
+        return True
 
     def _pairs_again(self, name: str, key_at: int) -> None:
         self.values, values = self.backend.engine_values(RUNNING_RESULT), self.backend.engine_values(name)
         for key, value in list(values.items()):
             self.values[key] = pair_of(key, value, key_at)
-            del values[key]
+        values.clear()
 
     def loop(self, update: str, emitted: str = "value") -> KeyedLoop:
-        """The loop with that update expression, compiled once."""
-        found = self._loops.get(update + emitted)
+        """The loop over a dict with that update expression."""
+        return self._made(("dict", update, emitted), lambda: loop_over_dict(update, emitted, self._selected()))
+
+    def _made(self, name: tuple[str, ...], make: Callable[[], KeyedLoop]) -> KeyedLoop:
+        """Compiled once."""
+        found = self._loops.get(name)
         if found is None:
-            found = self._loops[update + emitted] = keyed_loop(update, emitted, call_or_inline(self._select, "select", "record"))
+            found = self._loops[name] = make()
         return found
 
+    def _selected(self) -> str:
+        return call_or_inline(self._select, "select", "record")
+
     def run_loop(
-        self, loop: KeyedLoop, values: list[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
+        self, loop: KeyedLoop, values: Iterable[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
+        states: Any = None,
     ) -> None:
-        """Runs it over the values; an exception of the user's code says which record it was."""
+        """Runs it over the values, and the states or else all there are; an exception of the user's code says which record it was."""
+        if states is None:
+            plain = self.values.plain() if isinstance(self.values, RunningValues) else None
+            states = self.values if plain is None else plain
         try:
-            loop(values, self.values, results, self._select, entered, update)
+            loop(values, states, results, self._select, entered, update)
         except _OddShape:
             raise
         except Exception as error:
@@ -158,7 +167,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         record, current = failure.variables.get("record"), failure.variables.get("current")
         if self.pairs is not None:
             current = pair_of(failure.variables.get("key"), current, self.pairs.key_at)
-        if failure.line == _UPDATE_LINE:
+        if failure.line == UPDATE_LINE:
             return raised_by(update, [current, record], error)
         return raised_by(self._select, [record], error)
 

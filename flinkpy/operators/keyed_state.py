@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from flinkpy.core.config import read
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
 from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
+from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext, StreamOperator
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
@@ -44,3 +47,14 @@ class KeyedStateOperator(StreamOperator):
         if hasattr(self, "backend"):
             self.backend.close()
         super().close()
+
+
+class EndsKeys(KeyedStateOperator):
+    """Has to know, in a batch, when all records of a key have been there."""
+
+    key: KeySpec  # where it has one input
+
+    @abstractmethod
+    def end_key(self) -> None:
+        """The current key's timers fire, those on event time first. What they register in their turn is dropped, as in Flink: a timer that sets
+        itself again would never come to an end."""

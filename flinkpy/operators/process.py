@@ -13,13 +13,14 @@ from typing import Any
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
+from flinkpy.operators.given_out import GivenOut
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_stages import with_key
-from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
 from flinkpy.operators.stateless import rows
 from flinkpy.operators.timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
 
@@ -92,6 +93,10 @@ class FunctionOperator(StreamOperator):
     def __init__(self, function: Any) -> None:
         self.function = function
 
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self.given_out = GivenOut(context.object_reuse)
+
     def open(self) -> None:
         open_function(self.function, self.context)
 
@@ -102,7 +107,7 @@ class FunctionOperator(StreamOperator):
         """Calls it for each record of the batch and emits what it gives."""
         batch = rows(batch)
         results = Results(batch.timestamps is not None)
-        take, value = results.values.extend, None
+        take, value = self.given_out.way_into(results.values), None
         try:
             if batch.timestamps is None:
                 context._timestamp = None
@@ -118,6 +123,7 @@ class FunctionOperator(StreamOperator):
                         stamp_new(results, context._timestamp)
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
+        self.given_out.look_at(results.values)
         results.emit(self.output)
 
 
@@ -145,7 +151,7 @@ class UnkeyedFunctionOperator(FunctionOperator):
         super().process_watermark(watermark)
 
 
-class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
+class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     """A function with a current key, state and timers. Timers are saved with the state of their key."""
 
     def open(self) -> None:
@@ -201,7 +207,7 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
         """Calls it for each record of the batch, the key set first, and emits what it gives."""
         batch = rows(batch)
         results = Results(batch.timestamps is not None)
-        take, value, current, context = results.values.extend, None, self.backend.current, self._process_context
+        take, value, current, context = self.given_out.way_into(results.values), None, self.backend.current, self._process_context
         try:
             if batch.timestamps is None:
                 context._timestamp = None
@@ -219,6 +225,7 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
                         stamp_new(results, context._timestamp)
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
+        self.given_out.look_at(results.values)
         results.emit(self.output)
         self.backend.after_records(len(batch))
 
@@ -228,8 +235,6 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
         super().process_watermark(watermark)
 
     def end_key(self) -> None:
-        """In a batch, the current key's records are all there: its timers fire, those on event time first. What they register in their turn is
-        dropped (Flink's semantics: a timer that sets itself again would never come to an end)."""
         service = self._timer_service
         queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
         registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
@@ -250,19 +255,23 @@ class KeyedFunctionOperator(KeyedStateOperator, FunctionOperator):
         """Calls ``on_timer`` for each, earliest first; what they give goes on in batches."""
         context, current, limit = self._timer_context, self.backend.current, self.context.batch_records
         context._domain = domain
-        results = Results(domain is TimeDomain.EVENT_TIME)
+        results, given_out = Results(domain is TimeDomain.EVENT_TIME), self.given_out
+        take = given_out.way_into(results.values)
         try:
             for timestamp, key in due:
                 current.key, context._timestamp = key, timestamp
                 given = self.function.on_timer(timestamp, context)
                 if given is not None:
-                    results.values.extend(given)
+                    take(given)
                     stamp_new(results, timestamp)
                 if len(results.values) >= limit:
+                    given_out.look_at(results.values)
                     results.emit(self.output)
                     results = Results(domain is TimeDomain.EVENT_TIME)
+                    take = given_out.way_into(results.values)
         except Exception as error:
             raise user_code_error(error, self.context) from error
+        given_out.look_at(results.values)
         results.emit(self.output)
 
 
@@ -350,6 +359,10 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         for key in keys or ():
             key_function(key)
 
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self.given_out = GivenOut(context.object_reuse)
+
     def open(self) -> None:
         open_selectors(self.keys or (), self.context)
         open_function(self.function, self.context, self.backend if self.keys is not None else None)
@@ -386,16 +399,18 @@ class CoMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
         results: list[Any] = []
+        take = self.given_out.way_into(results)
         value: Any = None
         try:
             for value in batch.values:
-                results.append(function(value))
+                take(map(function, (value,)))
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
         stamps = batch.timestamps
         if type(None) in set(map(type, results)):
             stamps = None if stamps is None else [stamp for stamp, result in zip(stamps, results) if result is not None]
             results = [result for result in results if result is not None]
+        self.given_out.look_at(results)
         self.output.emit(RowBatch(results, stamps))
 
 
@@ -406,14 +421,16 @@ class CoFlatMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
         results = Results(batch.timestamps is not None)
+        take = self.given_out.way_into(results.values)
         value: Any = None
         try:
             for position, value in enumerate(batch.values):
                 given = function(value)
                 if given is not None:
-                    results.values.extend(given)
+                    take(given)
                     if batch.timestamps is not None:
                         stamp_new(results, batch.timestamps[position])
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
+        self.given_out.look_at(results.values)
         results.emit(self.output)

@@ -15,6 +15,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.given_out import copied
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 
 
@@ -53,7 +54,7 @@ class FunctionStageOperator(StageOperator):
         try:
             for value, timestamp in zip(batch.values, batch.timestamps or [0] * len(batch)):
                 results = self.apply(function, value)
-                values.extend(results)
+                values.extend(results if self.context.object_reuse else map(copied, results))
                 if timestamps is not None:
                     timestamps.extend([timestamp] * (len(values) - len(timestamps)))
         except Exception as error:

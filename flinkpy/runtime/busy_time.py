@@ -15,33 +15,36 @@ class Waiting(Enum):
 
 
 class BusyTime:
-    """Adds up seconds; what goes on now counts too."""
+    """Adds up seconds; what goes on now counts too. A step that ends with a ``reason`` waits for it until the next step begins."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.busy = 0.0
-        self._waited = {Waiting.INPUT: 0.0, Waiting.OUTPUT: 0.0}
-        self._waiting: tuple[Waiting, float] | None = None
+        self.busy = self._for_input = self._for_output = 0.0
+        self.reason: Waiting | None = None  # what the task waits for now
+        self._between: Waiting | None = None  # what the time since the last step counts for
+        self._since = 0.0
 
-    def wait(self, reason: Waiting) -> None:
-        """The task is suspended from now on."""
-        self.resume()
-        self._waiting = reason, self._clock.monotonic()
+    def step_begins(self) -> None:
+        """What was waited until now is over."""
+        now = self._clock.monotonic()
+        if self._between is Waiting.INPUT:
+            self._for_input += now - self._since
+        elif self._between is Waiting.OUTPUT:
+            self._for_output += now - self._since
+        self._between, self._since = None, now
 
-    def resume(self) -> None:
-        """It is not suspended any more."""
-        if self._waiting is not None:
-            reason, since = self._waiting
-            self._waited[reason] += self._clock.monotonic() - since
-            self._waiting = None
+    def step_ends(self) -> None:
+        """The task was busy since the step began."""
+        now = self._clock.monotonic()
+        self.busy += now - self._since
+        self._between, self._since = self.reason, now
 
-    @property
-    def reason(self) -> Waiting | None:
-        """What it waits for now."""
-        return self._waiting[0] if self._waiting is not None else None
+    def stop(self) -> None:
+        """The task has ended: it waits for nothing more."""
+        self.step_begins()
+        self.reason = None
 
     def waited(self, reason: Waiting) -> float:
         """Seconds waited for that, up to now."""
-        waiting = self._waiting
-        running = self._clock.monotonic() - waiting[1] if waiting is not None and waiting[0] is reason else 0.0
-        return self._waited[reason] + running
+        running = self._clock.monotonic() - self._since if self._between is reason else 0.0
+        return running + (self._for_input if reason is Waiting.INPUT else self._for_output)

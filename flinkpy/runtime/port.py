@@ -49,6 +49,10 @@ class TaskRunner(Protocol):
         """Cancels it; unknown or ended attempts are ignored."""
         ...
 
+    def overdue(self) -> str | None:
+        """What hinders a cancellation that is past its time (``task.cancellation.timeout``): a function that does not return. None in general."""
+        ...
+
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         """Fails it from outside (a lost JobMaster); unknown or ended attempts are ignored."""
         ...

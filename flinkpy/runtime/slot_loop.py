@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
-import selectors
 import socket
 import threading
 from collections import deque
@@ -21,6 +20,7 @@ from typing import Protocol
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
+from flinkpy.runtime.poller import READABLE, WRITABLE, make_poller
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +40,21 @@ class LoopTask(Protocol):
     def crashed(self, error: BaseException) -> None:
         """Its step raised, which it must not: the task has to end."""
         ...
+
+
+class _Watched:
+    """A socket's callbacks."""
+
+    __slots__ = ("fd", "reader", "writer")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.reader: Action | None = None
+        self.writer: Action | None = None
+
+    @property
+    def events(self) -> int:
+        return (READABLE if self.reader is not None else 0) | (WRITABLE if self.writer is not None else 0)
 
 
 class LoopTimer:
@@ -79,52 +94,58 @@ class SlotLoop:
         self._soon: deque[Action] = deque()
         self._timers: list[tuple[float, int, LoopTimer]] = []
         self._order = itertools.count()
-        self._readers: dict[socket.socket, Action] = {}
-        self._writers: dict[socket.socket, Action] = {}
-        self._selector = selectors.DefaultSelector()
+        self._sockets: dict[socket.socket, _Watched] = {}
+        self._by_fd: dict[int, _Watched] = {}
+        self._poller = make_poller()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._wake_receiver.setblocking(False)
         self._wake_sender.setblocking(False)
-        self._selector.register(self._wake_receiver, selectors.EVENT_READ)
+        self.add_reader(self._wake_receiver, self._drain_wake_ups)
         self._waiting = False
         self._stepping: LoopTask | None = None
         self._stopping = False
         self._closed = False
         self._thread: threading.Thread | None = None
-        self._next_poll = 0.0
+        self._thread_id: int | None = None
+        self._next_poll: float | None = None
         self._steps = self._waits = 0
 
     # -- Reactor ---------------------------------------------------------------------------------------------------------
 
     def add_reader(self, sock: socket.socket, callback: Action) -> None:
-        self._readers[sock] = callback
-        self._watch(sock)
+        self._watch(sock, callback, self._watched(sock).writer)
 
     def remove_reader(self, sock: socket.socket) -> None:
-        if self._readers.pop(sock, None) is not None:
-            self._watch(sock)
+        if sock in self._sockets:
+            self._watch(sock, None, self._sockets[sock].writer)
 
     def add_writer(self, sock: socket.socket, callback: Action) -> None:
-        self._writers[sock] = callback
-        self._watch(sock)
+        self._watch(sock, self._watched(sock).reader, callback)
 
     def remove_writer(self, sock: socket.socket) -> None:
-        if self._writers.pop(sock, None) is not None:
-            self._watch(sock)
+        if sock in self._sockets:
+            self._watch(sock, self._sockets[sock].reader, None)
 
-    def _watch(self, sock: socket.socket) -> None:
-        """Brings the selector in line with the callbacks of one socket."""
-        wanted = (selectors.EVENT_READ if sock in self._readers else 0) | (selectors.EVENT_WRITE if sock in self._writers else 0)
-        known = self._selector.get_map().get(sock)
-        if known is None and wanted:
-            self._selector.register(sock, wanted)
-        elif known is not None and not wanted:
-            self._selector.unregister(sock)
-        elif known is not None and known.events != wanted:
-            self._selector.modify(sock, wanted)
+    def _watched(self, sock: socket.socket) -> _Watched:
+        return self._sockets.get(sock) or _Watched(sock.fileno())
+
+    def _watch(self, sock: socket.socket, reader: Action | None, writer: Action | None) -> None:
+        """Brings the poller in line with the callbacks of one socket."""
+        watched = self._watched(sock)
+        known = watched.events
+        watched.reader, watched.writer = reader, writer
+        wanted = watched.events
+        if not known:
+            self._poller.register(watched.fd, wanted)
+            self._sockets[sock] = self._by_fd[watched.fd] = watched
+        elif not wanted:
+            self._poller.unregister(watched.fd)
+            del self._sockets[sock], self._by_fd[watched.fd]
+        elif known != wanted:
+            self._poller.modify(watched.fd, wanted)
 
     def call_later(self, delay_s: float, action: Action) -> LoopTimer:
-        timer = LoopTimer(self.clock.monotonic() + max(0.0, delay_s), action)
+        timer = LoopTimer(self.clock.monotonic() + (delay_s if delay_s > 0.0 else 0.0), action)
         heapq.heappush(self._timers, (timer.when, next(self._order), timer))
         return timer
 
@@ -154,7 +175,7 @@ class SlotLoop:
 
     def schedule_threadsafe(self, task: LoopTask) -> None:
         """The same from any thread."""
-        if self._thread is None or self._thread.ident == threading.get_ident():
+        if self._thread_id is None or self._thread_id == threading.get_ident():
             self.schedule(task)
         else:
             self.call_soon_threadsafe(lambda: self.schedule(task))
@@ -166,6 +187,7 @@ class SlotLoop:
             raise EngineError(f"{self.name} was started already")
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
+        self._thread_id = self._thread.ident
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Ends the thread after what is queued now and gives back the selector; False if it did not end in time (user code that blocks)."""
@@ -181,6 +203,7 @@ class SlotLoop:
         self._stopping = True
 
     def _run(self) -> None:
+        self._thread_id = threading.get_ident()
         try:
             while not self._stopping:
                 self.run_once()
@@ -197,10 +220,17 @@ class SlotLoop:
         for _ in range(len(ready)):
             self._step(ready.popleft())
         if ready or self._soon or self._stopping or not may_wait:
-            if (self._readers or self._writers) and (not ready or self.clock.monotonic() >= self._next_poll):
+            if not ready or self._poll_is_due():
                 self._poll(0.0)
         else:
             self._wait()
+
+    def _poll_is_due(self) -> bool:
+        """Whether enough time has passed since the first round after the last look at the sockets."""
+        now = self.clock.monotonic()
+        if self._next_poll is None:
+            self._next_poll = now + POLL_INTERVAL_S
+        return now >= self._next_poll
 
     def _step(self, task: LoopTask) -> None:
         self._steps += 1
@@ -220,7 +250,7 @@ class SlotLoop:
     @property
     def current_task(self) -> LoopTask | None:
         """The task whose step the calling thread is in."""
-        return self._stepping if self._thread is not None and self._thread.ident == threading.get_ident() else None
+        return self._stepping if self._thread_id == threading.get_ident() else None
 
     def _fire_timers(self) -> None:
         now = self.clock.monotonic()
@@ -240,19 +270,17 @@ class SlotLoop:
         self._waiting = False
 
     def _poll(self, timeout: float) -> None:
-        events = self._selector.select(timeout)
+        events = self._poller.poll(timeout)
         self._waiting = False
-        self._next_poll = self.clock.monotonic() + POLL_INTERVAL_S
-        for key, mask in events:
-            sock = key.fileobj
-            assert isinstance(sock, socket.socket)
-            if sock is self._wake_receiver:
-                self._drain_wake_ups()
-                continue
-            for callbacks, event in ((self._readers, selectors.EVENT_READ), (self._writers, selectors.EVENT_WRITE)):
-                callback = callbacks.get(sock) if mask & event else None
-                if callback is not None:
-                    self._guarded(callback)
+        self._next_poll = None
+        for fd, mask in events:
+            watched = self._by_fd.get(fd)
+            if watched is None:
+                continue  # another callback of this round closed it
+            if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both
+                self._guarded(watched.reader)
+            if watched.writer is not None and mask & ~READABLE:
+                self._guarded(watched.writer)
 
     def _drain_wake_ups(self) -> None:
         try:
@@ -271,13 +299,13 @@ class SlotLoop:
     def _close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._selector.close()
+            self._poller.close()
             self._wake_receiver.close()
             self._wake_sender.close()
 
     def statistics(self) -> LoopStatistics:
         timers = sum(timer.action is not None for _, _, timer in list(self._timers))
-        sockets = len(self._readers.keys() | self._writers.keys())
+        sockets = len(self._sockets) - 1  # without the loop's own
         return LoopStatistics(len(self._ready), timers, sockets, self._steps, self._waits)
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
+from flinkpy.operators.errors import told, user_frames
 from flinkpy.operators.own_functions import with_own_functions
 from flinkpy.runtime.busy_time import Waiting
 from flinkpy.runtime.port import TaskReporter
@@ -76,8 +77,9 @@ class Task:
 
     def crashed(self, error: BaseException) -> None:
         """Something that is no Exception came out of the user's code (SystemExit, KeyboardInterrupt)."""
-        what = f"{type(error).__name__} ({error})"
-        self.fail(ProgramError(f"a function of {self.descriptor.subtask_name} raised {what}, which ends programs; raise an Exception instead"))
+        where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
+        self.fail(ProgramError(
+            f"a function of {self.descriptor.subtask_name} raised {told(error)}, which ends programs; raise an Exception instead{where}"))
 
     def wake(self) -> None:
         """From any thread: there is something to do."""

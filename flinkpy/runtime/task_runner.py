@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.config import read
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
 from flinkpy.runtime.port import RunnerStatistics, TaskReporter
@@ -37,6 +39,8 @@ class SlotTaskRunner:
         self._loop = SlotLoop(f"slots of {resource_id}", clock)
         self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
         self._tasks: dict[ExecutionAttemptId, Task] = {}
+        self._clock = clock
+        self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
         self._running = False
         self._output: TaskOutput | None = None
         if show_output:
@@ -46,6 +50,10 @@ class SlotTaskRunner:
     def _running_task(self) -> TaskDeploymentDescriptor | None:
         task = self._loop.current_task
         return task.descriptor if isinstance(task, Task) else None
+
+    def is_calling(self) -> bool:
+        """Whether the caller is a function of one of its tasks: the loop stands still until that returns."""
+        return self._loop.current_task is not None
 
     @property
     def data_address(self) -> tuple[str, int]:
@@ -77,7 +85,30 @@ class SlotTaskRunner:
         self._tasks.pop(task.attempt_id, None)
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
-        self._with_task(attempt_id, Task.cancel)
+        self._cancel_asked.setdefault(attempt_id, self._clock.monotonic())
+
+        def carry_out() -> None:
+            try:
+                if (task := self._tasks.get(attempt_id)) is not None:
+                    task.cancel()
+            finally:
+                self._cancel_asked.pop(attempt_id, None)
+
+        self._loop.call_soon_threadsafe(carry_out)
+
+    def stuck_for_s(self) -> float:
+        """For how long the loop has not come to a cancellation, as a function of a task does not return; 0.0 in general."""
+        oldest = min(list(self._cancel_asked.values()), default=None)
+        return 0.0 if oldest is None else self._clock.monotonic() - oldest
+
+    def overdue(self) -> str | None:
+        now = self._clock.monotonic()
+        for attempt_id, asked in list(self._cancel_asked.items()):
+            task = self._tasks.get(attempt_id)
+            patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT) if task is not None else timedelta()
+            if task is not None and timedelta() < patience < timedelta(seconds=now - asked):
+                return f"{task.descriptor.subtask_name} was cancelled {now - asked:.0f} s ago, and a function in this process does not return"
+        return None
 
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._with_task(attempt_id, lambda task: task.fail(error))

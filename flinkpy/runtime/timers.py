@@ -13,23 +13,20 @@ Action = Callable[[], None]
 class TaskTimer:
     """One call to come."""
 
-    __slots__ = ("_action", "_handle", "_owner")
+    __slots__ = ("_action", "_owner", "handle")
 
     def __init__(self, owner: TaskTimers, action: Action) -> None:
         self._owner = owner
         self._action: Action | None = action
-        self._handle: ReactorTimer | None = None
-
-    def start(self, reactor: Reactor, delay_s: float) -> None:
-        self._handle = reactor.call_later(delay_s, self._due)
+        self.handle: ReactorTimer | None = None
 
     def cancel(self) -> None:
         self._action = None
         self._owner.forget(self)
-        if self._handle is not None:
-            self._handle.cancel()
+        if self.handle is not None:
+            self.handle.cancel()
 
-    def _due(self) -> None:
+    def due(self) -> None:
         self._owner.post(self._fire)
 
     def _fire(self) -> None:
@@ -56,7 +53,7 @@ class TaskTimers:
         timer = TaskTimer(self, action)
         if not self._quiesced:
             self._pending.add(timer)
-            timer.start(self._reactor, delay_s)
+            timer.handle = self._reactor.call_later(delay_s, timer.due)
         return timer
 
     def forget(self, timer: TaskTimer) -> None:

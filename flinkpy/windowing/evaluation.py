@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import looks_mutable, private_copy
 from flinkpy.operators.functions import Function, method_of
+from flinkpy.operators.given_out import private
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
@@ -52,8 +53,8 @@ class Evaluation:
     that reduce or aggregate made before the function gets it, of all records what the function gives.
     """
 
-    def __init__(self, contents: Contents, call: Call | None, copies: bool) -> None:
-        self._inputs, self._call = contents.inputs, call
+    def __init__(self, contents: Contents, call: Call | None, copies: bool, object_reuse: bool) -> None:
+        self._inputs, self._call, self._object_reuse = contents.inputs, call, object_reuse
         of_all = isinstance(contents, ListContents)
         self._copies, self._copies_results = copies and not of_all, copies and of_all
 
@@ -72,6 +73,8 @@ class Evaluation:
             return
         if self._copies_results and looks_mutable(inputs):
             given = map(private_copy, given)
+        elif self._call is not None and not self._object_reuse:
+            given = map(private, given)
         results.values.extend(given)
         stamp_new(results, window.max_timestamp())
 
@@ -79,9 +82,9 @@ class Evaluation:
 class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
 
-    def __init__(self, contents: Contents, call: Call | None, copies: bool, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
-        super().__init__(contents, call, False)
-        self._copies_results = copies  # also of what was reduced: it may be one of the records
+    def __init__(self, contents: Contents, call: Call | None, object_reuse: bool, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
+        super().__init__(contents, call, False, object_reuse)
+        self._copies_results = not object_reuse  # also of what was reduced: it may be one of the records
         self._reduced, self._evictor, self._context = contents.reduced, evictor, context
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:

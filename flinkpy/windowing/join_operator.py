@@ -13,12 +13,13 @@ from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.generated import failure_in, forget_source
-from flinkpy.core.inlining import raised_by
+from flinkpy.core.inlining import inlined, raised_by
 from flinkpy.core.mutability import isolated, looks_mutable, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
+from flinkpy.operators.given_out import private, with_private_results
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -271,6 +272,8 @@ class WindowJoinOperator(GridJoinOperator):
     def _make_loops(self) -> None:
         self._forget_loops()
         join = method_of(self.function, "join")
+        if not self.context.object_reuse and inlined(join, "one", "other") is None:
+            join = with_private_results(join, self.flat)
         self._join = isolated(join) if self._copies else join
         self._loops = {unique: join_loop(self._join, flat=self.flat, unique=unique, set_key=isinstance(self.function, Function))
                        for unique in (True, False)}
@@ -331,7 +334,7 @@ class WindowCoGroupOperator(GridJoinOperator):
                 group = firsts.get(key, []), seconds.get(key, [])
                 given = co_group(*map(_copied, group)) if shared else co_group(*group)
                 if given is not None:
-                    results.extend(given)
+                    results.extend(given if self.context.object_reuse else map(private, given))
                 if len(results) >= limit:
                     self.emit(results, timestamp)
                     results = []

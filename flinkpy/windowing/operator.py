@@ -24,7 +24,7 @@ from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
 from flinkpy.operators.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
@@ -64,7 +64,7 @@ class _NoStateOfItsOwn:
                            "give them a ProcessWindowFunction that has")
 
 
-class WindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
+class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
 
     - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
@@ -163,11 +163,12 @@ class WindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self._kept: Contents = self.contents
         if self.evictor is not None:
             self._kept = ListContents()
-            copies = not self.context.object_reuse
-            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, copies, self.evictor, EvictorContext(self._service))
+            context = EvictorContext(self._service)
+            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.context.object_reuse, self.evictor, context)
             return
         ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
-        self._evaluation = Evaluation(self.contents, call, not ends_at_once and not self.context.object_reuse)
+        reuse = self.context.object_reuse
+        self._evaluation = Evaluation(self.contents, call, not ends_at_once and not reuse, reuse)
 
     def close(self) -> None:
         if hasattr(self, "_service"):
@@ -332,6 +333,14 @@ class WindowOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self._service.watermark = watermark.timestamp
         self._fire(self._service.event.due(watermark.timestamp), True)
         super().process_watermark(watermark)
+
+    def end_key(self) -> None:
+        service = self._service
+        service.watermark = MAX_TIMESTAMP
+        for timers in (service.event, service.processing):
+            self._fire(timers.all_there_are(), timers is service.event)
+        service.watermark = MIN_TIMESTAMP
+        service.event.clear()
 
     def _on_processing_time(self, due: Iterator[tuple[int, Timer]]) -> None:
         self._fire(due, False)

@@ -8,6 +8,7 @@ from typing import Any
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, S, open_function
+from flinkpy.operators.given_out import private
 from flinkpy.operators.process import Results, stamp_new
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
@@ -56,13 +57,13 @@ class SliceFunction:
     def evaluate(self, window: TimeWindow, merged: Mapping[Any, Any], watermark: int, results: Results) -> None:
         """For each key what the function makes of its value, with the last moment of the window."""
         self._service.watermark, self._window.key = watermark, window
-        call, current, states, last_moment = self._call, self._key, self._states, window.end - 1
+        call, current, states, last_moment, reuse = self._call, self._key, self._states, window.end - 1, self._context.object_reuse
         try:
             for key, value in merged.items():
                 current.key = key
                 given = call(key, window, [value])
                 if given is not None:
-                    results.values.extend(given)
+                    results.values.extend(given if reuse else map(private, given))
                     stamp_new(results, last_moment)
                 if states.asked and window in (self._pages.get(key) or ()):
                     self._kept.setdefault(window, {})[key] = None

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 
@@ -49,6 +49,10 @@ class WindowTimers:
                 self._moments[:] = self._waiting
                 heapq.heapify(self._moments)
 
+    def clear(self) -> None:
+        self._moments.clear()
+        self._waiting.clear()
+
     def next_moment(self) -> int | None:
         """When the earliest timer is due."""
         moments, waiting = self._moments, self._waiting
@@ -72,6 +76,14 @@ class WindowTimers:
                     yield moment, timer
                     if not moments or moments[0] != moment:
                         break  # an earlier one was added
+
+    def all_there_are(self) -> Iterator[tuple[int, Timer]]:
+        """Takes out all timers, earliest first; those added meanwhile are dropped."""
+        known = {(moment, timer) for moment, waiting in self._waiting.items() for timer in waiting}
+        for each in self.due(MAX_TIMESTAMP):
+            if each in known:
+                known.discard(each)
+                yield each
 
     def by_key(self) -> SavedTimers:
         """All timers, as state of their keys."""

@@ -86,6 +86,15 @@ def test_the_program_runs_as_main_with_its_arguments_and_its_folder_on_the_path(
     assert (outcome.code, outcome.out) == (0, "__main__ ['--input', 'x', '-p', '3'] helped\n")
 
 
+def test_a_link_to_the_program_finds_the_modules_beside_the_file_it_leads_to(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "helper_of_the_linked.py").write_text("WORD = 'helped'")
+    (tmp_path / "sub" / "job.py").write_text("import helper_of_the_linked\nprint(helper_of_the_linked.WORD)")
+    (tmp_path / "link.py").symlink_to(tmp_path / "sub" / "job.py")
+    outcome = flinkpy("run", "link.py")
+    assert (outcome.code, outcome.out) == (0, "helped\n")
+
+
 def test_the_exit_code_of_the_program_is_kept(flinkpy: Flinkpy, tmp_path: Path) -> None:
     assert flinkpy("run", job(tmp_path, "import sys; sys.exit(7)")).code == 7
     assert flinkpy("run", job(tmp_path, "import sys; sys.exit()")).code == 0

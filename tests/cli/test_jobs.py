@@ -16,8 +16,8 @@ from flinkpy.cluster.ray_cluster import RunningCluster
 from flinkpy.cluster.session import SessionInfo
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import Finished, finish
+from tests.waiting import eventually
 
 WORDS = """
 from flinkpy.datastream import StreamExecutionEnvironment
@@ -113,7 +113,7 @@ def test_a_refused_program_shows_its_line(tmp_path: Path) -> None:
 def test_a_signal_ends_an_endless_job_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     started = tmp_path / "started"
     process = start("run", job(tmp_path, ENDLESS), str(started))
-    eventually(started.exists, 20)
+    eventually(started.exists)
     process.send_signal(number)
     outcome = finish(process)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
@@ -131,6 +131,23 @@ def test_info_of_a_program_that_executes_nothing_says_so(tmp_path: Path) -> None
     outcome = flinkpy("info", job(tmp_path, "x = 1"))
     assert outcome.code == 1
     assert "never called execute()" in outcome.err
+
+
+def test_a_forgotten_execute_is_told_at_the_programs_end(tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
+                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
+                                           "env.from_collection([1]).print()\n"))
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == "job.py defined streams and ended without execute(), so they did not run\n"
+
+
+def test_a_program_that_only_looks_into_its_streams_or_draws_them_forgot_nothing(tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
+                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
+                                           "print(env.from_collection([1]).take(1))\n"
+                                           "env.from_collection([1]).print()\n"
+                                           "assert env.get_execution_plan()\n"))
+    assert (outcome.code, outcome.out, outcome.err) == (0, "[1]\n", "")
 
 
 def test_jobs_are_listed_in_a_table() -> None:

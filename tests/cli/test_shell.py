@@ -15,8 +15,8 @@ import pytest
 from flinkpy.cli import shell
 from flinkpy.cli.prompt import Above, IdleLine
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.waiting import PATIENCE_S, eventually
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
 ENDLESS = "numbers = env.from_sequence(1, 10**15)"
@@ -26,7 +26,7 @@ GOING = f"_ = numbers.add_sink({SAYS_SO})"
 
 def feed(text: str, folder: Path, *options: str, code: int = 0) -> tuple[str, str]:
     """What the shell prints, and its errors, when ``text`` comes through a pipe."""
-    done = subprocess.run([*FLINKPY, "shell", *options], input=text, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
+    done = subprocess.run([*FLINKPY, "shell", *options], input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=folder)
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
 
@@ -182,7 +182,7 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_the_shell_on_ray_cancels_what_is_waited_for_and_leaves_what_runs_in_the_background(ray: RayCluster) -> None:
     with Terminal([*FLINKPY, "shell", "--plain", "-t", "ray-session"], ray.folder, ray.environment) as terminal:
         terminal.expect("jobs run on Ray")
@@ -201,7 +201,7 @@ def test_the_shell_on_ray_cancels_what_is_waited_for_and_leaves_what_runs_in_the
     assert "background" in running
     assert "waited for" not in running
     assert ray.flinkpy(*command[1:]).code == 0
-    eventually(lambda: "background" not in ray.flinkpy("list", "-t", "ray-session").out, 20)
+    eventually(lambda: "background" not in ray.flinkpy("list", "-t", "ray-session").out)
 
 
 # -- its parts ----------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, ray_cluster
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +28,4 @@ def ray(shared_ray: RayCluster, eyes: Eyes) -> Iterator[RayCluster]:
     before = eyes.look()
     yield shared_ray
     shared_ray.flinkpy("stop-cluster")
-    eventually(lambda: not eyes.look().beyond(before), 20)
+    eventually(lambda: not eyes.look().beyond(before))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -81,13 +80,3 @@ def dropped(stream: Transformation) -> Transformation:
 
 def graph(end: Transformation, name: str, parallelism: int = 1, **configuration: Any) -> JobGraph:
     return build_job_graph(build_stream_graph([end], parallelism=parallelism, name=name), IdFactory().job_id(), configuration)
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Waits for what another process or thread will bring about."""
-    import threading
-
-    deadline = time.perf_counter() + timeout_s
-    while not condition():
-        assert time.perf_counter() < deadline, "it did not come about in time"
-        threading.Event().wait(0.02)

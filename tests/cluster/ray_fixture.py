@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 _HEAD = """
 import sys, ray
 ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
@@ -67,7 +69,7 @@ class RayCluster:
         return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=self.environment, cwd=self.folder)
 
-    def flinkpy(self, *arguments: str, timeout: float = 30) -> Finished:
+    def flinkpy(self, *arguments: str, timeout: float = PATIENCE_S) -> Finished:
         return finish(self.start(*arguments), timeout)
 
     def job(self, text: str, name: str = "job.py") -> str:
@@ -90,13 +92,13 @@ class StartedRay(RayCluster):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return {**kept, "PATH": path, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token, "PYTHONWARNINGS": "ignore"}
 
-    def ray(self, *arguments: str, folder: Path | None = None, timeout: float = 60) -> Finished:
+    def ray(self, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S) -> Finished:
         """The ``ray`` command."""
         command = [sys.executable, "-m", "ray.scripts.scripts", *arguments]
         return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
                                        cwd=folder or self.folder), timeout)
 
-    def ray_job(self, command: str, *arguments: str, folder: Path | None = None, timeout: float = 60) -> Finished:
+    def ray_job(self, command: str, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S) -> Finished:
         """``ray job COMMAND``."""
         return self.ray("job", command, "--address", self.dashboard, *arguments, folder=folder, timeout=timeout)
 
@@ -138,7 +140,7 @@ def eyes_on(cluster: RayCluster) -> Iterator[Eyes]:
         yield Eyes(process)
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 30) -> Finished:
+def finish(process: subprocess.Popen[str], timeout: float = PATIENCE_S) -> Finished:
     with process:
         try:
             out, err = process.communicate(timeout=timeout)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from flinkpy.cluster import embedded
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import submit
 from flinkpy.connectors.collect import CollectServer
 from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import JobState
+from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.job_graph import JobGraph
-from tests.cluster.programs import COUNTS, LINES, Endless, Lines, collected, dropped, eventually, graph, mapped, source, word_counts
+from tests.cluster.programs import COUNTS, LINES, Endless, Lines, collected, dropped, graph, mapped, source, word_counts
+from tests.waiting import PATIENCE_S, eventually
 
 EMBEDDED = {"execution.target": "embedded", "client.progress": False}
 TWO_EXECUTORS = {**EMBEDDED, "taskmanager.numberOfTaskSlots": 1}
@@ -23,7 +30,7 @@ TWO_EXECUTORS = {**EMBEDDED, "taskmanager.numberOfTaskSlots": 1}
 
 @pytest.fixture(autouse=True)
 def no_session_is_left() -> Iterator[None]:
-    before = {thread.name for thread in threading.enumerate()}
+    before = {thread.name for thread in threading.enumerate()} | {"calls of the main thread"}  # which serves all sessions to come
     yield
     stop_embedded()
     eventually(lambda: {thread.name for thread in threading.enumerate()} <= before)
@@ -31,7 +38,7 @@ def no_session_is_left() -> Iterator[None]:
 
 def run(end: JobGraph, configuration: dict[str, Any] = EMBEDDED) -> ClusterJob:
     job = submit(end, configuration)
-    job.result(timeout=20)
+    job.result(timeout=PATIENCE_S)
     return job
 
 
@@ -97,7 +104,7 @@ def test_an_unbounded_job_runs_until_it_is_cancelled(configuration: dict[str, An
     assert job.status() is JobState.RUNNING
     job.cancel()
     with pytest.raises(JobCancelledError):
-        job.result(timeout=10)
+        job.result(timeout=PATIENCE_S)
     assert job.status() is JobState.CANCELED
     assert counts(2, configuration) == COUNTS
 
@@ -114,3 +121,62 @@ def test_the_details_of_an_ended_job_keep_its_counters() -> None:
     details = job.details()
     assert details.overview.state is JobState.FINISHED
     assert [vertex.name for vertex in details.vertices] == ["Source: lines -> Map -> Drop"]
+
+
+@pytest.mark.parametrize("configuration", [EMBEDDED, TWO_EXECUTORS], ids=["one TaskExecutor", "two TaskExecutors"])
+def test_a_function_may_run_a_job_of_its_own_and_that_ones_functions_too(configuration: dict[str, Any]) -> None:
+    def doubled(value: int) -> list[int]:
+        return results_of([value, value], lambda each: results_of([each, 1], lambda one: one))
+
+    def results_of(values: list[Any], function: Any) -> list[Any]:
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        with env.from_collection(values).map(function).execute_and_collect() as records:
+            return list(records)
+
+    assert results_of([1, 2], doubled) == [[[1, 1], [1, 1]], [[2, 1], [2, 1]]]
+
+
+FORKS = """
+    import os, sys
+    from flinkpy.datastream import StreamExecutionEnvironment
+
+    def count():
+        env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded"})
+        return len(list(env.from_collection([1, 2, 3]).map(lambda value: value).execute_and_collect()))
+
+    count()
+    child = os.fork()
+    if child == 0:
+        sys.exit(count())
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) * 10 + count())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_has_a_session_of_its_own_and_so_has_its_parent() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKS)], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stderr) == (33, "")
+
+
+IN_FUNCTION, MAY_RETURN = threading.Event(), threading.Event()
+
+
+def waits(value: Any) -> Any:
+    IN_FUNCTION.set()
+    MAY_RETURN.wait(20)
+    return value
+
+
+def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "STUCK_AFTER_S", 0.0)
+    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck"), EMBEDDED)
+    try:
+        assert IN_FUNCTION.wait(10)
+        job.cancel()
+        eventually(lambda: any(session.driver.is_stuck() for session in embedded._sessions.values()))
+        assert counts(1, EMBEDDED) == COUNTS
+        assert len(embedded._sessions) == 2
+    finally:
+        MAY_RETURN.set()
+    with pytest.raises(JobCancelledError):
+        job.result(timeout=10)

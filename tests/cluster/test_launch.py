@@ -28,6 +28,10 @@ def test_a_program_inside_a_ray_job_runs_on_ray(variable: str) -> None:
     assert choose_target({}, {variable: "x"}, {}) is Target.RAY
 
 
+def test_an_address_of_ray_that_is_set_and_empty_is_none() -> None:
+    assert choose_target({}, {"RAY_ADDRESS": ""}, {}) is Target.EMBEDDED
+
+
 def test_what_is_said_explicitly_wins() -> None:
     assert choose_target({"execution.target": "embedded"}, {"RAY_ADDRESS": "x"}, ray(initialized=True)) is Target.EMBEDDED
     assert choose_target({"execution.target": "ray"}, {}, {}) is Target.RAY

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.ray_fixture import RayCluster
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 JOB = """
 from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -22,6 +22,6 @@ with counted.execute_and_collect("batch") as results:
 
 def test_a_batch_job_runs_on_less_than_its_parallelism(ray: RayCluster) -> None:
     """Four CPUs; as a stream it would need twelve slots."""
-    done = ray.flinkpy("run", "-t", "ray-application", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB), timeout=90)
+    done = ray.flinkpy("run", "-t", "ray-application", "-D", "execution.sorted-inputs.memory=1 kb", ray.job(JOB))
     assert done.code == 0, done.err
     assert done.out.strip().endswith(str([(key, 286 if key < 5 else 285) for key in range(7)]))

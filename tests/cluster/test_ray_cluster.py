@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import Finished, RayCluster, finish
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 PIDS = """
 import json, os
@@ -61,7 +61,7 @@ def run_pids(ray: RayCluster) -> dict[str, object]:
 def start_endless(ray: RayCluster, folder: Path, name: str, *options: str) -> subprocess.Popen[str]:
     process = ray.start("run", "-t", "ray", "-p", "2", *options, ray.job(ENDLESS, "endless.py"), str(folder), name)
     try:
-        eventually(lambda: len(pids(folder)) == 2 or process.poll() not in (None, 0), 30)
+        eventually(lambda: len(pids(folder)) == 2 or process.poll() not in (None, 0))
         assert len(pids(folder)) == 2
     except AssertionError:
         process.kill()
@@ -110,7 +110,7 @@ def test_a_detached_job_prints_its_id_and_goes_on(ray: RayCluster, tmp_path: Pat
     assert outcome.code == 0, outcome.err
     assert job_id(outcome.out) in running(ray)
     assert ray.flinkpy("cancel", job_id(outcome.out)).code == 0
-    eventually(lambda: "detached" not in running(ray), 20)
+    eventually(lambda: "detached" not in running(ray))
 
 
 def test_ctrl_c_cancels_an_attached_job(ray: RayCluster, tmp_path: Path) -> None:
@@ -223,3 +223,49 @@ def _name(pid: int) -> str:
 
 def _alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_function_that_reads_what_is_typed_finds_the_end_and_waits_for_nobody(ray: RayCluster) -> None:
+    outcome = ray.flinkpy("run", "-t", "ray", ray.job("from flinkpy.datastream import StreamExecutionEnvironment\n"
+                                                      "env = StreamExecutionEnvironment.get_execution_environment()\n"
+                                                      "env.from_collection([1]).map(lambda value: input()).print()\n"
+                                                      "env.execute()\n"))
+    assert outcome.code == 1
+    assert "EOFError" in outcome.err
+
+
+STUCK = """
+import sys, time
+from pathlib import Path
+from flinkpy.datastream import StreamExecutionEnvironment
+
+def stuck(path):
+    Path(path).touch()
+    while True:
+        time.sleep(3600)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([sys.argv[1]]).map(stuck).print()
+env.execute("stuck")
+"""
+AFTER = """
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1, 2]).map(lambda n: n * 2).print()
+env.execute()
+"""
+
+
+def test_a_worker_whose_function_does_not_return_when_cancelled_ends_and_its_slots_are_free_again(ray: RayCluster, tmp_path: Path) -> None:
+    options = ("-t", "ray-session", "-D", "cluster.id=stuck", "-D", "heartbeat.interval=500 ms", "-D", "slotmanager.number-of-slots.max=1",
+               "-D", "task.cancellation.timeout=1 s")
+    started = tmp_path / "started"
+    process = ray.start("run", *options, ray.job(STUCK, "stuck.py"), str(started))
+    eventually(started.exists)
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code == 130
+    after = ray.flinkpy("run", *options, ray.job(AFTER, "after.py"))
+    assert after.code == 0, after.err
+    assert [line[-1] for line in after.out.splitlines()] == ["2", "4"]
+    assert ray.flinkpy("session", "stop", "stuck").code == 0

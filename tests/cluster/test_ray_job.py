@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import Census, Eyes, Finished, StartedRay, end_session, eyes_on, finish, started_ray
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 SPEAKING = """
 import logging
@@ -114,7 +114,7 @@ def folder_with(folder: Path, **files: str) -> Path:
 
 def nothing_left(eyes: Eyes, before: Census) -> None:
     try:
-        eventually(lambda: not eyes.look().beyond(before), 20)
+        eventually(lambda: not eyes.look().beyond(before))
     except AssertionError:
         raise AssertionError(f"left behind: {eyes.look().beyond(before)}") from None
 
@@ -130,7 +130,7 @@ def submit_endless(ray: StartedRay, folder: Path, *command: str) -> str:
     endless, started = folder_with(folder, endless=ENDLESS), folder.parent / "started"
     ray_job = submitted(ray.ray_job("submit", "--no-wait", "--working-dir", str(endless), "--", *command, "endless.py", str(started)))
     try:
-        eventually(started.exists, 60)
+        eventually(started.exists)
     except AssertionError:
         raise AssertionError(f"the job did not start: {ray.ray_job('logs', ray_job)}") from None
     return ray_job
@@ -211,7 +211,7 @@ def test_a_ray_cluster_that_goes_away_is_one_message_that_says_what_to_do(ray: S
     address = ("-D", f"ray.address={ray.address}")
     started = tmp_path / "started"
     waiting = ray.start("run", "-t", "ray-application", *address, ray.job(ENDLESS), str(started))
-    eventually(started.exists, 60)
+    eventually(started.exists)
     end_session(ray.head)
     outcome = finish(waiting, 60)
     assert outcome.code == 1

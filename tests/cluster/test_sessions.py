@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.programs import eventually
 from tests.cluster.ray_fixture import Census, Eyes, Finished, RayCluster, finish
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 ENDLESS = """
 import itertools, sys
@@ -67,7 +67,7 @@ def endless(ray: RayCluster, started: Path, name: str, *target: str) -> subproce
     """A program whose job runs when this returns."""
     process = ray.start("run", *target, ray.job(ENDLESS, "endless_job.py"), str(started), name)
     try:
-        eventually(lambda: started.exists() or process.poll() is not None, 40)
+        eventually(lambda: started.exists() or process.poll() is not None)
         assert started.exists()
     except AssertionError:
         process.kill()
@@ -87,7 +87,7 @@ def nothing_but(eyes: Eyes, before: Census, *managers: str) -> None:
         return {name for name in found if not name.startswith("taskexecutor-")} == set(managers) and len(found) == 2 * len(managers)
 
     try:
-        eventually(holds, 20)
+        eventually(holds)
     except AssertionError:
         raise AssertionError(f"expected {managers} and a worker each, found {eyes.look().beyond(before)}") from None
 
@@ -164,7 +164,7 @@ def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCl
     started = tmp_path / "started"
     process = subprocess.Popen([sys.executable, ray.job(text, "with_ray.py"), str(started), "terminated"], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, cwd=ray.folder, env={**ray.environment, "FLINKPY_CLUSTER_ID": "green"})
-    eventually(started.exists, 40)
+    eventually(started.exists)
     process.terminate()
     assert finish(process).code == 128 + signal.SIGTERM
     assert ray.flinkpy("list", "-a", "-D", "cluster.id=green").out.count("CANCELED") == 1
@@ -174,7 +174,7 @@ def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCl
 
 def test_blocks_that_a_program_wrote_in_a_session_end_with_the_program(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
-    outcome = ray.flinkpy("run", *session("blocks"), ray.job(DATASET, "dataset.py"), timeout=60)
+    outcome = ray.flinkpy("run", *session("blocks"), ray.job(DATASET, "dataset.py"))
     assert (outcome.code, outcome.out) == (0, "500000\nTrue\n"), outcome.err
     nothing_but(eyes, before, "jobmanager-blocks")
     assert ray.flinkpy("session", "stop", "blocks").code == 0

@@ -239,6 +239,8 @@ class _Enumerator(SplitEnumerator[RangeSplit]):
         self.heard.append(("back", splits))
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
+        if event == "exit":
+            raise SystemExit(3)
         self.heard.append((subtask, event))
         self.context.send_event_to_reader(subtask, ("echo", event))
 
@@ -268,6 +270,15 @@ def test_an_enumerators_error_fails_the_job_once_and_names_the_source() -> None:
     assert isinstance(failure, UserCodeError)
     assert failure.operator == "numbers (enumerator)"
     assert "no such table" in str(failure)
+
+
+def test_an_exit_in_an_enumerator_fails_the_job_and_ends_nothing_else() -> None:
+    recorder = Recorder(_Scripted())
+    recorder.coordinator.handle_event(1, ReaderRegistered("a"))
+    recorder.coordinator.handle_event(1, CustomSourceEvent(pack("exit", "event")))
+    [failure] = recorder.failures
+    assert isinstance(failure, UserCodeError)
+    assert (failure.operator, failure.cause) == ("numbers (enumerator)", "SystemExit: 3")
 
 
 def test_custom_events_go_both_ways() -> None:

@@ -21,7 +21,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.table.expressions import col
-from tests.cluster.programs import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")  # Ray's own
 
@@ -184,7 +184,7 @@ def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(cluste
     assert ours in shelves()
     del stream
     gc.collect()
-    eventually(lambda: ours not in shelves(), 20)
+    eventually(lambda: ours not in shelves())
 
 
 @pytest.mark.ray
@@ -193,7 +193,7 @@ def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgo
     env = environment()
     env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
     gc.collect()
-    eventually(lambda: not shelves() - before, 20)
+    eventually(lambda: not shelves() - before)
 
 
 class Owner:
@@ -233,7 +233,7 @@ def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_pat
     assert len(hosts) == 2
     ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
     ref = ray.get(Store(keeper)._do("block", 1))[0]
-    eventually(lambda: is_lost(ref), 30)
+    eventually(lambda: is_lost(ref))
     read = environment()._from_keeper(keeper, hosts, SCHEMA, "blocks", None).to_arrow()
     assert sorted(read.column("n").to_pylist()) == list(range(40_000))
     assert (tmp_path / "asked").read_text() == "0 1 1 "

@@ -60,8 +60,14 @@ def test_a_layer_reads_its_options_once_into_a_frozen_record() -> None:
     ("taskmanager.ray.num-cpus-per-slot", "half", r"'half' is not a number"),
     ("taskmanager.numberOfTaskSlots", -2, r"-2 is too small; it must be at least 1"),
     ("taskmanager.memory.segment-size", "0", r"0 is too small; it must be at least 1"),
+    ("taskmanager.data.port", 99_999, r"99999 is too large; it must be at most 65535"),
     ("heartbeat.timeout", "99999999999 d", r"'99999999999 d' is longer than a duration can be"),
 ])
 def test_a_number_that_cannot_be_is_refused_with_its_option(key: str, value: object, message: str) -> None:
     with pytest.raises(ConfigurationError, match=f"option {key}: {message}"):
         validate({key: value})
+
+
+def test_network_memory_that_holds_no_segment_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"taskmanager\.memory\.network\.size: 1024 bytes do not hold one segment of 32768"):
+        NetworkConfig.of({"taskmanager.memory.network.size": "1 kb"})

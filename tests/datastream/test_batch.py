@@ -24,7 +24,7 @@ from flinkpy.datastream import (
 from flinkpy.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkpy.datastream.window import SlidingEventTimeWindows, TumblingProcessingTimeWindows
 from flinkpy.table.expressions import col
-from tests.cluster.programs import eventually
+from tests.waiting import eventually
 
 LINES = ["to be or", "not to be", "that is", "the question"] * 50
 COUNTS = {word: 50 * " ".join(LINES[:4]).split().count(word) for word in " ".join(LINES[:4]).split()}
@@ -128,6 +128,18 @@ def test_event_time_windows_give_what_they_give_in_a_stream() -> None:
         return sorted(results(stamped.key_by(lambda value: value[0]).window(window).reduce(lambda a, b: (a[0], a[1] + b[1]))))
 
     assert windows(RuntimeExecutionMode.BATCH) == windows(RuntimeExecutionMode.STREAMING) != []
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("options", [{}, TINY])
+def test_windows_of_a_count_take_the_records_of_a_key_by_time(parallelism: int, options: dict[str, Any]) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
+    values = [("abc"[n % 3], n * 7 % 60) for n in range(60)]
+    stamped = environment(parallelism, **options).from_collection(values).assign_timestamps_and_watermarks(strategy)
+    windows = stamped.key_by(lambda value: value[0]).count_window(5).reduce(lambda a, b: (a[0], f"{a[1]} {b[1]}"))
+    ordered = {key: sorted(time for each, time in values if each == key) for key in "abc"}
+    fives = [(key, of_key[at : at + 5]) for key, of_key in ordered.items() for at in range(0, 20, 5)]
+    assert sorted(results(windows)) == sorted((key, " ".join(map(str, times))) for key, times in fives)
 
 
 def test_windows_of_processing_time_fire_at_the_end() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
+from tests.waiting import PATIENCE_S
 
 PROGRAM = '''\
 from datetime import timedelta
@@ -49,6 +50,14 @@ class OfWindow(ProcessWindowFunction):
 
 async def lookup(value):
     return [value]
+
+class AsyncOnly:
+    async def process_element(self, value, ctx):
+        return [value]
+
+def twice(value):
+    yield value
+    yield value
 
 env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "parallelism.default": 1})
 raw = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()]))
@@ -221,6 +230,30 @@ STATE_AND_TYPES = [
 ]
 
 
+SOURCES = [
+    ("import pandas; env.from_collection(pandas.DataFrame({'a': [1]}))", r"takes records, this is a DataFrame: call from_pandas\(\)"),
+    ("import pyarrow; env.from_collection(pyarrow.record_batch({'a': [1]}))", r"a RecordBatch.*from_arrow\(\)|this is a RecordBatch"),
+    ("env.from_pandas([1])", "from_pandas takes a pandas frame, this is a list"),
+    ("import pandas; env.from_pandas(pandas.DataFrame({'a': [1, 'x']}))", "from_pandas: Could not convert 'x'.*; .* column a"),
+    ("import pandas; env.from_pandas(pandas.DataFrame([[1, 2]], columns=['a', 'a']))", "from_pandas: Duplicate column names found"),
+    ("env.from_sequence('1', 5)", "from one whole number to another, this is '1'"),
+    ("env.from_sequence(1, 2.5)", "from one whole number to another, this is 2.5"),
+    ("env.from_parquet(None)", "a path is text or a Path, this is None"),
+    ("env.from_csv([3])", "a path is text or a Path, this is 3"),
+    ("env.read_text_file(None)", "a path is text or a Path, this is None"),
+]
+THAT_NEVER_RUN = [
+    ("raw.map(lookup)", r"map\(\): lookup is declared with 'async def', and nothing here would await it; AsyncDataStream"),
+    ("raw.filter(lookup)", r"filter\(\): lookup is declared with 'async def'"),
+    ("raw.key_by(lookup)", r"key_by\(\): lookup is declared with 'async def'"),
+    ("raw.process(type('P', (ProcessFunction,), {'process_element': AsyncOnly.process_element})())", "process_element is declared with 'async def'"),
+    ("raw.map(twice)", r"map\(\) takes one value from its function, twice is a generator: return instead of yield, or call flat_map"),
+    ("raw.filter(twice)", r"filter\(\) takes one value from its function, twice is a generator"),
+    ("raw.key_by(twice)", r"key_by\(\) takes one value"),
+    ("raw.add_sink(type('S', (SinkFunction,), {'invoke': lambda self, value: (yield value)})())", r"add_sink\(\) takes one value"),
+]
+
+
 def run(folder: Path, text: str) -> int:
     """Runs the program as ``python job.py`` would; gives the number of its last line."""
     path = folder / "job.py"
@@ -230,7 +263,7 @@ def run(folder: Path, text: str) -> int:
 
 
 @pytest.mark.parametrize(("mistake", "message"), [
-    *WINDOWS, *TRIGGERS_AND_EVICTORS, *KEYS, *JOINS, *ASYNC, *CONNECTED, *TIME, *STATE_AND_TYPES])
+    *WINDOWS, *TRIGGERS_AND_EVICTORS, *KEYS, *JOINS, *ASYNC, *CONNECTED, *TIME, *STATE_AND_TYPES, *SOURCES, *THAT_NEVER_RUN])
 def test_a_mistake_is_refused_with_what_to_change_and_the_line_of_the_program(tmp_path: Path, mistake: str, message: str) -> None:
     text = f"{PROGRAM}{mistake}\n"
     with pytest.raises((ProgramError, ConfigurationError)) as caught:
@@ -249,7 +282,7 @@ def test_the_line_is_that_of_the_call_also_where_a_helper_of_the_program_makes_i
 def test_python_prints_the_mistake_with_its_line(tmp_path: Path) -> None:
     text = PROGRAM + "keyed.window(EventTimeSessionWindows.with_gap(Time.seconds(-1))).sum(1).print()\nenv.execute()\n"
     (tmp_path / "job.py").write_text(text)
-    done = subprocess.run([sys.executable, str(tmp_path / "job.py")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, str(tmp_path / "job.py")], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert f"{tmp_path / 'job.py'}:{text.count(chr(10)) - 1}: EventTimeSessionWindows: the gap (milliseconds) is a whole number" in done.stderr
 

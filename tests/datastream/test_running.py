@@ -196,3 +196,10 @@ def test_an_object_with_write_is_a_sink(env: StreamExecutionEnvironment, tmp_pat
     env.from_arrow(pa.table({"n": [1, 2]})).sink_to(Lines(str(tmp_path / "lines")))
     env.execute()
     assert (tmp_path / "lines").read_text() == "1\n2\n"
+
+
+def test_a_program_may_have_hundreds_of_steps(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_sequence(1, 3)
+    for _ in range(400):
+        stream = stream.map(lambda value: value + 1)
+    assert results(stream) == [401, 402, 403]

@@ -11,13 +11,14 @@ import pytest
 
 from examples import side_outputs, word_count
 from flinkpy.datastream import StreamExecutionEnvironment
+from tests.waiting import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(name: str, *arguments: str) -> str:
     """What the example prints."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -48,7 +49,7 @@ def test_the_word_count_follows_a_socket_to_its_end() -> None:
         connection, _ = listener.accept()
         connection.sendall(b"to be or\nnot to be\n")
         connection.close()
-        out, errors = program.communicate(timeout=60)
+        out, errors = program.communicate(timeout=PATIENCE_S)
     finally:
         program.kill()
         program.communicate()

@@ -9,12 +9,13 @@ import pytest
 
 from examples.flight_delays import DATA, flight_delays
 from flinkpy.datastream import StreamExecutionEnvironment
+from tests.waiting import PATIENCE_S
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flight_delays.py"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(EXAMPLE), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, str(EXAMPLE), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_every_window_is_that_of_pandas_on_ray_too(ray: RayCluster, expected: Expected) -> None:
     ray.job(Path(flight_delays.__file__).read_text(), "flight_delays.py")
     outcome = ray.flinkpy("run", "-t", "ray", "-p", "2", ray.job(ON_RAY), str(DATA), str(WEATHER), timeout=120)

@@ -11,6 +11,7 @@ from flinkpy.core.options import RuntimeMode
 from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
+from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
 from tests.graph.programs import HASH, Joins, Program, chain_of, inner_edges, job_edges, vertices
@@ -78,6 +79,16 @@ def test_behind_an_operator_that_never_chains_a_new_chain_begins() -> None:
     program = Program()
     program.op("C", program.op("B", program.op("A", program.source(), chaining=ChainingStrategy.NEVER)))
     assert vertices(program.job_graph()) == ["Source: in x1", "A x1", "B -> C x1"]
+
+
+def test_a_chain_ends_where_its_operators_would_nest_too_deeply_for_python() -> None:
+    program = Program()
+    program.source()
+    for _ in range(250):
+        program.op("Map", program.ends[-1])
+    graph = program.job_graph()
+    assert [len(vertex.operators) for vertex in graph.vertices] == [LONGEST_CHAIN, LONGEST_CHAIN, 51]
+    assert job_edges(graph) == ["1.0 -FORWARD-> 2", "2.0 -FORWARD-> 3"]
 
 
 def test_a_union_is_not_chained_to_its_reader() -> None:

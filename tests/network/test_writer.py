@@ -96,6 +96,62 @@ def test_flush_hands_on_what_is_gathered() -> None:
         assert line.read() == [RowBatch([1, 2])]
 
 
+def test_the_first_batch_after_a_flush_goes_at_once_and_the_next_ones_are_gathered() -> None:
+    with Line(timeout_ms=100) as line:
+        line.writer.flush()
+        line.writer.emit(RowBatch([1]))
+        assert line.read() == [RowBatch([1])]
+        line.writer.emit(RowBatch([2]))
+        line.writer.emit(RowBatch([3]))
+        assert line.read() == []
+        line.writer.flush()
+        assert line.read() == [RowBatch([2, 3])]
+
+
+def test_the_first_batch_after_a_flush_goes_at_once_to_all_its_channels() -> None:
+    with Line(channels=2, timeout_ms=100) as line:
+        line.writer.flush()
+        line.writer.emit(RowBatch([1, 2, 3]))
+        assert (line.read(0), line.read(1)) == ([RowBatch([1, 3])], [RowBatch([2])])
+
+
+def test_without_a_buffer_timeout_small_batches_wait_for_the_flush_always() -> None:
+    with Line(timeout_ms=-1) as line:
+        line.writer.flush()
+        line.writer.emit(RowBatch([1]))
+        assert line.read() == []
+
+
+def test_a_batch_after_a_flush_that_found_no_room_stays_behind_what_is_gathered() -> None:
+    with Line(timeout_ms=100, segments=1) as line:
+        line.writer.emit(RowBatch(list(range(20))))
+        line.writer.emit(RowBatch([20]))
+        line.writer.flush()
+        line.writer.emit(RowBatch([21]))
+        line.writer.flush()
+        line.writer.emit(RowBatch([22]))
+        assert not line.writer.available
+        assert records(line.read() + line.read() + line.read()) == list(range(23))
+
+
+def test_a_batch_holds_its_segments_until_the_gate_is_asked_for_the_next() -> None:
+    with Line() as line:
+        line.writer.emit(RowBatch(list(range(20))))
+        assert line.gates[0].poll() == (0, RowBatch(list(range(20))))
+        assert line.pool.in_use > 0
+        assert line.gates[0].poll() is None
+        assert line.pool.in_use == 0
+
+
+def test_a_gate_released_while_its_batch_is_processed_gives_its_segments_back_once() -> None:
+    with Line() as line:
+        line.writer.emit(RowBatch(list(range(20))))
+        assert line.gates[0].poll() is not None
+        line.gates[0].release()
+        assert line.gates[0].poll() is None
+        assert line.pool.in_use == 0
+
+
 def test_nothing_is_gathered_for_longer_than_the_buffer_timeout() -> None:
     with Line(timeout_ms=100) as line:
         line.writer.emit(RowBatch([1]))

@@ -14,8 +14,7 @@ import pytest
 from flinkpy.operators import async_loop
 from flinkpy.operators.async_loop import EventLoopThread, Outcome
 from flinkpy.operators.async_queue import Entry
-
-PATIENCE_S = 10.0
+from tests.waiting import PATIENCE_S
 
 
 class World:

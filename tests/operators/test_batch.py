@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch, Watermark
-from flinkpy.core.options import RUNTIME_MODE, SORT_MEMORY, RuntimeMode
-from flinkpy.graph.chain_config import ChainedOperator
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext, StreamOperator
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.batch import batch_form
 from flinkpy.operators.functions import (
     CoMapFunction,
@@ -25,32 +23,11 @@ from flinkpy.operators.keyed_stages import KeyedMapOperator
 from flinkpy.operators.process import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.operators.stateless import MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
+from tests.operators.batch_harness import BatchHarness
 from tests.operators.harness import ChainHarness, linear
 
 BY_FIRST = KeySpec(lambda pair: pair[0])
 PAIRS = st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), min_size=1, max_size=8), max_size=6)
-
-
-class BatchHarness(ChainHarness):
-    """A chain in BATCH mode, with so much memory to sort in."""
-
-    def __init__(self, operator: StreamOperator, memory: int = 1 << 20, inputs: int = 1) -> None:
-        self.memory = memory
-        super().__init__(linear(batch_form(operator), inputs=inputs))
-
-    def context(self, operator: ChainedOperator) -> OperatorContext:
-        context = super().context(operator)
-        context.configuration |= {RUNTIME_MODE.key: RuntimeMode.BATCH, SORT_MEMORY.key: self.memory}
-        return context
-
-    def end(self) -> list[Any]:
-        """The input ends: gives all results."""
-        self.chain.control(Watermark(MAX_TIMESTAMP))
-        while not self.chain.finish():
-            assert self.chain.has_rest
-        assert self.chain.close() == []
-        assert self.writers[0].elements[-1] == Watermark(MAX_TIMESTAMP)
-        return self.output
 
 
 def last_of_each_key(results: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -112,6 +112,17 @@ def test_an_error_in_run_comes_after_what_was_collected() -> None:
     assert source.harness.output == [1]
 
 
+def test_an_exit_in_run_is_an_error_too_as_it_ends_the_sources_thread() -> None:
+    def script(ctx: SourceContext) -> None:
+        ctx.collect(1)
+        raise SystemExit(3)
+
+    source = SourceHarness(Scripted(script))
+    with pytest.raises(UserCodeError, match="SystemExit: 3"):
+        source.until_end()
+    assert source.harness.output == [1]
+
+
 def test_a_hungry_receiver_is_woken_once() -> None:
     woken: list[int] = []
     queue = BoundedHandOver(10, lambda: woken.append(1))

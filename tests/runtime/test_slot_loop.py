@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from flinkpy.core.clock import ManualClock
+from flinkpy.runtime.poller import READABLE, WRITABLE, Poller, SelectorPoller, make_poller
 from flinkpy.runtime.slot_loop import SlotLoop
 from flinkpy.runtime.timers import TaskTimers
 
@@ -129,6 +131,53 @@ def test_sockets_call_back_while_they_are_ready(loop: SlotLoop) -> None:
         rounds(loop)
         assert seen == [b"hello"]
         assert loop.statistics().sockets == 0
+
+
+@pytest.mark.parametrize("make", [make_poller, SelectorPoller])
+def test_a_poller_says_what_can_be_read_and_written(make: Callable[[], Poller]) -> None:
+    poller = make()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        fd = ours.fileno()
+        poller.register(fd, READABLE)
+        assert poller.poll(0) == []
+        poller.modify(fd, READABLE | WRITABLE)
+        assert poller.poll(0) == [(fd, WRITABLE)]
+        theirs.send(b"x")
+        assert poller.poll(1) == [(fd, READABLE | WRITABLE)]
+        poller.unregister(fd)
+        assert poller.poll(0) == []
+    poller.close()
+
+
+def test_a_peer_that_hung_up_shows_as_readable(loop: SlotLoop) -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        seen: list[bytes] = []
+        loop.add_reader(ours, lambda: seen.append(ours.recv(10)))
+        theirs.close()
+        loop.run_once(may_wait=False)
+        assert seen == [b""]
+        loop.remove_reader(ours)
+
+
+def test_a_socket_that_another_callback_removed_is_not_called_any_more(loop: SlotLoop) -> None:
+    pairs = [socket.socketpair() for _ in range(2)]
+    seen: list[int] = []
+
+    def only_one(index: int) -> None:
+        seen.append(index)
+        for ours, _ in pairs:
+            loop.remove_reader(ours)
+
+    for index, (ours, theirs) in enumerate(pairs):
+        loop.add_reader(ours, partial(only_one, index))
+        theirs.send(b"x")
+    rounds(loop)
+    assert len(seen) == 1
+    for pair in pairs:
+        for end in pair:
+            end.close()
 
 
 def test_sockets_are_looked_at_while_tasks_are_busy(clock: ManualClock, loop: SlotLoop) -> None:

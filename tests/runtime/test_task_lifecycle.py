@@ -198,7 +198,9 @@ def test_an_exit_in_user_code_fails_its_task_only(harness: LoopHarness) -> None:
     [task] = [harness.submit(descriptor("v", JournalSource("a", [[1]]), MapOperator(exits)))]
     harness.run_until(lambda: task.state is ExecutionState.FAILED)
     harness.run_until(lambda: "p.got 5" in JOURNAL)
-    assert "SystemExit" in str(harness.reporter.error_of(attempt("v")))
+    told = str(harness.reporter.error_of(attempt("v")))
+    assert "raised SystemExit: 3, which ends programs" in told
+    assert ", in exits\n    raise SystemExit(3)" in told
     assert other.state is ExecutionState.RUNNING
     other.cancel()
     harness.run_until(lambda: nothing_left(harness))

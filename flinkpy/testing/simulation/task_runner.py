@@ -94,6 +94,9 @@ class SimulatedTaskRunner:
             self._report(task, None)
             self._later(task, 0.02 * self._chance.random(), partial(self._end, state=_S.CANCELED))
 
+    def overdue(self) -> str | None:
+        return None
+
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         task = self._tasks.get(attempt_id)
         if task is not None:

@@ -57,6 +57,9 @@ class InstantRunner:
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
         self._end(attempt_id, ExecutionState.CANCELED)
 
+    def overdue(self) -> str | None:
+        return None
+
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._end(attempt_id, ExecutionState.FAILED)
 

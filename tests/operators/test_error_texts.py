@@ -1,0 +1,92 @@
+"""What is told of an error in a user's function, whatever that error is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flinkpy.core.errors import UserCodeError
+from flinkpy.operators.stateless import MapOperator
+from tests.operators.harness import ChainHarness, linear
+
+
+def failure_of(function: Callable[[Any], Any]) -> UserCodeError:
+    with pytest.raises(UserCodeError) as caught:
+        ChainHarness(linear(MapOperator(function))).push([7])
+    assert caught.value.record == "7"
+    return caught.value
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_whose_text_raises_is_named_all_the_same_with_line_and_record() -> None:
+    def fails(value: int) -> int:
+        raise Unspeakable
+
+    error = failure_of(fails)
+    assert error.cause == "Unspeakable, whose text raises RuntimeError"
+    assert [frame.function for frame in error.frames] == ["fails"]
+
+
+def test_an_error_without_text_is_its_name() -> None:
+    def fails(value: int) -> int:
+        raise AssertionError
+
+    assert failure_of(fails).cause == "AssertionError"
+
+
+def test_an_error_tells_its_notes_and_what_it_was_raised_from() -> None:
+    def fails(value: int) -> int:
+        try:
+            return value // 0
+        except ZeroDivisionError as cause:
+            error = ValueError("bad ratio")
+            error.__dict__["__notes__"] = ["of roof"]  # what add_note does, from Python 3.11 on
+            raise error from cause
+
+    assert failure_of(fails).cause.startswith("ValueError: bad ratio\nof roof (raised from ZeroDivisionError: ")
+
+
+def test_errors_raised_from_each_other_in_a_ring_are_told_once() -> None:
+    def fails(value: int) -> int:
+        one, two = ValueError("one"), ValueError("two")
+        one.__cause__, two.__cause__ = two, one
+        raise one
+
+    assert failure_of(fails).cause == "ValueError: one (raised from ValueError: two)"
+
+
+def test_a_very_long_text_is_cut() -> None:
+    def fails(value: int) -> int:
+        raise ValueError("y" * 1_000_000)
+
+    cause = failure_of(fails).cause
+    assert (cause[:15], cause[-2:]) == ("ValueError: yyy", "y…")
+    assert len(cause) < 5_000
+
+
+def test_endless_recursion_shows_both_ends_of_its_frames_and_how_many_are_left_out() -> None:
+    def deeper(value: int) -> int:
+        return deeper(value)
+
+    error = failure_of(deeper)
+    assert error.cause.startswith("RecursionError: maximum recursion depth exceeded")
+    assert len(error.frames) == 16
+    assert [frame.text for frame in error.frames if "more frames" in frame.text] == [error.frames[7].text]
+    assert str(error).count("return deeper(value)") == 16
+
+
+def test_frames_of_libraries_are_shown_behind_the_users_own_only() -> None:
+    def fails(value: int) -> object:
+        return json.loads("{")
+
+    behind = [frame.function for frame in failure_of(fails).frames]
+    assert (behind[0], behind[-1]) == ("fails", "raw_decode")
+    alone = failure_of(json.JSONDecoder().decode)  # of 7, which is no text
+    assert (alone.cause.partition(":")[0], alone.frames) == ("TypeError", ())
