@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections import deque
 from typing import Any
 
 from flinkpy.connectors.failures import as_user_error
@@ -21,7 +20,7 @@ from flinkpy.connectors.source import (
 from flinkpy.connectors.travel import pack, unpack
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
-from flinkpy.network.sizing import pieces
+from flinkpy.core.parts import Parts
 from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
 
 _MORE = InputStatus.MORE_AVAILABLE
@@ -32,9 +31,9 @@ class SourceReaderOperator(SourceOperator):
     """Polls the reader once per call and passes its batch on by reference; speaks with the source's coordinator by operator events."""
 
     def __init__(self, source: Source[Any]) -> None:
-        self.source = source
+        self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._rest: deque[Batch] = deque()  # of a batch larger than a portion
+        self._rest: Parts | None = None  # of a batch larger than a portion
         self._timer: TimerHandle | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ class SourceReaderOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         if self._rest:
-            self.output.emit(self._rest.popleft())
+            self._emit(self._rest.take(self.portion))
             return _MORE
         try:
             polled = self._poll(self.portion)
@@ -87,15 +86,20 @@ class SourceReaderOperator(SourceOperator):
             self.output.emit_control(polled)
             return _MORE
         if type(polled) is RowBatch and len(polled.values) > self.portion:
-            self._rest.extend(pieces(polled, -(-len(polled.values) // self.portion)))
-            polled = self._rest.popleft()
-        self.output.emit(polled)  # type: ignore[arg-type]  # a status was returned above
+            self._rest = Parts(polled)
+            polled = self._rest.take(self.portion)
+        self._emit(polled)  # type: ignore[arg-type]  # a status was returned above
         return _MORE
+
+    def _emit(self, batch: Batch) -> None:
+        self.output.emit(batch)
+        if type(batch) is RowBatch:
+            self.rows_emitted += len(batch.values)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """The reader's position is behind the whole batch, so all of it goes before the barrier."""
-        while self._rest:
-            self.output.emit(self._rest.popleft())
+        if self._rest:
+            self._emit(self._rest.take())
 
     def position(self) -> str | None:
         """Where the last batch came from: split and offset."""

@@ -209,7 +209,9 @@ class SourceOperator(StreamOperator):
 
     chaining = ChainingStrategy.HEAD
     wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
-    portion: int = 4096  # set by the task: records in one batch at most; less where the chain makes many records of one
+    is_columnar: bool = False
+    portion: int = 4096  # set by the task: records in one batch at most; less where the chain is slow with rows, or makes many records of one
+    rows_emitted: int = 0  # so far; columns do not count
 
     @abstractmethod
     def emit_next(self) -> InputStatus:

@@ -161,9 +161,10 @@ class LegacySourceOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         ended = self._ended  # before looking: what is there after the end was said is all there will be
-        items = self._queue.take(self.context.batch_records)
+        items = self._queue.take(min(self.portion, self.context.batch_records))
         if items:
             self._emit(items)
+            self.rows_emitted += len(items)
             return InputStatus.MORE_AVAILABLE
         if not ended:
             return InputStatus.MORE_AVAILABLE if self._ended else InputStatus.NOTHING_AVAILABLE

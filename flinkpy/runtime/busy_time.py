@@ -33,11 +33,13 @@ class BusyTime:
             self._for_output += now - self._since
         self._between, self._since = None, now
 
-    def step_ends(self) -> None:
-        """The task was busy since the step began."""
+    def step_ends(self) -> float:
+        """The task was busy since the step began: gives the seconds."""
         now = self._clock.monotonic()
-        self.busy += now - self._since
+        taken = now - self._since
+        self.busy += taken
         self._between, self._since = self.reason, now
+        return taken
 
     def stop(self) -> None:
         """The task has ended: it waits for nothing more."""

@@ -1,6 +1,7 @@
 """From the gates of a task to the head of its chain: batches go in, control elements are combined over all channels first.
 
 Channels of all gates are numbered through. Each gate says which input of the head it feeds; several gates may feed the same one (union).
+A batch of more rows than the task takes at a time is processed in parts.
 """
 
 from __future__ import annotations
@@ -20,20 +21,25 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
+from flinkpy.core.parts import Parts
 from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus, TwoInputOperator
 from flinkpy.operators.chain import OperatorChain
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
+from flinkpy.runtime.portion import Portion
 from flinkpy.runtime.valve import WatermarkValve
 
 ELEMENTS_PER_STEP = 16
-RECORDS_PER_STEP = 4096
+COLUMN_RECORDS_PER_STEP = 4096
 
 
 class StreamInputs:
     """All inputs of one task. ``input_indices`` stand beside ``gates``."""
 
-    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain) -> None:
+    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, portion: Portion) -> None:
+        self._portion = portion
+        self._parts, self._parts_input = Parts(RowBatch([])), 0  # what is left of a batch goes before anything else
+        self.rows_taken = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
         self._processes = chain.batch_inputs()
         if any(index >= len(self._processes) for index in input_indices):
@@ -63,26 +69,37 @@ class StreamInputs:
 
     def process_some(self) -> InputStatus:
         """Processes what is there, up to a bound of elements and records."""
-        records = 0
+        columns, rows_before, portion = 0, self.rows_taken, self._portion.rows
         for _ in range(ELEMENTS_PER_STEP):
-            polled = self._poll()
-            if polled is None:
-                return InputStatus.END_OF_INPUT if self.ended else InputStatus.NOTHING_AVAILABLE
-            number, channel, element = polled
-            if type(element) is RowBatch or type(element) is ColumnBatch:
-                self._processes[self._input_indices[number]](element)
-                records += len(element)
-                if records >= RECORDS_PER_STEP:
-                    break
+            if self._parts:
+                self._process_rows(self._parts_input, self._parts.take(portion))
             else:
-                self._control(number, channel, element)  # type: ignore[arg-type]  # batches went the other way
-                if self.ended:
-                    return InputStatus.END_OF_INPUT
-                if type(element) is CheckpointBarrier:
-                    break  # what it triggers comes first
-            if not self._chain.available:
+                polled = self._poll()
+                if polled is None:
+                    return InputStatus.END_OF_INPUT if self.ended else InputStatus.NOTHING_AVAILABLE
+                number, channel, element = polled
+                if type(element) is RowBatch:
+                    index = self._input_indices[number]
+                    if len(element.values) > portion:
+                        self._parts, self._parts_input = Parts(element), index
+                        element = self._parts.take(portion)
+                    self._process_rows(index, element)
+                elif type(element) is ColumnBatch:
+                    self._processes[self._input_indices[number]](element)
+                    columns += len(element)
+                else:
+                    self._control(number, channel, element)  # type: ignore[arg-type]  # batches went the other way
+                    if self.ended:
+                        return InputStatus.END_OF_INPUT
+                    if type(element) is CheckpointBarrier:
+                        break  # what it triggers comes first
+            if self.rows_taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.available:
                 break
         return InputStatus.MORE_AVAILABLE
+
+    def _process_rows(self, index: int, batch: RowBatch) -> None:
+        self._processes[index](batch)
+        self.rows_taken += len(batch.values)
 
     def drop_rest(self) -> None:
         """After the end of the data: takes what still comes, down to the last element of each channel."""

@@ -30,6 +30,7 @@ from flinkpy.operators.errors import user_code_error
 from flinkpy.runtime.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
+from flinkpy.runtime.portion import LONG_S, Portion
 from flinkpy.runtime.timers import TaskTimers
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
@@ -65,6 +66,7 @@ class StreamTask:
         self.processor = MailboxProcessor(self.mailbox, self._process)
         self.timers = TaskTimers(reactor, self._post_timer)
         self.time = BusyTime(reactor.clock)
+        self.portion = Portion(config.batch_records)
         self.accumulators: dict[str, Any] = {}
         self.phases: list[str] = []  # what was done so far, in order
         self.chain: OperatorChain | None = None
@@ -118,7 +120,7 @@ class StreamTask:
     def run_step(self) -> bool:
         """One step of the mailbox loop; True while there is more to do now. After the last one, ``done`` is True."""
         processor = self.processor
-        mails = processor.mails_processed
+        mails, rows = processor.mails_processed, self.rows_taken
         self.time.step_begins()
         try:
             more = processor.run_step()
@@ -128,7 +130,9 @@ class StreamTask:
             self._add_origin(error)
             raise
         finally:
-            self.time.step_ends()
+            taken = self.time.step_ends()
+            if taken > LONG_S or not self.portion.is_full:
+                self.portion.step_took(self.rows_taken - rows, taken)
         return more and not self.done
 
     def _process(self) -> None:
@@ -149,6 +153,11 @@ class StreamTask:
     def process_input(self) -> InputStatus:
         """The default action of this kind of task: processes a bounded amount of input."""
         raise NotImplementedError
+
+    @property
+    def rows_taken(self) -> int:
+        """How many rows it has processed so far; columns do not count."""
+        return 0
 
     @property
     def _alive(self) -> OperatorChain:
@@ -299,7 +308,7 @@ class SourceStreamTask(StreamTask):
             raise EngineError(f"{self.config.info.task_name} has no input, but its head is {head!r}")
         head.wake_up = self._wake_source
         self._head, self._emit_next = head, head.emit_next
-        self._polls = 0
+        self._polls, self._in_cache = 0, self.config.batch_records
         LatencyMarkers(chain, head.context).start()
 
     def _wake_source(self) -> None:
@@ -308,7 +317,8 @@ class SourceStreamTask(StreamTask):
     def process_input(self) -> InputStatus:
         self._polls += 1
         if self._polls % POLLS_PER_LOOK == 2:  # the first batch shows what the chain does
-            self._choose_portion()
+            self._look_at_chain()
+        self._head.portion = self._in_cache if self._head.is_columnar else min(self._in_cache, self.portion.rows)
         try:
             return self._emit_next()
         except FlinkpyError:
@@ -316,10 +326,14 @@ class SourceStreamTask(StreamTask):
         except Exception as error:
             raise user_code_error(error, self._alive.head.context) from error
 
-    def _choose_portion(self) -> None:
+    @property
+    def rows_taken(self) -> int:
+        return self._head.rows_emitted
+
+    def _look_at_chain(self) -> None:
         expansion = self._alive.expansion
         if expansion >= NOTABLE_EXPANSION:
-            self._head.portion = max(1, min(self.config.batch_records, int(RECORDS_IN_CACHE / expansion)))
+            self._in_cache = max(1, min(self.config.batch_records, int(RECORDS_IN_CACHE / expansion)))
 
     def before_finish(self, chain: OperatorChain) -> None:
         chain.emit_from_head(Watermark(MAX_TIMESTAMP))  # a bounded source ends event time
@@ -333,10 +347,14 @@ class OneInputStreamTask(StreamTask):
     """Reads gates, all of which feed the one input of its head."""
 
     def init(self, chain: OperatorChain) -> None:
-        self.inputs = StreamInputs(self._gates, self.config.input_indices, chain)
+        self.inputs = StreamInputs(self._gates, self.config.input_indices, chain, self.portion)
         for gate in self._gates:
             gate.set_listener(self.input_available)
         self.process_input = self.inputs.process_some  # type: ignore[method-assign]  # one call less per batch
+
+    @property
+    def rows_taken(self) -> int:
+        return self.inputs.rows_taken
 
     def end_of_data(self) -> EndOfData:
         return self.inputs.end_of_data

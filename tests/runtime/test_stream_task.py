@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import TaskInfo
 from flinkpy.operators.stateless import MapOperator
 from flinkpy.runtime.busy_time import Waiting
+from flinkpy.runtime.portion import GOOD_S
 from flinkpy.runtime.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
@@ -67,16 +69,28 @@ class ManualGate:
         return self.ended == self.channels
 
 
+class Slow:
+    """Takes so long for a record."""
+
+    def __init__(self, clock: ManualClock, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def __call__(self, value: Any) -> Any:
+        self.clock.advance(self.seconds)
+        return value
+
+
 class TaskHarness:
     """A restored one-input task with one gate of two channels and one writer."""
 
-    def __init__(self, gates: int = 1) -> None:
+    def __init__(self, gates: int = 1, seconds: float = 0.0) -> None:
+        """Of which each record takes so long."""
         self.clock = ManualClock()
         self.loop = SlotLoop("test", self.clock)
         self.gates = [ManualGate(2) for _ in range(gates)]
         self.writer = RecordingWriter()
         self.wakes = 0
-        config = StreamTaskConfig(INFO, linear(MapOperator(lambda value: value)), tuple(0 for _ in self.gates))
+        config = StreamTaskConfig(INFO, linear(MapOperator(Slow(self.clock, seconds))), tuple(0 for _ in self.gates))
         self.task: StreamTask = create_stream_task(config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None)
         self.task.restore()
 
@@ -206,7 +220,35 @@ def test_a_step_is_bounded(harness: TaskHarness) -> None:
     assert 0 < len(harness.out) < 100
     harness.gates[0].put(1, *(RowBatch([0] * 4096) for _ in range(3)))
     harness.settle()
-    assert len(harness.out) == 103
+    assert sum(map(len, harness.out)) == 100 + 3 * 4096
+
+
+@pytest.mark.parametrize(("seconds", "at_a_time"), [(1.0, 1), (0.1, 1), (0.001, 16)])
+def test_a_slow_function_holds_the_slot_for_few_records_at_a_time(seconds: float, at_a_time: int) -> None:
+    harness = TaskHarness(seconds=seconds)
+    harness.gates[0].put(1, Watermark(600))
+    harness.gates[0].put(0, RowBatch(list(range(500)), list(range(500))), Watermark(600))
+    longest, began, seen = 0.0, harness.clock.monotonic(), 0
+    while harness.task.run_step():
+        longest, began = max(longest, harness.clock.monotonic() - began), harness.clock.monotonic()
+        assert len(harness.writer.values) > seen or harness.writer.elements[-1] == Watermark(600)  # each step gives something
+        seen = len(harness.writer.values)
+    assert longest <= 2 * max(seconds, GOOD_S) + 1e-6
+    parts = [element for element in harness.writer.elements if isinstance(element, RowBatch)]
+    assert [stamp for part in parts for stamp in part.timestamps or ()] == harness.writer.values == list(range(500))
+    assert statistics.mode(map(len, parts)) == at_a_time
+    assert harness.writer.elements[-1] == Watermark(600)
+    harness.task.abort()
+    harness.loop.stop()
+
+
+def test_a_fast_function_gets_whole_batches_after_a_few_steps(harness: TaskHarness) -> None:
+    for _ in range(20):
+        harness.gates[0].put(0, RowBatch([0] * 4096))
+    harness.settle()
+    sizes = [len(part) for part in harness.out]
+    assert sizes[:12] == [1, 1, 4, 4, 16, 16, 64, 64, 256, 256, 1024, 1024]
+    assert sizes[13:] == [4096] * 19
 
 
 def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarness) -> None:

@@ -1,0 +1,28 @@
+"""A batch of rows that is given out in parts, first to last."""
+
+from __future__ import annotations
+
+from flinkpy.core.elements import RowBatch
+
+
+class Parts:
+    """False when everything was given out.
+
+    >>> parts = Parts(RowBatch([1, 2, 3]))
+    >>> parts.take(2).values, bool(parts), parts.take(2).values, bool(parts)
+    ([1, 2], True, [3], False)
+    """
+
+    __slots__ = ("_at", "_batch")
+
+    def __init__(self, batch: RowBatch) -> None:
+        self._batch, self._at = batch, 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._batch.values)
+
+    def take(self, rows: int | None = None) -> RowBatch:
+        """The next so many records, or all that are left."""
+        start, values, stamps = self._at, self._batch.values, self._batch.timestamps
+        end = self._at = len(values) if rows is None else start + rows
+        return RowBatch(values[start:end], None if stamps is None else stamps[start:end])
