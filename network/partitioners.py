@@ -220,11 +220,21 @@ class CustomSelector(ChannelSelector):
 
     def _ask(self, keys: Iterable[Any]) -> list[int]:
         function, n = self._function, self.channels
-        channels = [function(key, n) for key in keys]
-        if channels and not (min(channels) >= 0 and max(channels) < n):
-            wrong = next(channel for channel in channels if not 0 <= channel < n)
-            raise ProgramError(f"the custom partitioner returned channel {wrong!r} where there are {n}; it must return 0 to {n - 1}")
-        return [int(channel) for channel in channels]
+        asked = list(keys)
+        channels = [function(key, n) for key in asked]
+        right = set(range(n))
+        if {int}.issuperset(map(type, channels)) and right.issuperset(channels):
+            return channels
+        return [_checked(channel, key, right) for key, channel in zip(asked, channels)]
+
+
+def _checked(channel: Any, key: Any, right: set[int]) -> int:
+    """The channel as a plain int (it may be one of numpy's)."""
+    number = channel if isinstance(channel, int) else getattr(channel, "__index__", lambda: None)()
+    if number not in right:
+        raise ProgramError(f"the partitioner of partition_custom returned {channel!r:.80} for the key {key!r:.80}; where there are {len(right)} "
+                           f"channels it must return a whole number from 0 to {len(right) - 1}")
+    return int(number)
 
 
 class _Memo(dict[Any, Any]):

@@ -239,7 +239,8 @@ class SlotLoop:
         try:
             more = task.step()
         except BaseException as error:  # the loop serves others too
-            LOG.exception("the step of %r raised", task)
+            level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or an exit of the user's, which the task tells
+            LOG.log(level, "the step of %r raised", task, exc_info=True)
             more = False
             self._guarded(partial(task.crashed, error))
         self._stepping = None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -123,11 +124,17 @@ def test_a_failing_key_selector_leaves_nothing_behind_for_the_next_batch() -> No
     assert sum(len(part) for _, part in selector.split(RowBatch([1, 2]))) == 2
 
 
-@pytest.mark.parametrize("channel", [-1, 2])
-def test_a_custom_partitioner_that_names_no_channel_is_told_the_range(channel: int) -> None:
+@pytest.mark.parametrize("channel", [-1, 2, None, 1.0, "1", [1]], ids=repr)
+def test_a_custom_partitioner_that_names_no_channel_is_told_the_range_and_the_key(channel: Any) -> None:
     selector = make_selector(custom(lambda key, channels: channel), 2)
-    with pytest.raises(ProgramError, match=f"returned channel {channel} where there are 2; it must return 0 to 1"):
+    expected = f"returned {channel!r} for the key 1; where there are 2 channels it must return a whole number from 0 to 1"
+    with pytest.raises(ProgramError, match=re.escape(expected)):
         selector.split(RowBatch([(1,)]))
+
+
+def test_a_custom_partitioner_may_return_any_whole_number() -> None:
+    for channel in (True, np.int64(1)):
+        assert [part for part, _ in make_selector(custom(lambda key, channels, channel=channel: channel), 2).split(RowBatch([(1,)]))] == [1]
 
 
 def test_an_unhashable_key_is_refused_with_advice() -> None:
