@@ -132,9 +132,10 @@ def test_a_custom_partitioner_that_names_no_channel_is_told_the_range_and_the_ke
         selector.split(RowBatch([(1,)]))
 
 
-def test_a_custom_partitioner_may_return_any_whole_number() -> None:
-    for channel in (True, np.int64(1)):
-        assert [part for part, _ in make_selector(custom(lambda key, channels, channel=channel: channel), 2).split(RowBatch([(1,)]))] == [1]
+@pytest.mark.parametrize("channel", [True, np.int64(1)], ids=repr)
+def test_a_custom_partitioner_may_return_any_whole_number(channel: Any) -> None:
+    parts = make_selector(custom(lambda key, channels: channel), 2).split(RowBatch([(1,)]))
+    assert [number for number, _ in parts] == [1]
 
 
 def test_an_unhashable_key_is_refused_with_advice() -> None:
