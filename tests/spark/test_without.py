@@ -37,7 +37,7 @@ def test_a_ray_node_that_was_started_without_java_is_named_with_the_way_out(tmp_
     tools.mkdir()
     for folder in ("/usr/bin", "/bin"):
         for tool in Path(folder).iterdir():
-            if tool.name != "java" and not (tools / tool.name).exists():
+            if tool.name != "java" and not os.path.lexists(tools / tool.name):
                 (tools / tool.name).symlink_to(tool)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.delenv("JAVA_HOME", raising=False)
