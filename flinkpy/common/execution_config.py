@@ -111,7 +111,7 @@ class ExecutionConfig:
         return to_milliseconds(read(self._values, kept_options.CANCELLATION_INTERVAL))
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
-        """Milliseconds; 0: never. Kept."""
+        """Milliseconds after which a worker on Ray ends, where a cancelled task's function does not return; 0: never."""
         return self._set(options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
 
     def get_task_cancellation_timeout(self) -> int:

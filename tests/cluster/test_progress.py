@@ -40,32 +40,32 @@ def test_before_the_first_count_there_is_nothing_to_compare_with() -> None:
     assert rates.update((vertex(3000, 500, counted_ms=12_000),), {"v1": (1.0, 2.0)}) == {"v1": (1000.0, 0.0)}
 
 
-def test_a_vertex_keeps_its_rate_while_its_next_count_is_under_way() -> None:
+def rates_at_a_hundred() -> Rates:
+    """Of two counts, the second at 2,000 ms."""
     rates = Rates()
     rates.update((vertex(0, 0, counted_ms=1000),))
     rates.update((vertex(100, 100, counted_ms=2000),))
+    return rates
+
+
+def test_a_vertex_keeps_its_rate_while_its_next_count_is_under_way() -> None:
+    rates = rates_at_a_hundred()
     assert rates.update((vertex(100, 100, counted_ms=2000),)) == {"v1": (100.0, 100.0)}
 
 
 def test_counts_that_follow_at_once_say_nothing_of_the_rate() -> None:
-    rates = Rates()
-    rates.update((vertex(0, 0, counted_ms=1000),))
-    rates.update((vertex(100, 100, counted_ms=2000),))
+    rates = rates_at_a_hundred()
     assert rates.update((vertex(100, 100, counted_ms=2001),)) == {"v1": (100.0, 100.0)}
     assert rates.update((vertex(400, 400, counted_ms=3000),)) == {"v1": (300.0, 300.0)}
 
 
 def test_a_counter_that_has_not_moved_between_two_counts_stands_still() -> None:
-    rates = Rates()
-    rates.update((vertex(0, 0, counted_ms=1000),))
-    rates.update((vertex(100, 100, counted_ms=2000),))
+    rates = rates_at_a_hundred()
     assert rates.update((vertex(100, 100, counted_ms=2500),)) == {"v1": (0.0, 0.0)}
 
 
 def test_where_nothing_runs_any_more_nothing_flows() -> None:
-    rates = Rates()
-    rates.update((vertex(0, 0, counted_ms=1000),))
-    rates.update((vertex(100, 100, counted_ms=2000),))
+    rates = rates_at_a_hundred()
     assert rates.update((vertex(100, 100, counted_ms=2000, state=ExecutionState.FINISHED),)) == {"v1": (0.0, 0.0)}
 
 
