@@ -11,8 +11,9 @@ producer sends on a channel, from 0), segments (what the payload costs), backlog
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 from flinkpy.core.errors import NetworkProtocolError
@@ -65,9 +66,8 @@ class Frame(NamedTuple):
     payload: memoryview
 
 
-def encode_header(kind: int, flags: int, parts: int, channel: int, sequence: int, segments: int, backlog: int, length: int) -> bytes:
-    """The header of a frame with a payload of that length."""
-    return _pack(MAGIC, kind, flags, parts, channel, sequence, segments, backlog, length)
+# The header of a frame with a payload of that length: (kind, flags, parts, channel, sequence, segments, backlog, length) -> bytes.
+encode_header: Callable[[int, int, int, int, int, int, int, int], bytes] = partial(_pack, MAGIC)  # no call of our own between
 
 
 def decode_header(data: bytes) -> tuple[int, int, int, int, int, int, int]:
@@ -82,7 +82,7 @@ def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 
 
 
 class FrameDecoder:
-    """Cuts a byte stream into frames: read into ``buffer()``, tell ``fill(count)``, iterate ``frames()``.
+    """Cuts a byte stream into frames: read into ``buffer()``, iterate ``frames(count)``.
 
     Raises NetworkProtocolError on a wrong magic, an unknown kind, or a length above ``max_frame``.
     """
@@ -107,13 +107,6 @@ class FrameDecoder:
                 return self._scratch[:2048]
         return self._scratch[self._end :]
 
-    def fill(self, count: int) -> None:
-        """So many bytes were read into ``buffer()``."""
-        if self._own is not None:
-            self._own_filled += count
-        else:
-            self._end += count
-
     @property
     def in_payload(self) -> bool:
         """Whether ``buffer()`` is the rest of one large payload."""
@@ -124,36 +117,39 @@ class FrameDecoder:
         """Whether the stream, ending now, would end inside a frame."""
         return self._own is not None or self._start != self._end
 
-    def frames(self) -> Iterator[Frame]:
-        """The frames that are complete."""
+    def frames(self, count: int) -> Iterator[Frame]:
+        """The frames that are complete with so many bytes more in ``buffer()``."""
         if self._own is not None:
+            self._own_filled += count
             if self._own_filled < len(self._own):
                 return
             payload, self._own = self._own, None
-            yield self._frame(payload)
+            assert self._header is not None
+            _, kind, flags, parts, channel, sequence, segments, backlog, _ = self._header
+            yield Frame(kind, flags, parts, channel, sequence, segments, backlog, payload)
+        else:
+            self._end += count
         scratch = self._scratch
         while self._end - self._start >= HEADER_SIZE:
-            header = _unpack_from(scratch, self._start)
-            if header[0] != MAGIC or header[1] not in _KINDS or header[8] > self._max_frame:
+            magic, kind, flags, parts, channel, sequence, segments, backlog, length = header = _unpack_from(scratch, self._start)
+            if magic != MAGIC or kind not in _KINDS or length > self._max_frame:
                 raise self._refusal(header)
-            begin, length = self._start + HEADER_SIZE, header[8]
+            begin = self._start + HEADER_SIZE
             end = begin + length
             self._header = header
             if end > self._end:
-                if end - self._start > len(scratch) or header[2] & FLAG_OWN_BUFFER:
+                if end - self._start > len(scratch) or flags & FLAG_OWN_BUFFER:
                     self._start_own(begin, length)
                 break
             self._start = end
             payload = scratch[begin:end]
-            keeps = bool(header[2] & FLAG_OWN_BUFFER)
+            keeps = bool(flags & FLAG_OWN_BUFFER)
             self._expect_large = keeps and length >= LARGE_BYTES
-            yield self._frame(own_copy(payload) if keeps else payload)
-        self._compact()
-
-    def _frame(self, payload: memoryview) -> Frame:
-        assert self._header is not None
-        _, kind, flags, parts, channel, sequence, segments, backlog, _ = self._header
-        return Frame(kind, flags, parts, channel, sequence, segments, backlog, payload)
+            yield Frame(kind, flags, parts, channel, sequence, segments, backlog, own_copy(payload) if keeps else payload)
+        if self._start == self._end:
+            self._start = self._end = 0
+        else:
+            self._compact()
 
     def _refusal(self, header: tuple[int, ...]) -> NetworkProtocolError:
         if header[0] != MAGIC or header[1] not in _KINDS:
@@ -177,9 +173,7 @@ class FrameDecoder:
     def _compact(self) -> None:
         """Moves what is left to the front when the rest of the frame would not fit behind it."""
         left = self._end - self._start
-        if not left:
-            self._start = self._end = 0
-        elif self._start and len(self._scratch) - self._end < len(self._scratch) // 2:
+        if self._start and len(self._scratch) - self._end < len(self._scratch) // 2:
             self._scratch[:left] = bytes(self._scratch[self._start : self._end])
             self._start, self._end = 0, left
 

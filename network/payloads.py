@@ -45,6 +45,7 @@ LOOK_EVERY = 64
 FEW = 32  # records, whose memo costs less than a pickler of their own
 _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
+_ROWS = int(FrameKind.ROWS)
 _LATENCY = struct.Struct("<qI")
 _BARRIER = struct.Struct("<qq??")
 _INT64 = struct.Struct("<q")
@@ -92,8 +93,12 @@ class ElementEncoder:
         return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
     def _pickle_plain(self, values: list[Any]) -> bytes | None:
-        """Scalars and tuples of them; None for what is not plain."""
-        if self._by_value is None and self._is_plain(values):
+        """Scalars and tuples of them; None for what does not look so: a matter of speed alone, either form carries everything."""
+        if not self._look_again:
+            self._look_again = LOOK_EVERY
+            self._plain = _plain(values[0]) and _plain(values[-1])
+        self._look_again -= 1
+        if self._plain and self._by_value is None:
             try:
                 return _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
             except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or nothing plain behind the first records
@@ -129,14 +134,6 @@ class ElementEncoder:
             return bytes(cloudpickle.dumps(values, protocol=5))
         except Exception as error:
             raise ProgramError(f"records cannot be sent to another process: {error}; emit plain values, tuples, rows or picklable objects") from error
-
-    def _is_plain(self, values: list[Any]) -> bool:
-        """Whether the records look like scalars and tuples of them: a matter of speed alone, either form carries everything."""
-        if not self._look_again:
-            self._look_again = LOOK_EVERY
-            self._plain = _plain(values[0]) and _plain(values[-1])
-        self._look_again -= 1
-        return self._plain
 
     def _encode_columns(self, batch: ColumnBatch) -> list[Encoded]:
         if self._columns is None:
@@ -302,7 +299,9 @@ class ElementDecoder:
     def decode(self, frame: Frame) -> Element | None:
         """The element; None for a schema, which is remembered. Raises NetworkProtocolError, or what unpickling a record raises."""
         kind = frame.kind
-        if kind == FrameKind.ROWS:
+        if kind == _ROWS:
+            if frame.parts == 1 and not frame.flags:
+                return RowBatch(pickle.loads(frame.payload))
             return self._decode_rows(frame)
         if kind == FrameKind.COLUMNS:
             return self._decode_columns(frame)
@@ -317,8 +316,6 @@ class ElementDecoder:
             raise NetworkProtocolError(f"a malformed {FrameKind(kind).name}: {error}") from None
 
     def _decode_rows(self, frame: Frame) -> RowBatch:
-        if frame.parts == 1 and not frame.flags:
-            return RowBatch(pickle.loads(frame.payload))
         parts = _cut(frame.payload, frame.parts)
         timestamps = _timestamps(parts.pop()) if frame.flags & FLAG_TIMESTAMPS else None
         return RowBatch(pickle.loads(parts[0], buffers=parts[1:]), timestamps.tolist() if timestamps is not None else None)

@@ -103,9 +103,6 @@ class OutboundChannel:
         subpartition.reader = self
         self.data_available()
 
-    def data_available(self) -> None:
-        self.pump()
-
     def granted(self, segments: int) -> None:
         self._credits.granted(segments)
         self.pump()
@@ -143,6 +140,8 @@ class OutboundChannel:
                 self._wire.send_later(self)
         finally:
             self._pumping = False
+
+    data_available = pump  # no call between, as this is what every batch goes through
 
     def _send_next(self, subpartition: ReadableSubpartition) -> bool:
         """Sends the first element, or as much of it as credit allows; False when there is no credit."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,9 @@ from flinkpy.core.options import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
 from flinkpy.network.blocking import BatchShuffleMemory, BlockingPartition, BlockingWriter
+from flinkpy.network.connection import Connection
 from flinkpy.network.credits import ReceiverCredits
+from flinkpy.network.data_port import DataPort, reach
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.handshake import Handshake
 from flinkpy.network.partition import ResultPartition
@@ -25,7 +28,6 @@ from flinkpy.network.partitioners import ChannelSelector, make_selector
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
 from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInputChannel, not_found
 from flinkpy.network.segments import NetworkBufferPool
-from flinkpy.network.tcp import Connection, draw, family_of, tune, tuned_socket
 from flinkpy.network.writer import PartitionWriter
 
 log = logging.getLogger(__name__)
@@ -53,31 +55,20 @@ class ShuffleService:
         self._by_peer: dict[str, Connection] = {}
         self._strangers: dict[Connection, None] = {}
         self._bytes_sent = self._bytes_received = 0  # of closed connections
-        self._listener: socket.socket | None = None
+        self._data_port: DataPort | None = None
         self._running: Reactor | None = None
 
     # -- the port -----------------------------------------------------------------------------------------------------
 
     @property
     def data_address(self) -> tuple[str, int]:
-        if self._listener is None:
+        if self._data_port is None:
             raise EngineError("the data port is known after start()")
-        host, port = self._listener.getsockname()[:2]
-        return str(host), int(port)
+        return self._data_port.address
 
     def start(self, reactor: Reactor) -> None:
         """Opens the data port."""
-        host = self._config.bind_host
-        listener = tuned_socket(family_of(host))
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, self._config.data_port))
-            listener.listen(128)
-        except OSError:
-            listener.close()
-            raise
-        self._listener, self._running = listener, reactor
-        reactor.add_reader(listener, self._accept)
+        self._data_port, self._running = DataPort(self._config.bind_host, self._config.data_port, reactor, self._accepted), reactor
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
@@ -169,10 +160,9 @@ class ShuffleService:
         self._requests.clear()
         for connection in list(self._connections):
             connection.close(cause)
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            self._reactor.remove_reader(listener)
-            listener.close()
+        data_port, self._data_port = self._data_port, None
+        if data_port is not None:
+            data_port.close()
 
     def __repr__(self) -> str:
         return f"ShuffleService({self._resource_id}, {self.statistics()})"
@@ -319,35 +309,30 @@ class ShuffleService:
         known = self._by_peer.get(location.resource_id)
         if known is not None:
             return known
-        handshake = Handshake(self._secret, self._resource_id, False, draw, location.resource_id)
-        sock = tuned_socket(family_of(location.host))
-        name = f"{location.resource_id} ({location.host}:{location.data_port})"
-        connection = Connection(sock, name, handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
-        self._connections.add(connection)
+        handshake = Handshake(self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id)
+        address = location.host, location.data_port
+        sock, is_connected = reach(address)
+        connection = self._connection(sock, f"{location.resource_id} ({location.host}:{location.data_port})", handshake)
         self._by_peer[location.resource_id] = connection
-        connection.start_connecting((location.host, location.data_port))
+        if is_connected:
+            connection.start_connected()
+        else:
+            connection.start_connecting(address)
         return connection
 
-    def _accept(self) -> None:
-        assert self._listener is not None
-        for _ in range(16):
-            try:
-                sock, address = self._listener.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                log.warning("cannot accept a data connection: %s", error)
-                return
-            tune(sock)
-            if len(self._strangers) >= MAX_STRANGERS:
-                log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", address, MAX_STRANGERS)
-                sock.close()
-                continue
-            handshake = Handshake(self._secret, self._resource_id, True, draw)
-            connection = Connection(sock, f"{address[0]}:{address[1]}", handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
-            self._connections.add(connection)
-            self._strangers[connection] = None
-            connection.start_accepted()
+    def _accepted(self, sock: socket.socket, peer: str) -> None:
+        if len(self._strangers) >= MAX_STRANGERS:
+            log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", peer, MAX_STRANGERS)
+            sock.close()
+            return
+        connection = self._connection(sock, peer, Handshake(self._secret, self._resource_id, True, secrets.token_bytes))
+        self._strangers[connection] = None
+        connection.start_connected()
+
+    def _connection(self, sock: socket.socket, peer: str, handshake: Handshake) -> Connection:
+        connection = Connection(sock, peer, handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
+        self._connections.add(connection)
+        return connection
 
     def connection_open(self, connection: Connection) -> None:
         self._strangers.pop(connection, None)

@@ -38,6 +38,10 @@ class Reactor(Protocol):
         """Runs the action in the loop's next round."""
         ...
 
+    def give_way(self) -> None:
+        """Records were sent to another process: it may run first."""
+        ...
+
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
         """From any thread: runs the action in the loop's thread and wakes it up."""
         ...

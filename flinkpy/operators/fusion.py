@@ -190,7 +190,8 @@ class FusedRun:
             self._compile(self._may_keep)
 
     def process_batch(self, batch: Batch) -> None:
-        batch = rows(batch)
+        if type(batch) is not RowBatch:
+            batch = rows(batch)
         stamps = batch.timestamps
         try:
             values, stamps, lengths = self._plain(batch.values) if stamps is None else self._stamped(batch.values, stamps)

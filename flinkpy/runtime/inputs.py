@@ -38,7 +38,8 @@ class StreamInputs:
 
     def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, portion: Portion) -> None:
         self._portion = portion
-        self._parts, self._parts_input = Parts(RowBatch([])), 0  # what is left of a batch goes before anything else
+        self._parts: Parts | None = None  # what is left of a batch goes before anything else
+        self._parts_input = 0
         self.rows_taken = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
         self._processes = chain.batch_inputs()
@@ -71,8 +72,8 @@ class StreamInputs:
         """Processes what is there, up to a bound of elements and records."""
         columns, rows_before, portion = 0, self.rows_taken, self._portion.rows
         for _ in range(ELEMENTS_PER_STEP):
-            if self._parts:
-                self._process_rows(self._parts_input, self._parts.take(portion))
+            if self._parts is not None:
+                self._process_part(portion)
             else:
                 polled = self._poll()
                 if polled is None:
@@ -82,8 +83,9 @@ class StreamInputs:
                     index = self._input_indices[number]
                     if len(element.values) > portion:
                         self._parts, self._parts_input = Parts(element), index
-                        element = self._parts.take(portion)
-                    self._process_rows(index, element)
+                        self._process_part(portion)
+                    else:
+                        self._process_rows(index, element)
                 elif type(element) is ColumnBatch:
                     self._processes[self._input_indices[number]](element)
                     columns += len(element)
@@ -96,6 +98,14 @@ class StreamInputs:
             if self.rows_taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.available:
                 break
         return InputStatus.MORE_AVAILABLE
+
+    def _process_part(self, rows: int) -> None:
+        parts = self._parts
+        assert parts is not None
+        part = parts.take(rows)
+        if not parts:
+            self._parts = None
+        self._process_rows(self._parts_input, part)
 
     def _process_rows(self, index: int, batch: RowBatch) -> None:
         self._processes[index](batch)

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
+from flinkpy.runtime.courtesy import Courtesy
 from flinkpy.runtime.poller import READABLE, WRITABLE, make_poller
 
 LOG = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class SlotLoop:
     called from other threads. A test may run rounds itself instead, with ``run_once``.
     """
 
-    def __init__(self, name: str = "slot-loop", clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, name: str = "slot-loop", clock: Clock = SYSTEM_CLOCK, courtesy: Courtesy | None = None) -> None:
         self.name, self.clock = name, clock
         self._ready: deque[LoopTask] = deque()
         self._soon: deque[Action] = deque()
@@ -109,6 +110,8 @@ class SlotLoop:
         self._thread_id: int | None = None
         self._next_poll: float | None = None
         self._steps = self._waits = 0
+        self._courtesy = courtesy or Courtesy()
+        self._has_slept = False  # before this round
 
     # -- Reactor ---------------------------------------------------------------------------------------------------------
 
@@ -152,6 +155,12 @@ class SlotLoop:
     def call_soon(self, action: Action) -> None:
         self._soon.append(action)
 
+    def give_way(self) -> None:
+        """Only in a quiet stream, where this loop has slept before, and once."""
+        if self._has_slept:
+            self._has_slept = False
+            self._courtesy.give_way()
+
     def call_soon_threadsafe(self, action: Action) -> None:
         self._soon.append(action)
         if self._waiting:
@@ -175,10 +184,11 @@ class SlotLoop:
 
     def schedule_threadsafe(self, task: LoopTask) -> None:
         """The same from any thread."""
-        if self._thread_id is None or self._thread_id == threading.get_ident():
-            self.schedule(task)
-        else:
+        if self._thread_id is not None and self._thread_id != threading.get_ident():
             self.call_soon_threadsafe(lambda: self.schedule(task))
+        elif not task.scheduled:  # as in schedule(): every batch that comes from another process passes here
+            task.scheduled = True
+            self._ready.append(task)
 
     # -- running -----------------------------------------------------------------------------------------------------------
 
@@ -219,6 +229,7 @@ class SlotLoop:
         ready = self._ready
         for _ in range(len(ready)):
             self._step(ready.popleft())
+        self._has_slept = False
         if ready or self._soon or self._stopping or not may_wait:
             if not ready or self._poll_is_due():
                 self._poll(0.0)
@@ -266,6 +277,7 @@ class SlotLoop:
             heapq.heappop(self._timers)
         timeout = min(MAX_WAIT_S, self._timers[0][0] - self.clock.monotonic()) if self._timers else MAX_WAIT_S
         self._waits += 1
+        self._has_slept = True
         self._waiting = True  # said before looking: who appends after this look wakes the selector
         self._poll(0.0 if self._soon else max(0.0, timeout))
         self._waiting = False

@@ -136,7 +136,8 @@ class StreamTask:
         return more and not self.done
 
     def _process(self) -> None:
-        chain = self._alive
+        chain = self.chain
+        assert chain is not None
         for _ in range(INPUTS_PER_STEP):
             if not chain.available:
                 self._suspend(Waiting.OUTPUT)

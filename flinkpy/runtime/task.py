@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flinkpy.common.pyflink_imports import install as install_pyflink_imports
@@ -47,6 +48,7 @@ class Task:
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self.scheduled = False  # kept by the loop
+        self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: there is something to do
 
     @property
     def attempt_id(self) -> ExecutionAttemptId:
@@ -80,10 +82,6 @@ class Task:
         where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
         self.fail(ProgramError(
             f"a function of {self.descriptor.subtask_name} raised {told(error)}, which ends programs; raise an Exception instead{where}"))
-
-    def wake(self) -> None:
-        """From any thread: there is something to do."""
-        self._loop.schedule_threadsafe(self)
 
     # -- life -------------------------------------------------------------------------------------------------------------------
 

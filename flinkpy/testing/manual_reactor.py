@@ -64,6 +64,9 @@ class ManualReactor:
     def call_soon(self, action: Callable[[], None]) -> None:
         self._soon.append(action)
 
+    def give_way(self) -> None:
+        """Nobody else has anything to do."""
+
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
         with self._lock:
             self._foreign.append(action)

@@ -90,8 +90,7 @@ def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) 
         part = stream[at : at + max(1, min(wanted, len(buffer)))]
         buffer[: len(part)] = part
         at += len(part)
-        frames.fill(len(part))
-        for frame in frames.frames():
+        for frame in frames.frames(len(part)):
             assert (frame.channel, frame.sequence, frame.segments, frame.backlog) == (7, sequence, 3, 11)
             sequence += 1
             element = channel.decode(frame)
@@ -195,7 +194,7 @@ def test_a_record_that_cannot_travel_is_the_authors_to_change() -> None:
 
 def garbled(**changes: int) -> bytes:
     fields = {"kind": 1, "flags": 0, "parts": 1, "channel": 1, "sequence": 0, "segments": 1, "backlog": 0, "length": 4} | changes
-    return encode_header(**fields)
+    return encode_header(*fields.values())
 
 
 @pytest.mark.parametrize(("stream", "message"), [
@@ -221,8 +220,7 @@ def test_a_malformed_payload_is_refused(stream: bytes) -> None:
 def frames_of(stream: bytes) -> list[Any]:
     decoder = FrameDecoder(MAX)
     decoder.buffer()[: len(stream)] = stream
-    decoder.fill(len(stream))
-    return list(decoder.frames())
+    return list(decoder.frames(len(stream)))
 
 
 def test_a_truncated_stream_is_known_to_end_inside_a_frame() -> None:
@@ -231,8 +229,7 @@ def test_a_truncated_stream_is_known_to_end_inside_a_frame() -> None:
     for end in (HEADER_SIZE - 1, len(stream) - 1):
         decoder = FrameDecoder(MAX)
         decoder.buffer()[:end] = stream[:end]
-        decoder.fill(end)
-        assert list(decoder.frames()) == []
+        assert list(decoder.frames(end)) == []
         assert decoder.mid_frame
 
 

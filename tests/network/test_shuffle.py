@@ -3,9 +3,10 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from secrets import token_bytes as draw
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,24 @@ from flinkpy.core.errors import (
 )
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.partitioning import REBALANCE
+from flinkpy.network import data_port
+from flinkpy.network.data_port import reach
 from flinkpy.network.frames import FrameKind, encode_header
 from flinkpy.network.handshake import Handshake
 from flinkpy.network.port import InputGate
 from flinkpy.network.remote import PartitionRequest
-from flinkpy.network.tcp import draw
 from tests.network.helpers import SECRET, SMALL, Cluster, attempt, cluster, has_room, partition_id, poll_all, records
 
 SOURCE, SINK = attempt("source"), attempt("sink")
+
+
+@pytest.fixture(scope="module", autouse=True, params=["unix", "tcp"])
+def between_processes_of(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One host, where the sides meet at a Unix socket, or two."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "tcp":
+            patch.setattr(data_port, "near_name", lambda address: None)
+        yield
 
 
 def read_to_end(made: Cluster, gate: InputGate) -> list[Element]:
@@ -345,8 +356,12 @@ def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
 
 
 def stranger(made: Cluster, name: str = "a") -> socket.socket:
-    sock = socket.create_connection(made.services[name].data_address)
-    sock.settimeout(0)
+    address = made.services[name].data_address
+    sock, is_connected = reach(address)
+    if not is_connected:
+        sock.settimeout(None)
+        sock.connect(address)
+        sock.settimeout(0)
     return sock
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from flinkpy.core.clock import ManualClock
+from flinkpy.runtime.courtesy import Courtesy
 from flinkpy.runtime.poller import READABLE, WRITABLE, Poller, SelectorPoller, make_poller
 from flinkpy.runtime.slot_loop import SlotLoop
 from flinkpy.runtime.timers import TaskTimers
@@ -192,6 +193,26 @@ def test_sockets_are_looked_at_while_tasks_are_busy(clock: ManualClock, loop: Sl
             loop.run_once()
         assert seen == [b"x"]
         loop.remove_reader(ours)
+
+
+def test_a_loop_that_has_slept_gives_way_once_and_a_busy_one_never() -> None:
+    ways: list[str] = []
+    loop = SlotLoop(courtesy=Courtesy(yield_=lambda: ways.append("given")))
+    try:
+        loop.give_way()  # it has not slept
+        for expected in (1, 2):
+            loop.call_later(0.001, lambda: None)
+            loop.run_once()  # sleeps at its end
+            loop.give_way()
+            loop.give_way()
+            assert len(ways) == expected
+        loop.call_later(0.001, lambda: None)
+        loop.run_once()
+        loop.run_once(may_wait=False)
+        loop.give_way()
+        assert len(ways) == 2
+    finally:
+        loop.stop()
 
 
 def test_a_waiting_loop_is_woken_from_another_thread() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import secrets
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInpu
 
 log = logging.getLogger(__name__)
 
-SOCKET_BUFFER = 4 << 20
 READS_PER_ROUND = 8  # so that one busy connection does not keep the loop from the tasks
 READ_BYTES_PER_ROUND = 2 << 20
 BUFFERS_PER_SEND = 512  # below the system's limit of 1024
@@ -74,7 +72,7 @@ class Connection:
     # -- opening ------------------------------------------------------------------------------------------------------
 
     def start_connecting(self, address: tuple[str, int]) -> None:
-        """Begins to connect; errors come later, to the channels."""
+        """Begins to connect over TCP; errors come later, to the channels."""
         try:
             self._sock.connect(address)
         except BlockingIOError:
@@ -85,8 +83,8 @@ class Connection:
         else:
             self._connected()
 
-    def start_accepted(self) -> None:
-        """The other side has connected."""
+    def start_connected(self) -> None:
+        """The two sides are connected already."""
         self._connected()
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
@@ -124,8 +122,7 @@ class Connection:
         rest = self._handshake.rest
         if rest:
             self._decoder.buffer()[: len(rest)] = rest
-            self._decoder.fill(len(rest))
-            self._dispatch_all()
+            self._dispatch_all(len(rest))
 
     # -- sending --------------------------------------------------------------------------------------------------------
 
@@ -140,6 +137,7 @@ class Connection:
             if self._unsent:
                 self._on_sent.append(on_sent)
             else:
+                self._reactor.give_way()
                 on_sent()
 
     def send_later(self, sender: OutboundChannel) -> None:
@@ -240,8 +238,7 @@ class Connection:
                 if not count:
                     raise self._ended()
                 self.bytes_received += count
-                self._decoder.fill(count)
-                self._dispatch_all()
+                self._dispatch_all(count)
                 budget -= count
                 if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and not self._decoder.in_payload):
                     return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
@@ -265,8 +262,9 @@ class Connection:
             return NetworkProtocolError("the connection ended before the handshake did")
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
 
-    def _dispatch_all(self) -> None:
-        for frame in self._decoder.frames():
+    def _dispatch_all(self, count: int) -> None:
+        """What is complete with so many bytes more."""
+        for frame in self._decoder.frames(count):
             self._dispatch(frame)
             if self._machine.state is not ConnectionState.OPEN:
                 return
@@ -351,27 +349,3 @@ class Connection:
     def __repr__(self) -> str:
         channels = f"{len(self._inbound)} channels in, {len(self._outbound)} out"
         return f"Connection({self.peer}, {self.state.name}, {channels}, {len(self._unsent)} buffers unsent)"
-
-
-def tuned_socket(family: int) -> socket.socket:
-    """A non-blocking socket with large buffers and no delay."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    tune(sock)
-    return sock
-
-
-def tune(sock: socket.socket) -> None:
-    sock.setblocking(False)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        sock.setsockopt(socket.SOL_SOCKET, name, SOCKET_BUFFER)
-
-
-def family_of(host: str) -> int:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def draw(count: int) -> bytes:
-    """Fresh random bytes for a handshake."""
-    return secrets.token_bytes(count)

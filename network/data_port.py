@@ -1,0 +1,106 @@
+"""Where a TaskExecutor listens, and how it reaches another: TCP, and between processes of one host a Unix socket, which takes half the time TCP's
+loopback does.
+
+The Unix socket has a name in Linux's abstract namespace, made from the data port's address. That namespace belongs to the network namespace, as TCP
+ports do: where the name answers, the address is of this host; where it does not, TCP is taken. Either way both sides must prove who they are first.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import Callable
+
+from flinkpy.core.reactor import Reactor
+
+log = logging.getLogger(__name__)
+
+SOCKET_BUFFER = 4 << 20
+ACCEPTS_PER_ROUND = 16
+
+
+class DataPort:
+    """The listening sockets. ``on_accepted`` gets each new connection and a name for its other side. OSError where the port cannot be had."""
+
+    def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[socket.socket, str], None]) -> None:
+        self._reactor, self._on_accepted = reactor, on_accepted
+        self._sockets = [_listening(_family_of(host), (host, port))]
+        name, number = self._sockets[0].getsockname()[:2]
+        self.address = str(name), int(number)
+        near = near_name(self.address)
+        if near is not None:
+            try:
+                self._sockets.append(_listening(socket.AF_UNIX, near))
+            except OSError as error:
+                log.info("no Unix socket beside data port %s:%d: %s", *self.address, error)
+        for listening in self._sockets:
+            reactor.add_reader(listening, lambda listening=listening: self._accept(listening))  # type: ignore[misc]
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_PER_ROUND):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.warning("cannot accept a data connection: %s", error)
+                return
+            _tune(accepted)
+            self._on_accepted(accepted, f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this host")
+
+    def close(self) -> None:
+        """Takes no new connections."""
+        for listening in self._sockets:
+            self._reactor.remove_reader(listening)
+            listening.close()
+
+
+def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:
+    """A socket to that data port, and whether it is connected already: TCP has yet to connect."""
+    near = near_name(address)
+    if near is not None:
+        sock = _tuned_socket(socket.AF_UNIX)
+        try:
+            sock.connect(near)
+            return sock, True
+        except OSError:  # nobody of this name here, or too many ask at once
+            sock.close()
+    return _tuned_socket(_family_of(address[0])), False
+
+
+def near_name(address: tuple[str, int]) -> str | None:
+    """What the Unix socket is called; None where there is no abstract namespace."""
+    return f"\0flinkpy-data-port/{address[0]}:{address[1]}" if sys.platform == "linux" else None
+
+
+def _listening(family: int, address: tuple[str, int] | str) -> socket.socket:
+    sock = _tuned_socket(family)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(128)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _tuned_socket(family: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    _tune(sock)
+    return sock
+
+
+def _tune(sock: socket.socket) -> None:
+    """Non-blocking, with large buffers and no delay."""
+    sock.setblocking(False)
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, name, SOCKET_BUFFER)
+
+
+def _family_of(host: str) -> int:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

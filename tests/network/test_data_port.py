@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from flinkpy.core.reactor import Reactor
+from flinkpy.network import data_port
+from flinkpy.network.data_port import DataPort, reach
+from flinkpy.testing.manual_reactor import ManualReactor
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract names")
+
+
+@contextlib.contextmanager
+def listening(reactor: Reactor, accepted: list[tuple[socket.socket, str]]) -> Iterator[DataPort]:
+    port = DataPort("127.0.0.1", 0, reactor, lambda sock, peer: accepted.append((sock, peer)))
+    try:
+        yield port
+    finally:
+        port.close()
+        for sock, _ in accepted:
+            sock.close()
+
+
+def test_a_port_of_this_host_is_reached_over_a_unix_socket() -> None:
+    accepted: list[tuple[socket.socket, str]] = []
+    with ManualReactor() as reactor, listening(reactor, accepted) as port:
+        sock, is_connected = reach(port.address)
+        with sock:
+            reactor.run_until(lambda: bool(accepted))
+            assert is_connected
+            assert sock.family == accepted[0][0].family == socket.AF_UNIX
+            assert accepted[0][1] == "this host"
+
+
+def test_a_port_that_is_not_of_this_host_is_to_be_reached_over_tcp() -> None:
+    sock, is_connected = reach(("192.0.2.1", 4321))
+    with sock:
+        assert not is_connected
+        assert sock.family == socket.AF_INET
+
+
+def test_of_a_port_that_was_closed_nothing_is_left() -> None:
+    with ManualReactor() as reactor:
+        with listening(reactor, []) as port:
+            address = port.address
+        sock, is_connected = reach(address)
+        with sock:
+            assert not is_connected
+        with contextlib.closing(DataPort(*address, reactor, lambda sock, peer: None)):
+            assert reactor.sockets == 2
+
+
+def test_where_the_unix_name_is_taken_tcp_is_left() -> None:
+    with ManualReactor() as reactor, socket.socket(socket.AF_UNIX) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_port, "near_name", lambda address: f"\0flinkpy-test/{other.fileno()}")
+        other.bind(f"\0flinkpy-test/{other.fileno()}")
+        accepted: list[tuple[socket.socket, str]] = []
+        with listening(reactor, accepted) as port, socket.create_connection(port.address):
+            reactor.run_until(lambda: bool(accepted))
+            assert accepted[0][0].family == socket.AF_INET
+
+
+def test_a_port_that_is_taken_says_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, ManualReactor() as reactor, pytest.raises(OSError, match="in use"):
+        DataPort("127.0.0.1", taken.getsockname()[1], reactor, lambda sock, peer: None)
