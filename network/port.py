@@ -17,7 +17,9 @@ from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescrip
 
 
 class RecordWriter(Protocol):
-    """One network output: splits batches over its channels, gathers them, hands them on."""
+    """One network output: splits batches over its channels, gathers them, hands them on. ``records`` counts what it took."""
+
+    records: int
 
     @property
     def available(self) -> bool:

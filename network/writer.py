@@ -93,6 +93,7 @@ class PartitionWriter:
         self._records, self._bytes, self._segment = config.batch_records, config.batch_bytes, config.segment_size
         self._by_reference = max(1, config.batch_records // _BY_REFERENCE_SHARE)
         self._sizes = SizeEstimator()
+        self.records = 0
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those with something in them
         self._pending: deque[tuple[int, Element, int]] = deque()  # handed on, and no room yet
@@ -113,8 +114,10 @@ class PartitionWriter:
         self._on_available = on_available
 
     def emit(self, batch: Batch) -> None:
-        if not len(batch) or self._closed:
+        count = len(batch)
+        if not count or self._closed:
             return
+        self.records += count
         put: Callable[[int, Batch], None] = self._put
         if self._at_once and not self._gathered:
             put = self._hand_on
@@ -205,7 +208,9 @@ class PartitionWriter:
     def _hand_on(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
         if size <= self._bytes or len(batch) == 1:
-            self._pass(channel, batch, -(-size // self._segment) or 1)
+            segments = -(-size // self._segment) or 1
+            if self._pending or not self._partition.add(channel, batch, segments):
+                self._pending.append((channel, batch, segments))
             return
         parts = pieces(batch, -(-size // self._bytes))
         segments = -(-size // len(parts) // self._segment) or 1

@@ -239,7 +239,7 @@ class OperatorChain:
         """Records written to the network; of a job that is one chain and writes none, what its source gave."""
         if not self._writer_outputs and not self._counters[0].records_in:
             return self._counters[0].records_out
-        return sum(output.records for output in self._writer_outputs)
+        return sum(output.writer.records for output in self._writer_outputs)
 
     def counters(self) -> tuple[tuple[OperatorId, int, int], ...]:
         """Per operator: id, records in, records out. May be read from any thread."""

@@ -97,10 +97,9 @@ class RecordWriterOutput(Output):
 
     def __init__(self, writer: RecordWriter) -> None:
         self.writer = writer
-        self.records = 0
+        self.emit = writer.emit  # type: ignore[method-assign]  # one call less per batch
 
     def emit(self, batch: Batch) -> None:
-        self.records += len(batch)
         self.writer.emit(batch)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:

@@ -40,7 +40,6 @@ class StreamInputs:
         self._portion = portion
         self._parts: Parts | None = None  # what is left of a batch goes before anything else
         self._parts_input = 0
-        self.rows_taken = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
         self._processes = chain.batch_inputs()
         if any(index >= len(self._processes) for index in input_indices):
@@ -70,7 +69,7 @@ class StreamInputs:
 
     def process_some(self) -> InputStatus:
         """Processes what is there, up to a bound of elements and records."""
-        columns, rows_before, portion = 0, self.rows_taken, self._portion.rows
+        columns, rows_before, portion = 0, self._portion.taken, self._portion.rows
         for _ in range(ELEMENTS_PER_STEP):
             if self._parts is not None:
                 self._process_part(portion)
@@ -95,7 +94,7 @@ class StreamInputs:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # what it triggers comes first
-            if self.rows_taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.available:
+            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.available:
                 break
         return InputStatus.MORE_AVAILABLE
 
@@ -109,7 +108,7 @@ class StreamInputs:
 
     def _process_rows(self, index: int, batch: RowBatch) -> None:
         self._processes[index](batch)
-        self.rows_taken += len(batch.values)
+        self._portion.taken += len(batch.values)
 
     def drop_rest(self) -> None:
         """After the end of the data: takes what still comes, down to the last element of each channel."""

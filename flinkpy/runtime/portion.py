@@ -16,7 +16,7 @@ GROWTH = 4  # so even a step that was just short enough is no long one the next 
 
 
 class Portion:
-    """``rows`` at a time, and never more than ``at_most``.
+    """``rows`` at a time, and never more than ``at_most``. ``taken`` counts the rows the task took so far.
 
     >>> portion = Portion(4096)
     >>> for _ in range(3):
@@ -28,11 +28,12 @@ class Portion:
     1
     """
 
-    __slots__ = ("at_most", "is_full", "rows")
+    __slots__ = ("at_most", "is_full", "rows", "taken")
 
     def __init__(self, at_most: int) -> None:
         self.at_most = at_most
         self.rows = 1
+        self.taken = 0
         self.is_full = at_most == 1
 
     def step_took(self, rows: int, seconds: float) -> None:

@@ -120,7 +120,7 @@ class StreamTask:
     def run_step(self) -> bool:
         """One step of the mailbox loop; True while there is more to do now. After the last one, ``done`` is True."""
         processor = self.processor
-        mails, rows = processor.mails_processed, self.rows_taken
+        mails, rows = processor.mails_processed, self.portion.taken
         self.time.step_begins()
         try:
             more = processor.run_step()
@@ -132,7 +132,7 @@ class StreamTask:
         finally:
             taken = self.time.step_ends()
             if taken > LONG_S or not self.portion.is_full:
-                self.portion.step_took(self.rows_taken - rows, taken)
+                self.portion.step_took(self.portion.taken - rows, taken)
         return more and not self.done
 
     def _process(self) -> None:
@@ -154,11 +154,6 @@ class StreamTask:
     def process_input(self) -> InputStatus:
         """The default action of this kind of task: processes a bounded amount of input."""
         raise NotImplementedError
-
-    @property
-    def rows_taken(self) -> int:
-        """How many rows it has processed so far; columns do not count."""
-        return 0
 
     @property
     def _alive(self) -> OperatorChain:
@@ -321,15 +316,13 @@ class SourceStreamTask(StreamTask):
             self._look_at_chain()
         self._head.portion = self._in_cache if self._head.is_columnar else min(self._in_cache, self.portion.rows)
         try:
-            return self._emit_next()
+            status = self._emit_next()
         except FlinkpyError:
             raise
         except Exception as error:
             raise user_code_error(error, self._alive.head.context) from error
-
-    @property
-    def rows_taken(self) -> int:
-        return self._head.rows_emitted
+        self.portion.taken = self._head.rows_emitted
+        return status
 
     def _look_at_chain(self) -> None:
         expansion = self._alive.expansion
@@ -352,10 +345,6 @@ class OneInputStreamTask(StreamTask):
         for gate in self._gates:
             gate.set_listener(self.input_available)
         self.process_input = self.inputs.process_some  # type: ignore[method-assign]  # one call less per batch
-
-    @property
-    def rows_taken(self) -> int:
-        return self.inputs.rows_taken
 
     def end_of_data(self) -> EndOfData:
         return self.inputs.end_of_data

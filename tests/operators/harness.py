@@ -56,7 +56,7 @@ class RecordingWriter:
 
     def __init__(self) -> None:
         self.elements: list[Element] = []
-        self.flushes = 0
+        self.records = self.flushes = 0
         self.available = self.consumed = True
         self.listener: Callable[[], None] | None = None
 
@@ -64,6 +64,7 @@ class RecordingWriter:
         self.listener = on_available
 
     def emit(self, batch: Batch) -> None:
+        self.records += len(batch)
         self.elements.append(batch)
 
     def emit_control(self, element: ControlElement) -> None:
