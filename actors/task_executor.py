@@ -46,8 +46,8 @@ class TaskExecutorStatistics:
 
 
 class TaskExecutor(RpcEndpoint):
-    """``slots`` gives the profile of each slot. The process should end when ``on_refused(reason)`` is told that the ResourceManager does not want
-    this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its slots were lost)."""
+    """``slots`` gives the profile of each slot; ``runner`` has been started. The process should end when ``on_refused(reason)`` is told that the
+    ResourceManager does not want this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its slots were lost)."""
 
     gateway = TaskExecutorGateway
 
@@ -81,7 +81,6 @@ class TaskExecutor(RpcEndpoint):
     # -- life --------------------------------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        self.runner.start()
         host, port = self.runner.data_address
         self.location = TaskManagerLocation(self.resource_id, self.address, host, port)
         self._register()

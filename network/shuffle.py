@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, TaskExecutorLostError
+from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, ResourceUnavailableError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, ResultPartitionId
 from flinkpy.core.options import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
@@ -67,8 +67,14 @@ class ShuffleService:
         return self._data_port.address
 
     def start(self, reactor: Reactor) -> None:
-        """Opens the data port."""
-        self._data_port, self._running = DataPort(self._config.bind_host, self._config.data_port, reactor, self._accepted), reactor
+        """Opens the data port; ResourceUnavailableError where that cannot be had."""
+        host, port = self._config.bind_host, self._config.data_port
+        try:
+            self._data_port, self._running = DataPort(host, port, reactor, self._accepted), reactor
+        except OSError as error:
+            raise ResourceUnavailableError(
+                f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
+                "(0 picks a free port, which several TaskExecutors on one host need)") from error
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],

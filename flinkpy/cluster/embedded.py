@@ -2,7 +2,7 @@
 
 It starts with the first job, serves all that follow, and ends with the process. One TaskExecutor holds a whole job: its slots share one
 loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
-job then needs, each with a loop of its own, and batches travel over TCP on loopback, as between machines.
+job then needs, each with a loop of its own, and batches travel over sockets, as between processes.
 
 Python cannot end a function that does not return. Once a job with such a one was cancelled, the jobs that come get a session beside this one.
 A function that runs a job of its own keeps the loop it is called in from everything else, so that job gets a session beside this one. A forked
@@ -29,6 +29,7 @@ from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.progress import make_progress
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options import NetworkConfig
 from flinkpy.graph.job_graph import JobGraph
@@ -48,7 +49,7 @@ _sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
 
 
 class LocalWorkerDriver:
-    """Starts TaskExecutors in this process. There is no limit to them, and none fails to start."""
+    """Starts TaskExecutors in this process. There is no limit to them."""
 
     def __init__(self, service: LocalRpcService, resource_manager_address: str, config: SessionConfig, network: NetworkConfig) -> None:
         self._service, self._resource_manager_address = service, resource_manager_address
@@ -64,8 +65,13 @@ class LocalWorkerDriver:
         return f"{wanted} slots are more than slotmanager.number-of-slots.max allows"
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
-        service = self._service.sibling(resource_id)
         runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK)
+        try:
+            runner.start()
+        except ResourceUnavailableError as error:
+            on_failure(str(error))
+            return
+        service = self._service.sibling(resource_id)
         executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._resource_manager_address,
                                 slot_config=self._config.slots, rpc_config=self._config.rpc)
         self._workers[resource_id], self._runners[resource_id] = service, runner

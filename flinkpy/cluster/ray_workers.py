@@ -129,6 +129,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     _close_input()
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
+    runner.start()
     executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
                             on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once)
     executor.start()

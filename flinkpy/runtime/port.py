@@ -32,14 +32,16 @@ class RunnerStatistics:
 
 
 class TaskRunner(Protocol):
-    """Runs tasks in slots. All calls come from the TaskExecutor's main thread and return at once."""
+    """Runs tasks in slots. Started by who makes it; all other calls come from the TaskExecutor's main thread and return at once."""
 
     @property
     def data_address(self) -> tuple[str, int]:
         """Host and port of the data connection; known after ``start``."""
         ...
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Opens the data port. ResourceUnavailableError where that cannot be had."""
+        ...
 
     def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
         """Starts the task; from then on every state it reaches is reported, ending with exactly one terminal one."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.errors import EngineError
+from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import OperatorId, ResourceId
 from flinkpy.core.options import NetworkConfig
 from flinkpy.operators.functions import SourceContext, SourceFunction
@@ -76,7 +76,7 @@ def test_a_stopped_runner_reports_what_it_is_given_as_failed(runner: SlotTaskRun
 
 def test_a_taken_data_port_is_said_at_once_and_nothing_stays_open(runner: SlotTaskRunner) -> None:
     other = SlotTaskRunner(NetworkConfig(data_port=runner.data_address[1]), SECRET, ResourceId("other"))
-    with pytest.raises(OSError, match="in use"):
+    with pytest.raises(ResourceUnavailableError, match=r"cannot be opened at 127\.0\.0\.1:\d+: Address already in use; see .*data\.port"):
         other.start()
     other.stop()
 
