@@ -47,7 +47,8 @@ class TaskExecutorStatistics:
 
 class TaskExecutor(RpcEndpoint):
     """``slots`` gives the profile of each slot; ``runner`` has been started. The process should end when ``on_refused(reason)`` is told that the
-    ResourceManager does not want this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its slots were lost)."""
+    ResourceManager does not want this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its
+    slots were lost)."""
 
     gateway = TaskExecutorGateway
 

@@ -47,11 +47,11 @@ class Enrich(AsyncFunction):
         return [(value[0], "unknown")]
 
 
-def enriched(env: StreamExecutionEnvironment, orders: int = 1000) -> DataStream:
+def enriched(env: StreamExecutionEnvironment, orders: int = 1000, timeout_ms: int = 500) -> DataStream:
     stream = env.from_collection([(order, order % 7 if order != 500 else LOST) for order in range(orders)])
     again = AsyncRetryStrategy.fixed_delay(3, 5, exception_predicate=has_exception_predicate)
     return AsyncDataStream.ordered_wait_with_retry(
-        stream, Enrich(), Time.milliseconds(500), again, capacity=100, output_type=Types.TUPLE([Types.INT(), Types.STRING()]))
+        stream, Enrich(), Time.milliseconds(timeout_ms), again, capacity=100, output_type=Types.TUPLE([Types.INT(), Types.STRING()]))
 
 
 if __name__ == "__main__":
