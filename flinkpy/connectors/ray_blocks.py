@@ -1,26 +1,30 @@
 """Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader that lies on the block's node reads it
 where it is, without a copy. Bounded and replayable: the blocks stay while a job runs, and while the program may run another.
+
+Blocks may still be on their way when the job begins, as those of Spark's partitions are: then their numbers are known, and each is handed out when
+the keeper says that it has come.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS, single_batch
-from flinkpy.connectors.enumerators import SplitQueue
 from flinkpy.connectors.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
-from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkpy.connectors.ray_store import Store
+    from flinkpy.connectors.ray_store import News, Store
 
+NEWS_PERIOD_S = 0.04  # of asking which blocks have come
 
 @dataclass(frozen=True)
 class BlockSplit:
@@ -32,13 +36,21 @@ class BlockSplit:
     offset: int = 0
 
 
+@dataclass(frozen=True)
+class BlocksLeft:
+    """What a checkpoint has of the queue: splits nobody has, and the numbers of the blocks that had not come."""
+
+    splits: tuple[BlockSplit, ...]
+    coming: frozenset[int]
+
+
 class RayBlockSource(Source[BlockSplit]):
-    """The blocks a keeper holds (see ``flinkpy.connectors.ray_store``), all of one schema.
+    """The blocks a keeper holds (see ``flinkpy.connectors.ray_store``), all of one schema: the ``hosts`` of each, None for one that is yet to come.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """
 
-    def __init__(self, keeper: str, schema: pa.Schema, hosts: Sequence[tuple[str, ...]], batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
+    def __init__(self, keeper: str, schema: pa.Schema, hosts: Sequence[tuple[str, ...] | None], batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         self._keeper, self._schema, self._hosts, self._batch_rows = keeper, schema, tuple(hosts), batch_rows
 
     @property
@@ -54,8 +66,13 @@ class RayBlockSource(Source[BlockSplit]):
         return True
 
     def create_enumerator(self, context: SplitEnumeratorContext[BlockSplit], checkpoint: Any = None) -> SplitEnumerator[BlockSplit]:
-        splits = [BlockSplit(f"block {number}", number, hosts) for number, hosts in enumerate(self._hosts)]
-        return BlockQueue(context, splits, checkpoint, self._keeper)
+        from flinkpy.connectors.ray_store import Store
+
+        return BlockQueue(context, Store(self._keeper), checkpoint if checkpoint is not None else self._all())
+
+    def _all(self) -> BlocksLeft:
+        there = tuple(_split(number, hosts) for number, hosts in enumerate(self._hosts) if hosts is not None)
+        return BlocksLeft(there, frozenset(number for number, hosts in enumerate(self._hosts) if hosts is None))
 
     def create_reader(self, context: ReaderContext) -> SourceReader[BlockSplit]:
         from flinkpy.connectors.ray_store import Store
@@ -67,31 +84,81 @@ class RayBlockSource(Source[BlockSplit]):
         return f"RayBlockSource({len(self._hosts)} blocks)"
 
 
-class BlockQueue(SplitQueue[BlockSplit]):
-    """Hands out blocks, those on the reader's own host first. As long as it is there, so are the blocks."""
+def _split(number: int, hosts: tuple[str, ...]) -> BlockSplit:
+    return BlockSplit(f"block {number}", number, hosts)
 
-    def __init__(self, context: SplitEnumeratorContext[BlockSplit], splits: list[BlockSplit], checkpoint: Any, keeper: str) -> None:
-        super().__init__(context, lambda parallelism: splits, checkpoint)
-        self._keeper = keeper
-        self._store: Store | None = None
+
+class BlockQueue(SplitEnumerator[BlockSplit]):
+    """Hands out blocks, to each reader those on its own host first; readers wait for blocks to come. As long as it is there, so are the blocks."""
+
+    def __init__(self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft) -> None:
+        self._context, self._store = context, store
+        self._left, self._coming = deque(left.splits), set(left.coming)
+        self._heard_of = 0  # blocks, in the keeper's news
+        self._waiting: dict[int, str] = {}  # readers that asked while no block was there, and their hosts
+        self._began = False
 
     def start(self) -> None:
-        from flinkpy.connectors.ray_store import Store
-
-        self._store = Store(self._keeper)
         self._store.job_begins()
-        super().start()
+        self._began = True
+        if self._coming:
+            self._context.call_async(self._news, self._heard, NEWS_PERIOD_S)
+
+    def _news(self) -> News | None:
+        return self._store.news(self._heard_of) if self._coming else None
+
+    def _heard(self, news: News | None, error: BaseException | None) -> None:
+        if error is not None:
+            raise ResourceUnavailableError(f"the blocks handed over do not come: {str(error).splitlines()[0]}; has the program that hands them over "
+                                           "ended, or Ray? Keep both running for as long as the job runs") from error
+        if news is None:
+            return
+        self._heard_of += len(news.blocks)
+        for number, hosts in news.blocks:
+            if number in self._coming:  # a checkpoint may have it already
+                self._coming.remove(number)
+                self._left.append(_split(number, hosts))
+        if news.failure is not None and self._coming:
+            raise ProgramError(news.failure)  # another run of the job would not help
+        self._serve()
+
+    def _serve(self) -> None:
+        """Gives those who wait what is there: what lies near first, then the rest."""
+        registered = self._context.registered_readers if self._waiting else {}
+        waiting = {subtask: host for subtask, host in self._waiting.items() if subtask in registered}  # one that failed asks for itself again
+        for subtask in [subtask for subtask, host in waiting.items() if self._near(host) is not None] + list(waiting):
+            if subtask in self._waiting:
+                self.handle_split_request(subtask, self._waiting.pop(subtask))
+
+    def _near(self, host: str) -> BlockSplit | None:
+        return next((split for split in self._left if host in split.hosts), None)
 
     def handle_split_request(self, subtask: int, host: str) -> None:
-        near = next((split for split in self._left if host in split.hosts), None)
-        if near is not None:
-            self._left.remove(near)
-            self._left.appendleft(near)
-        super().handle_split_request(subtask, host)
+        if self._left:
+            split = self._near(host) or self._left[0]
+            self._left.remove(split)
+            self._context.assign_splits(subtask, [split])
+        elif self._coming:
+            self._waiting[subtask] = host
+        else:
+            self._context.signal_no_more_splits(subtask)
+
+    def add_reader(self, subtask: int) -> None:
+        self._waiting.pop(subtask, None)  # an earlier attempt's
+
+    def add_splits_back(self, splits: list[BlockSplit], subtask: int) -> None:
+        self._left.extendleft(reversed(splits))
+        self._serve()
+
+    def snapshot_state(self, checkpoint_id: int) -> BlocksLeft:
+        return BlocksLeft(tuple(self._left), frozenset(self._coming))
 
     def close(self) -> None:
-        if self._store is not None:
+        if self._began:
             self._store.job_ended()
+
+    def __repr__(self) -> str:
+        return f"<BlockQueue: {len(self._left)} blocks left, {len(self._coming)} to come>"
 
 
 class BlockReader(SplitReader[BlockSplit]):
@@ -121,8 +188,8 @@ class BlockReader(SplitReader[BlockSplit]):
             block = self._fetched.result()
         except Exception as error:
             raise ResourceUnavailableError(f"{self._split.split_id} of the data handed over is lost: {str(error).splitlines()[0]}") from error
-        if isinstance(block, bytes):
-            block = pa.ipc.open_stream(pa.BufferReader(block)).read_all().replace_schema_metadata()
+        if isinstance(block, pa.Buffer):
+            block = pa.ipc.open_stream(block).read_all().replace_schema_metadata()
         elif not isinstance(block, pa.Table):
             block = pa.Table.from_pandas(block, preserve_index=False)
         if block.num_rows == 0:

@@ -3,8 +3,8 @@
 A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. A program has a :class:`BlockKeeper`, an actor, with a shelf of references for each
 hand-over: readers ask it for them by number, so that Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers
 that made them. Ray gives a result to whoever called for it, so the keeper calls the worker for each block (``take``), and the block goes into the
-store where the worker is, once. Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls,
-and again for a block that is lost.
+store where the worker is, once. Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls as
+the program says where blocks can be had by now, jobs hear of each block that has come, and a block that is lost is called for again.
 
 Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper
 itself ends with the program.
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -28,17 +30,29 @@ from flinkpy.core.ids import IdFactory
 
 NAMESPACE = "flinkpy"
 ACK_TIMEOUT_S = 60.0
+_RAW = b"RAW"  # what Ray notes beside bytes
+
 
 class Recipe(Protocol):
-    """How to come by blocks: calling it gives the reference of the block of that number. Pickled."""
+    """How to come by blocks: calling it gives the reference of the block of that number, which is to be had at that place. Pickled."""
 
     @property
     def count(self) -> int: ...
 
     @property
-    def at_once(self) -> int: ...
+    def at_once(self) -> int:
+        """Calls of one place at a time."""
+        ...
 
-    def __call__(self, number: int) -> Any: ...
+    def __call__(self, number: int, place: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class News:
+    """Blocks that have come, with the hosts each lies on; and why no more will, where that is so."""
+
+    blocks: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    failure: str | None = None
 
 
 class Shelf:
@@ -47,30 +61,59 @@ class Shelf:
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = list(blocks)
         self._recipe: Recipe | None = None
+        self._places: dict[int, str] = {}  # where the blocks are to be had
+        self._to_ask: deque[int] = deque()
+        self._running: dict[Any, int] = {}  # calls for blocks -> their numbers
+        self._come: list[tuple[int, tuple[str, ...]]] = []
+        self._failure: str | None = None
         self._jobs_begun = self._jobs_running = 0
         self._is_wanted_by_program = True
         self._written: dict[tuple[int, int], list[Any]] = {}  # (subtask, attempt) -> blocks
         self._committed: dict[int, tuple[int, list[Any]]] = {}  # subtask -> the attempt that ended well, and its blocks
         self._subtasks: int | None = None
 
-    def make(self, recipe: Recipe) -> list[tuple[str, ...]]:
-        """Comes by the blocks a source reads, all of them when this returns; gives the hosts of each."""
-        self._recipe, self.blocks = recipe, []
-        running: list[Any] = []
-        for number in range(recipe.count):
-            if len(running) >= recipe.at_once:
-                running = _without_ready(running)
-            self.blocks.append(recipe(number))
-            running.append(self.blocks[-1])
-        while running:
-            running = _without_ready(running)
-        return hosts_of(self.blocks)
+    def expect(self, recipe: Recipe) -> None:
+        """The blocks to read are going to come by this recipe."""
+        self._recipe, self.blocks = recipe, [None] * recipe.count
+
+    def gather(self, places: Mapping[int, str]) -> int:
+        """These blocks can be had by now, each at its place: calls for them, and looks which have come. Returns at once, with how many are here."""
+        self._places.update(places)
+        self._to_ask.extend(places)
+        self._receive()
+        self._ask()
+        return len(self._come)
+
+    def _receive(self) -> None:
+        if self._running:
+            here = _stored(list(self._running), 0)
+            self._come += zip([self._running.pop(ref) for ref in here], hosts_of(here))
+
+    def _ask(self) -> None:
+        assert self._recipe is not None
+        busy = Counter(self._places[number] for number in self._running.values())
+        for number in list(self._to_ask):
+            place = self._places[number]
+            if busy[place] < self._recipe.at_once:
+                busy[place] += 1
+                self._to_ask.remove(number)
+                self.blocks[number] = self._recipe(number, place)
+                self._running[self.blocks[number]] = number
+
+    def fail(self, reason: str) -> None:
+        """The blocks that are not here will not come."""
+        self._failure, self._running = reason, {}
+        self._to_ask.clear()
+
+    def news(self, seen: int) -> News:
+        """What has come after the first ``seen`` blocks."""
+        return News(tuple(self._come[seen:]), self._failure)
 
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
         """The reference of a block in place of one that is lost; raises the reason where there is no recipe, or it fails."""
         if self._recipe is not None and self.blocks[number] == lost[0]:
-            again = self._recipe(number)
-            _without_ready([again])
+            again = self._recipe(number, self._places[number])
+            _stored([again])
             self.blocks[number] = again
         return [self.blocks[number]]
 
@@ -167,12 +210,12 @@ def _own_keeper() -> tuple[str, Any]:
     return _keepers[key]
 
 
-def _without_ready(running: list[Any]) -> list[Any]:
-    """Waits for one of these at least, and gives the others; raises the error of one that failed."""
-    ready, rest = ray.wait(running, fetch_local=False)
-    places = ray.experimental.get_object_locations(ready)
+def _stored(running: list[Any], timeout_s: float | None = None) -> list[Any]:
+    """Those of these blocks that are in the store, when all are or the time is up; raises the error of one that failed."""
+    ready, _ = ray.wait(running, num_returns=len(running), timeout=timeout_s, fetch_local=False)
+    places = ray.experimental.get_object_locations(ready) if ready else {}
     ray.get([ref for ref in ready if not places[ref]["node_ids"]])  # what lies in no node's store is small: an error is
-    return list(rest)
+    return list(ready)
 
 
 def make_keeper(refs: Sequence[Any] = ()) -> str:
@@ -182,12 +225,6 @@ def make_keeper(refs: Sequence[Any] = ()) -> str:
     shelf = IdFactory().hex(8)
     ray.get(keeper.begin.remote(shelf, list(refs)))
     return f"{name}/{shelf}"
-
-
-def fill(keeper: str, recipe: Recipe) -> list[tuple[str, ...]]:
-    """The keeper comes by the blocks of this recipe; gives the hosts each lies on."""
-    hosts: list[tuple[str, ...]] = ray.get(_own_keeper()[1].make.remote(keeper.partition("/")[2], "make", recipe))
-    return hosts
 
 
 def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
@@ -230,33 +267,51 @@ class Store:
         return self._keeper.do.remote(self._shelf, what, *arguments)
 
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """The block of that number, as soon as it is here; ``on_done`` is called in one of Ray's threads. A lost one is made again, once."""
+        """The block of that number, as soon as it is here; ``on_done`` is called in another thread. A lost one is made again, once."""
         fetched: Future[Any] = Future()
 
-        def failed(error: BaseException) -> None:
-            fetched.set_exception(error)
+        def run() -> None:
+            try:
+                fetched.set_result(self._block(number))
+            except BaseException as error:
+                fetched.set_exception(error)
             on_done()
 
-        def got_reference(done: Any, may_be_lost: bool) -> None:
-            try:
-                ref = done.result()[0]
-                ref.future().add_done_callback(lambda block: got_block(block, ref, may_be_lost))
-            except Exception as error:
-                failed(error)
-
-        def got_block(done: Any, ref: Any, may_be_lost: bool) -> None:
-            error = done.exception()
-            if error is None:
-                fetched.set_result(done.result())
-                on_done()
-            elif may_be_lost and isinstance(error, ray.exceptions.ObjectLostError):
-                again = self._keeper.make.remote(self._shelf, "make_again", number, [ref])
-                again.future().add_done_callback(lambda found: got_reference(found, False))
-            else:
-                failed(error)
-
-        self._do("block", number).future().add_done_callback(lambda done: got_reference(done, True))
+        threading.Thread(target=run, name=f"block {number}", daemon=True).start()
         return fetched
+
+    def _block(self, number: int) -> Any:
+        refs = self._do("block", number).future().result()
+        try:
+            return stored(refs[0])
+        except ray.exceptions.ObjectLostError:
+            return stored(self._keeper.make.remote(self._shelf, "make_again", number, refs).future().result()[0])
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        """The answer. (Not by ray.get(), of which Ray warns in a worker with an event loop, and which begins another Ray where this one is gone.)"""
+        try:
+            return self._do(what, *arguments).future().result(ACK_TIMEOUT_S)
+        except FutureTimeout as error:
+            raise ResourceUnavailableError(f"the keeper of the blocks has not answered for {ACK_TIMEOUT_S:g} s") from error
+
+    def expect(self, recipe: Recipe) -> None:
+        """The blocks to read are going to come by this recipe, as ``gather`` says that they can be had."""
+        self._ask("expect", recipe)
+
+    def gather(self, places: Mapping[int, str]) -> int:
+        """These blocks can be had by now, each at its place; returns how many of all are in the store. To be called again until all are: it is what
+        makes them come. Raises what Ray says where one cannot be had."""
+        here: int = self._ask("gather", dict(places))
+        return here
+
+    def fail(self, reason: str) -> None:
+        """The blocks that are not in the store will not come: jobs that wait for them end with this reason."""
+        self._ask("fail", reason)
+
+    def news(self, seen: int) -> News:
+        """What has come after the first ``seen`` blocks."""
+        news: News = self._ask("news", seen)
+        return news
 
     def job_begins(self) -> None:
         """The blocks stay until ``job_ended``."""
@@ -341,10 +396,20 @@ def hosts_of(refs: Sequence[Any]) -> list[tuple[str, ...]]:
     return [tuple(names[node] for node in locations.get(ref, {}).get("node_ids", ()) if node in names) for ref in refs]
 
 
-def fetched(refs: Sequence[Any]) -> list[Any]:
-    """The blocks themselves."""
-    found: list[Any] = ray.get(list(refs))
-    return found
+def stored(ref: Any) -> Any:
+    """The block of that reference, as soon as it is here. The bytes of a stream are given as a ``pyarrow.Buffer`` on the store itself: Ray would copy
+    them, and fresh memory is what a copy costs most."""
+    import pyarrow as pa
+    from ray._private.worker import global_worker
+
+    try:
+        data, kind = global_worker.core_worker.get_objects([ref], -1)[0][:2]
+    except (AttributeError, TypeError, ValueError):  # another Ray than this was written for
+        kind = None
+    if kind == _RAW and data is not None:
+        return pa.py_buffer(data)
+    block = ray.get(ref)
+    return pa.py_buffer(block) if isinstance(block, bytes) else block
 
 
 def dataset_of(refs: Sequence[Any], schema: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
@@ -105,8 +105,9 @@ class RaySources:
         return self.from_blocks(dataset_blocks(dataset), _arrow_schema(dataset), "Ray Dataset Source", timestamp_column, watermark_strategy)
 
     def from_spark(self, df: DataFrame, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
-        """The rows of a Spark DataFrame as columns. Its partitions are computed now and become blocks in Ray's object store, which the stream's
-        readers read where they lie; Spark may be stopped afterwards. The session must be one of ``flinkpy.spark.spark_session()``.
+        """The rows of a Spark DataFrame as columns. Spark begins to compute it now, once. Each partition becomes a block in Ray's object store as
+        soon as Spark has it, and a stream's reader reads it where it lies, while Spark computes others. Where Spark cannot compute it, the job fails
+        with Spark's reason. The session must be one of ``flinkpy.spark.spark_session()``; ``stop_spark()`` waits until all blocks are in the store.
 
         ``timestamp_column`` says which column is the event time. Rows are in no order, so without a strategy time goes by only at the end.
 
@@ -117,8 +118,8 @@ class RaySources:
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():
-            keeper, hosts, schema, release = hand_over(df)
-            return self._from_keeper(keeper, hosts, schema, "Spark Source", strategy, release)
+            keeper, count, schema, release = hand_over(df)
+            return self._from_keeper(keeper, [None] * count, schema, "Spark Source", strategy, release)
 
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
                     watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
@@ -129,7 +130,7 @@ class RaySources:
         with located():
             return self._from_keeper(make_keeper(refs), hosts_of(refs), schema, name, strategy)
 
-    def _from_keeper(self, keeper: str, hosts: list[tuple[str, ...]], schema: Any, name: str, strategy: WatermarkStrategy | None,
+    def _from_keeper(self, keeper: str, hosts: Sequence[tuple[str, ...] | None], schema: Any, name: str, strategy: WatermarkStrategy | None,
                      release: Callable[[], None] | None = None) -> DataStream:
         from flinkpy.connectors.ray_blocks import RayBlockSource
         from flinkpy.connectors.ray_store import forget_with

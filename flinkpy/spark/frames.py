@@ -1,6 +1,6 @@
 """Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both ways.
 
-Out of Spark each partition becomes a block (``flinkpy.spark.partitions``). Into Spark each block is one partition, which an executor reads
+Out of Spark each partition becomes a block (``flinkpy.spark.hand_over``). Into Spark each block is one partition, which an executor reads
 by itself.
 """
 
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import ray
 
-from flinkpy.connectors.ray_store import fill, make_keeper
+from flinkpy.connectors.ray_store import Store, make_keeper
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
-from flinkpy.spark.partitions import computed, fetch_error
+from flinkpy.spark.computation import Computation
+from flinkpy.spark.hand_over import HandOver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,21 +27,21 @@ BATCH_ROWS = 1 << 16  # that an executor has in memory at a time
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
-def hand_over(frame: DataFrame) -> tuple[str, list[tuple[str, ...]], pa.Schema, Callable[[], None]]:
-    """The DataFrame's partitions as blocks, all in the store when this returns: their keeper, the hosts of each, their schema, and what to call when
-    nobody needs them any more.
+def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]]:
+    """Begins to make the DataFrame's partitions blocks in the store: their keeper, how many there will be, their schema, and what to call when nobody
+    needs them any more.
 
-    ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray went away.
+    ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray went away before.
     """
     require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
-    partitions, release = computed(frame)
+    computation = Computation(frame)
     keeper = make_keeper()
-    try:
-        return keeper, fill(keeper, partitions), schema, release
-    except ray.exceptions.RayError as error:
-        release()
-        raise fetch_error(error) from error
+    store = Store(keeper)
+    store.expect(computation.partitions)
+    on_its_way = HandOver(computation, store)
+    on_its_way.start()
+    return keeper, computation.partitions.count, schema, on_its_way.forget
 
 
 def require_on_ray(spark: SparkSession, call: str) -> None:

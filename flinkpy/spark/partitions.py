@@ -7,67 +7,34 @@ as Spark runs and somebody needs it.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 
-from flinkpy.core.errors import ResourceUnavailableError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-CALLS_PER_EXECUTOR = 2  # at once: one that runs, one that waits for it
-_OUT_OF_MEMORY = "OutOfMemoryError"
+CALLS_PER_EXECUTOR = 8  # at once: RayDP's executors carry out two, the others wait there, so that small partitions follow one another
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """What Spark keeps, and where each partition is to be asked for: a ``flinkpy.connectors.ray_store.Recipe``."""
+    """What Spark keeps, as a ``flinkpy.connectors.ray_store.Recipe``: a place is the id an executor was started with."""
 
     rdd: int
+    count: int
     schema_json: str
     agent: str
-    executors: tuple[str, ...]
     namespace: str
+    at_once: int = CALLS_PER_EXECUTOR
 
-    @property
-    def count(self) -> int:
-        return len(self.executors)
-
-    @property
-    def at_once(self) -> int:
-        return CALLS_PER_EXECUTOR * max(1, len(set(self.executors)))
-
-    def __call__(self, number: int) -> Any:
+    def __call__(self, number: int, place: str) -> Any:
         from ray._private.worker import global_worker
 
         global_worker.set_load_code_from_local(True)  # to call an actor written in Java
-        executor: Any = ray.get_actor(f"raydp-executor-{self.executors[number]}", self.namespace)
+        executor: Any = ray.get_actor(f"raydp-executor-{place}", self.namespace)
         return executor.getRDDPartition.remote(self.rdd, number, self.schema_json, self.agent)
 
 
-def computed(frame: DataFrame) -> tuple[Partitions, Callable[[], None]]:
-    """The partitions, computed when this returns, and what to call when they are needed no more. What Spark says of the frame passes through."""
-    from pyspark.storagelevel import StorageLevel
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is used here of Spark is old
-        level = frame.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.DISK_ONLY)  # the heap is for what Spark computes
-    writer: Any = frame.sparkSession.sparkContext._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
-    info = writer.prepareRecoverableRDD(frame._jdf, level)
-    kept = Partitions(info.rddId(), info.schemaJson(), info.driverAgentUrl(), tuple(info.locations()), ray.get_runtime_context().namespace)
-    return kept, lambda: writer.releaseRecoverableRDD(kept.rdd)
-
-
-def fetch_error(error: BaseException) -> ResourceUnavailableError:
-    """Why the blocks could not be had, as text for the user."""
-    text = str(error)
-    if _OUT_OF_MEMORY in text:
-        return ResourceUnavailableError("Spark's executor has too little memory to hand over a partition: give the DataFrame more partitions, "
-                                        "df.repartition(n), or the executors more memory, spark_session(memory=)")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    reason = next((line for line in lines if line.startswith("Caused by:")), lines[0] if lines else type(error).__name__)
-    return ResourceUnavailableError(f"the DataFrame's partitions could not be handed over: {reason}; is Spark still running, and Ray?")
+def own_namespace() -> str:
+    """Where this program's executors are."""
+    name: str = ray.get_runtime_context().namespace
+    return name

@@ -15,6 +15,7 @@ from flinkpy.core.config import read
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options import PARALLELISM, TASK_CPUS
+from flinkpy.spark.hand_over import wait_for_all
 from flinkpy.spark.java import trouble_on_node, use_java
 from flinkpy.spark.sizing import SparkSize, fit
 
@@ -66,11 +67,13 @@ def spark_session(
 
 
 def stop_spark() -> None:
-    """Ends Spark and gives its CPUs back. What was handed over to a stream stays until that stream has ended."""
+    """Ends Spark and gives its CPUs back. What was handed over to a stream stays until that stream has ended: where Spark still computes it, this
+    waits until it is there."""
     _require_packages()
     import raydp
 
     if ray.is_initialized():
+        wait_for_all()
         raydp.stop_spark()
     else:
         _stop_without_ray()

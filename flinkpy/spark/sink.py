@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from flinkpy.connectors.ray_block_sink import RayBlockSink
-from flinkpy.connectors.ray_store import Store, fetched, make_keeper
+from flinkpy.connectors.ray_store import Store, make_keeper, stored
 from flinkpy.core.errors import ProgramError
 from flinkpy.spark.frames import dataframe_of, stream_bytes
 
@@ -34,7 +34,7 @@ class SparkSink(RayBlockSink):
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
         blocks = store.committed()
         if blocks:
-            schema = pa.ipc.open_stream(fetched(blocks[:1])[0]).schema
+            schema = pa.ipc.open_stream(stored(blocks[0])).schema
         if schema is None:
             raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...]))")
         return dataframe_of(spark, blocks, schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import ray
 
 from flinkpy.common import Types
 from flinkpy.connectors.ray_block_sink import RayBlockSink
-from flinkpy.connectors.ray_blocks import BlockQueue, BlockReader, BlockSplit
-from flinkpy.connectors.ray_store import NAMESPACE, Store, fill, make_keeper, sound
+from flinkpy.connectors.ray_blocks import BlockReader, BlockSplit
+from flinkpy.connectors.ray_store import NAMESPACE, News, Store, make_keeper, sound
 from flinkpy.connectors.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
@@ -92,29 +93,6 @@ def test_a_block_with_its_columns_in_another_order_or_type_is_brought_to_the_sch
 def test_a_lost_block_is_named_with_its_reason() -> None:
     with pytest.raises(ResourceUnavailableError, match=r"block 0 of the data handed over is lost: the node died"):
         reader(Shelf(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)).next_batch(100)
-
-
-class Assigned:
-    parallelism = 2
-    registered_readers: dict[int, str] = {}
-
-    def __init__(self) -> None:
-        self.splits: list[tuple[int, int | None]] = []
-
-    def assign_splits(self, subtask: int, splits: list[BlockSplit]) -> None:
-        self.splits += [(subtask, split.number) for split in splits]
-
-    def signal_no_more_splits(self, subtask: int) -> None:
-        self.splits.append((subtask, None))
-
-
-def test_a_reader_is_given_the_blocks_on_its_host_first_and_then_the_others() -> None:
-    context: Any = Assigned()
-    queue = BlockQueue(context, [BlockSplit(f"block {n}", n, hosts) for n, hosts in enumerate([("a",), ("a", "b"), ("b",), ()])], None, "keeper")
-    queue._found(queue._discover(2))  # what start() does, without a keeper
-    for subtask, host in ((1, "b"), (1, "b"), (1, "b"), (0, "a"), (0, "a")):
-        queue.handle_split_request(subtask, host)
-    assert context.splits == [(1, 1), (1, 2), (1, 0), (0, 3), (0, None)]
 
 
 def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() -> None:
@@ -210,9 +188,9 @@ class FromOwners:
         self.asked = asked
         self.owners: list[Any] = []
 
-    def __call__(self, number: int) -> Any:
+    def __call__(self, number: int, place: str) -> Any:
         with self.asked.open("a") as file:
-            file.write(f"{number} ")
+            file.write(f"{number} from {place}, ")
         self.owners.append(ray.remote(Owner).options(name=f"owner-{len(self.owners)}", namespace=NAMESPACE, num_cpus=0).remote())
         return ray.get(self.owners[-1].put.remote(number * 20_000))[0]
 
@@ -229,31 +207,115 @@ def is_lost(ref: Any) -> bool:
 @pytest.mark.ray
 def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_path: Path) -> None:
     keeper = make_keeper()
-    hosts = fill(keeper, FromOwners(tmp_path / "asked"))
-    assert len(hosts) == 2
+    store = begun(keeper, FromOwners(tmp_path / "asked"))
+    eventually(lambda: store.gather({}) == 2)
     ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
-    ref = ray.get(Store(keeper)._do("block", 1))[0]
+    ref = ray.get(store._do("block", 1))[0]
     eventually(lambda: is_lost(ref))
-    read = environment()._from_keeper(keeper, hosts, SCHEMA, "blocks", None).to_arrow()
+    read = environment()._from_keeper(keeper, [None, None], SCHEMA, "blocks", None).to_arrow()
     assert sorted(read.column("n").to_pylist()) == list(range(40_000))
-    assert (tmp_path / "asked").read_text() == "0 1 1 "
+    assert (tmp_path / "asked").read_text() == "0 from there, 1 from there, 1 from there, "
+
+
+class Slow:
+    """Blocks that come when their file does; without a word where it says so."""
+
+    count, at_once = 4, 2
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, number: int, place: str) -> Any:
+        (self.folder / f"asked {number}").touch()
+        return ray.remote(_when_there).options(num_cpus=0).remote(self.folder, number)
+
+
+def _when_there(folder: Path, number: int) -> pa.Table:
+    eventually(lambda: (folder / f"go {number}").exists())
+    if (folder / f"go {number}").read_text():
+        raise ValueError("torn to pieces")
+    return block(*range(number * 20_000, (number + 1) * 20_000))  # so large that it goes to the store
 
 
 @pytest.mark.ray
-def test_a_recipe_that_fails_says_why_where_the_blocks_are_handed_over(cluster: None) -> None:
-    with pytest.raises(ValueError, match="invalid literal"):
-        fill(make_keeper(), Failing())
+def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(cluster: None, tmp_path: Path) -> None:
+    store = begun(make_keeper(), Slow(tmp_path), {2: "a"})
+    assert asked(tmp_path) == [2]
+    assert store.gather({0: "a", 1: "a", 3: "b"}) == 0
+    assert asked(tmp_path) == [0, 2, 3]  # 1 must wait for one of the two of its place
+    assert store.news(0) == News()
+    (tmp_path / "go 0").touch()
+    eventually(lambda: store.gather({}) == 1)
+    assert asked(tmp_path) == [0, 1, 2, 3]
+    ((first, hosts),) = store.news(0).blocks
+    assert (first, len(hosts)) == (0, 1)
+    for number in (1, 2, 3):
+        (tmp_path / f"go {number}").touch()
+    eventually(lambda: store.gather({}) == 4)
+    assert sorted(number for number, _ in store.news(1).blocks) == [1, 2, 3]
 
 
-class Failing:
-    count, at_once = 1, 1
+@pytest.mark.ray
+def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(cluster: None, tmp_path: Path) -> None:
+    keeper = make_keeper()
+    store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a", 2: "b", 3: "b"})
+    (tmp_path / "go 2").touch()
+    eventually(lambda: store.gather({}) == 1)
+    rows = environment()._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
+    with closing(rows.execute_and_collect()) as results:
+        assert next(results).n == 40_000
+        for number in (0, 1, 3):
+            (tmp_path / f"go {number}").touch()
+        eventually(lambda: store.gather({}) == 4)
+        assert sum(1 for _ in results) == 79_999
+    again = rows.to_arrow()  # the same stream, once more
+    assert sorted(again.column("n").to_pylist()) == list(range(80_000))
 
-    def __call__(self, number: int) -> Any:
-        return ray.remote(_fail).options(num_cpus=0).remote()
+
+@pytest.mark.ray
+@pytest.mark.parametrize("before", [True, False])
+def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(cluster: None, tmp_path: Path, before: bool) -> None:
+    keeper = make_keeper()
+    store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a"})
+    env = environment().enable_checkpointing(50)  # whose default is to restart
+    rows = env._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
+    rows.sink_to(RayBlockSink(make_keeper()))
+    if before:
+        store.fail("the well has run dry")
+    job = env.execute_async()
+    if not before:
+        (tmp_path / "go 0").touch()
+        eventually(lambda: store.gather({}) == 1)
+        store.fail("the well has run dry")
+    with pytest.raises(JobExecutionError, match="failed: the well has run dry"):
+        job.get_job_execution_result().result(30)
 
 
-def _fail() -> int:
-    return int("no number")
+@pytest.mark.ray
+def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(cluster: None, tmp_path: Path) -> None:
+    store = begun(make_keeper(), Slow(tmp_path), {0: "a"})
+    (tmp_path / "go 0").write_text("fail")
+
+    def says(reason: str) -> bool:
+        try:
+            store.gather({})
+        except ray.exceptions.RayError as error:
+            return reason in str(error)
+        return False
+
+    eventually(lambda: says("torn to pieces"))
+
+
+def begun(keeper: str, recipe: Any, places: dict[int, str] | None = None) -> Store:
+    """The keeper comes by the blocks; at first by those at these places."""
+    store = Store(keeper)
+    store.expect(recipe)
+    store.gather(places or dict.fromkeys(range(recipe.count), "there"))
+    return store
+
+
+def asked(folder: Path) -> list[int]:
+    return sorted(int(file.name.split()[1]) for file in folder.glob("asked *"))
 
 
 @pytest.mark.ray

@@ -65,12 +65,88 @@ stop_spark()
     assert said == [f"> sum {sum(range(300_000)) * 2}", "> back 300000"]
 
 
+SLOWLY = """
+def slowly(batches):
+    for batch in batches:
+        threading.Event().wait(2)
+        yield batch
+slow = spark.range(0, 3000, 1, 3).mapInArrow(slowly, "id bigint")
+"""
+
+
+def test_stopping_spark_waits_for_what_it_is_handing_over_while_a_job_reads_it(cluster: RayCluster) -> None:
+    said = run(cluster, SLOWLY + """
+stream = env.from_spark(slow)
+job = threading.Thread(target=lambda: print("> rows", stream.to_arrow().num_rows))
+job.start()
+stop_spark()
+gone()
+job.join()
+print("> again", stream.to_arrow().num_rows)
+""")
+    assert said == ["> rows 3000", "> again 3000"]
+
+
+def test_ctrl_c_ends_the_wait_of_stopping_spark_and_the_program_ends(cluster: RayCluster) -> None:
+    said = run(cluster, SLOWLY.replace("wait(2)", "wait(600)") + """
+import signal, time
+stream = env.from_spark(slow)
+threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
+began = time.perf_counter()
+try:
+    stop_spark()
+except KeyboardInterrupt:
+    print("> interrupted", time.perf_counter() - began < 60)
+""")
+    assert said == ["> interrupted True"]
+
+
+def test_a_program_that_ends_without_running_its_stream_ends_quietly(cluster: RayCluster) -> None:
+    path = cluster.folder / "unused.py"
+    path.write_text(BEGIN + SLOWLY.replace("wait(2)", "wait(600)") + """
+import sys
+stream = env.from_spark(slow)
+threading.Event().wait(1)
+print("the end", file=sys.stderr, flush=True)
+""")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False, env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.rpartition("the end\n")[2] == ""
+
+
+def test_an_executor_that_was_started_again_gives_its_partitions(cluster: RayCluster) -> None:
+    """Spark then has a new name for it, Ray has not."""
+    said = run(cluster, """
+ray.kill(ray.get_actor("raydp-executor-0", ray.get_runtime_context().namespace), no_restart=False)
+spark.range(10).count()
+print("> rows", env.from_spark(spark.range(0, 1000, 1, 2)).to_arrow().num_rows)
+stop_spark()
+""")
+    assert said == ["> rows 1000"]
+
+
+def test_a_job_whose_spark_was_stopped_under_way_says_what_to_do(cluster: RayCluster) -> None:
+    said = run(cluster, SLOWLY.replace("wait(2)", "wait(600)") + """
+stream = env.from_spark(slow)
+job = stream.execute_and_collect()
+spark.stop()
+try:
+    list(job)
+except FlinkpyError as error:
+    print(">", error)
+""")
+    assert len(said) == 1
+    assert "Spark was stopped before it had handed over the DataFrame: leave it running until the job has ended, or end it with flinkpy" in said[0]
+
+
 def test_spark_gives_a_block_again_as_long_as_it_runs(cluster: RayCluster) -> None:
     said = run(cluster, """
 import pyarrow as pa
 from flinkpy.connectors.ray_store import Store
 stream = env.from_spark(spark.range(0, 200_000, 1, 2))
 store = Store(stream._transformation.source._keeper)
+while len(store.news(0).blocks) < 2:
+    threading.Event().wait(0.1)
 first = ray.get(store._do("block", 1))
 again = ray.get(store._keeper.make.remote(store._shelf, "make_again", 1, first))
 print("> again", first != again, ray.get(first[0]) == ray.get(again[0]))

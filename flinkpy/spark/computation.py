@@ -1,0 +1,119 @@
+"""Spark at work on the partitions of a DataFrame, seen from the program: which are there by now, and what went wrong.
+
+Spark's driver lives in this program and knows where each partition that an executor keeps is; it is asked again and again.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.spark.partitions import Partitions, own_namespace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BEGINNINGS = 3  # in all, where partitions are lost with an executor before they could be fetched
+_OUT_OF_MEMORY = "OutOfMemoryError"
+
+
+class Computation:
+    """The Arrow batches of a DataFrame. What Spark says of the frame itself passes through.
+
+    A frame with a shuffle is planned as it runs: then Spark computes all stages but the last before the number of partitions is known.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        from pyspark.storagelevel import StorageLevel
+
+        context = frame.sparkSession.sparkContext
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is used here of Spark is old
+            level = context._getJavaStorageLevel(StorageLevel.DISK_ONLY)  # the heap is for what Spark computes
+        jvm: Any = context._jvm
+        writer = jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
+        self._jvm, self._context = jvm, context._jsc.sc()
+        self._rdd = frame._jdf.toArrowBatchRdd().persist(level)  # Spark itself forgets one that nobody holds
+        self.partitions = Partitions(self._rdd.id(), self._rdd.getNumPartitions(), writer.toArrowSchema(frame._jdf).toJson(), writer.driverAgentUrl(),
+                                     own_namespace())
+        self._block = re.compile(rf"rdd_{self.partitions.rdd}_(\d+)\b")
+        self._known: set[int] = set()
+        self._actors: dict[str, str] = {}  # Spark's id of an executor -> the one it was started with
+        self._beginnings = 0
+
+    def begin(self) -> None:
+        """Spark sets to work."""
+        self._beginnings += 1
+        self._job = self._rdd.toJavaRDD().countAsync()
+
+    def found(self) -> dict[int, str]:
+        """The partitions that are there since the last call, and the place of each. When all have been found Spark may still be at work; raises what
+        Spark says where it failed."""
+        is_over = self._job.isDone()  # asked first: then what is there is all there is
+        found: dict[int, str] = {}
+        for status in self._context.env().blockManager().master().getStorageStatus():
+            here = {int(number) for number in self._block.findall(status.rddBlocks().keys().mkString(" "))} - self._known
+            if here:
+                place = self._place(status.blockManagerId().executorId())
+                found.update(dict.fromkeys(sorted(here), place))
+                self._known |= here
+        if is_over and len(self._known) < self.partitions.count:
+            self._job.get()  # raises where it failed
+            if self._beginnings >= BEGINNINGS:
+                raise ResourceUnavailableError("Spark computed partitions and lost them: its executors die, or their disk (spark.local.dir) is full")
+            self.begin()
+        return found
+
+    def _place(self, executor: str) -> str:
+        if executor not in self._actors:
+            master = self._jvm.io.ray.api.Ray.getActor("RAY_APP_MASTER").get()
+            restarted = self._jvm.org.apache.spark.deploy.raydp.RayAppMasterUtils.getRestartedExecutors(master)
+            self._actors[executor] = restarted.get(executor) or executor
+        return self._actors[executor]
+
+    def cancel(self) -> None:
+        """Spark stops working on it."""
+        self._job.cancel(True)
+
+    def release(self) -> None:
+        """Spark keeps nothing of it any more."""
+        self._rdd.unpersist(False)
+
+    def silence(self) -> None:
+        """Spark says nothing on the terminal any more."""
+        self._context.setLogLevel("OFF")
+
+    def advice(self, error: BaseException) -> str:
+        """Why the partitions cannot be had and what to do, as text for the user, from what Spark or Ray said."""
+        if _OUT_OF_MEMORY in str(error):
+            return ("Spark's executor has too little memory to hand over a partition: give the DataFrame more partitions, df.repartition(n), or the "
+                    "executors more memory, spark_session(memory=)")
+        if self._is_stopped():
+            return ("Spark was stopped before it had handed over the DataFrame: leave it running until the job has ended, or end it with "
+                    "flinkpy.spark.stop_spark(), which waits for as long as it must")
+        reason = _reason(str(error)) or type(error).__name__
+        return f"the DataFrame could not be handed over: {reason}; is it right by itself, df.show(), and are Spark and Ray still running?"
+
+    def _is_stopped(self) -> bool:
+        try:
+            return bool(self._context.isStopped())
+        except Exception:  # no Java any more
+            return True
+
+
+def _reason(text: str) -> str:
+    """The line of a Python or Java traceback that says what happened.
+
+    >>> _reason("SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b")
+    'ValueError: no'
+    >>> _reason("An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n")
+    'java.io.IOException: no space'
+    """
+    _, python, rest = text.rpartition("Traceback (most recent call last):")
+    if python:
+        return next((line.strip() for line in rest.splitlines() if line[:1].strip()), "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
+    return causes[-1] if causes else lines[0] if lines else ""

@@ -1,0 +1,107 @@
+"""A DataFrame on its way from Spark into Ray's object store, beside the program: each partition is fetched as soon as Spark has it.
+
+The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray_store``) what Spark has by now; jobs hear from the keeper.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from flinkpy.connectors.ray_store import Store
+from flinkpy.core.clock import SystemClock
+from flinkpy.spark.computation import Computation
+
+PAUSE_S = 0.03  # between two looks at Spark, at least
+PAUSE_PER_LOOK, LONGEST_PAUSE_S = 5, 0.5  # so many times what a look takes
+WAIT_S = 0.2
+EXIT_TIMEOUT_S = 3.0
+
+_under_way: set[HandOver] = set()  # this program's
+
+
+class HandOver:
+    """Ends when all blocks are in the store, when Spark has failed, or when no job and no stream can ask for them any more."""
+
+    def __init__(self, computation: Computation, store: Store) -> None:
+        self._computation, self._store = computation, store
+        self._lock = threading.Lock()
+        self._is_forgotten = self._is_over = False
+        self._is_given_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="from_spark", daemon=True)
+
+    def start(self) -> None:
+        """Begins, and returns. Spark computes under the name and with the settings of the thread that calls."""
+        self._computation.begin()
+        _under_way.add(self)
+        atexit.unregister(_give_up_all)
+        atexit.register(_give_up_all)  # to be called before what Spark and Ray have registered: the last goes first
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Returns when it has ended, however. Ctrl-C ends the wait."""
+        while self._thread.is_alive():
+            self._thread.join(WAIT_S)  # without a bound, a signal that another thread receives would go unnoticed
+
+    def forget(self) -> None:
+        """The program has no stream of it any more: what Spark keeps for it goes as soon as a job cannot miss it."""
+        with self._lock:
+            self._is_forgotten = True
+            is_over = self._is_over
+        if is_over:
+            self._computation.release()
+
+    def give_up(self) -> None:
+        """The program ends: Spark stops working on it, silently."""
+        self._is_given_up.set()
+        self._computation.silence()
+        self._computation.cancel()
+
+    def _run(self) -> None:
+        try:
+            self._carry()
+        except Exception as error:
+            self._fail(error)
+        with self._lock:
+            self._is_over = True
+            is_forgotten = self._is_forgotten
+        _under_way.discard(self)
+        if is_forgotten and not self._is_given_up.is_set():
+            _try(self._computation.release)
+
+    def _carry(self) -> None:
+        clock = SystemClock()
+        while True:
+            began = clock.monotonic()
+            if self._store.gather(self._computation.found()) == self._computation.partitions.count:
+                return
+            look = clock.monotonic() - began
+            if self._is_given_up.wait(min(max(PAUSE_S, PAUSE_PER_LOOK * look), LONGEST_PAUSE_S)):
+                raise InterruptedError("the program that hands it over has ended")
+
+    def _fail(self, error: Exception) -> None:
+        reason = self._computation.advice(error)
+        _try(lambda: self._store.fail(reason))
+        if not self._is_given_up.is_set():  # else Spark ends with the program, and all it has
+            _try(self._computation.cancel)
+            _try(self._computation.release)
+
+
+def _try(action: Callable[[], object]) -> None:
+    with suppress(Exception):  # Ray is gone, or Spark, and what they have of it with them
+        action()
+
+
+def wait_for_all() -> None:
+    """Returns when nothing is on its way any more."""
+    for each in list(_under_way):
+        each.wait()
+
+
+def _give_up_all() -> None:
+    for each in list(_under_way):
+        _try(each.give_up)
+    for each in list(_under_way):
+        each._thread.join(EXIT_TIMEOUT_S)
