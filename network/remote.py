@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from flinkpy.core.elements import Element, EndOfPartition
+from flinkpy.core.elements import Batch, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
 from flinkpy.network.credits import ReceiverCredits, SenderCredits
@@ -146,24 +146,27 @@ class OutboundChannel:
     def _send_next(self, subpartition: ReadableSubpartition) -> bool:
         """Sends the first element, or as much of it as credit allows; False when there is no credit."""
         element, segments = subpartition.queue[0]
-        charged = 0
-        if not segments:
+        if segments > self._credits.credits:
+            return self._send_part(subpartition, element, segments)  # type: ignore[arg-type]  # only batches cost segments
+        subpartition.queue.popleft()
+        self._send(subpartition, element, segments, segments)
+        return True
+
+    def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
+        total = len(batch)
+        records, charged = self._credits.charge(segments, total)
+        if not charged:
+            if self._credits.must_announce(subpartition.backlog):
+                _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
+            return False
+        if records == total:
             subpartition.queue.popleft()
         else:
-            total = len(element)  # type: ignore[arg-type]  # only batches cost segments
-            records, charged = self._credits.charge(segments, total)
-            if not charged:
-                if self._credits.must_announce(subpartition.backlog):
-                    _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
-                return False
-            if records == total:
-                subpartition.queue.popleft()
-            else:
-                element, rest = cut(element, records)  # type: ignore[arg-type]
-                left = max(1, segments * (total - records) // total)
-                subpartition.queue[0] = (rest, left)
-                segments = max(0, segments - left)
-        self._send(subpartition, element, segments, charged)
+            batch, rest = cut(batch, records)
+            left = max(1, segments * (total - records) // total)
+            subpartition.queue[0] = (rest, left)
+            segments = max(0, segments - left)
+        self._send(subpartition, batch, segments, charged)
         return True
 
     def _send(self, subpartition: ReadableSubpartition, element: Element, segments: int, charged: int) -> None:
@@ -234,23 +237,20 @@ class RemoteInputChannel(InputChannel):
         self._expected += 1
         if frame.segments:
             self._credits.received(self.index, frame.segments, frame.backlog)
-        element = self._decode(frame)
+        try:
+            element = self._decoder.decode(frame)
+        except NetworkProtocolError:
+            raise
+        except Exception as error:  # the user's own classes may refuse to be built
+            self.release()
+            self.gate.fail(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
+            return
         if element is not None:
             self.queue.append((element, frame.segments))
             if type(element) is EndOfPartition:
                 self._end()
             if not self.ready:
                 self.gate.channel_ready(self)
-
-    def _decode(self, frame: Frame) -> Element | None:
-        try:
-            return self._decoder.decode(frame)
-        except NetworkProtocolError:
-            raise
-        except Exception as error:  # the user's own classes may refuse to be built
-            self.release()
-            self.gate.fail(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
-            return None
 
     def connection_lost(self, cause: BaseException) -> None:
         self._wire = None

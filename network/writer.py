@@ -114,7 +114,7 @@ class PartitionWriter:
         self._on_available = on_available
 
     def emit(self, batch: Batch) -> None:
-        count = len(batch)
+        count = len(batch.values) if type(batch) is RowBatch else len(batch)
         if not count or self._closed:
             return
         self.records += count
