@@ -122,10 +122,7 @@ class Connection:
         rest = self._handshake.rest
         if rest:
             self._decoder.buffer()[: len(rest)] = rest
-            for frame in self._decoder.frames(len(rest)):
-                self._dispatch(frame)
-                if self.state is not ConnectionState.OPEN:
-                    return
+            self._dispatch_all(len(rest))
 
     # -- sending --------------------------------------------------------------------------------------------------------
 
@@ -241,12 +238,9 @@ class Connection:
                 if not count:
                     raise self._ended()
                 self.bytes_received += count
-                for frame in self._decoder.frames(count):
-                    self._dispatch(frame)
-                    if machine.state is not ConnectionState.OPEN:
-                        return
+                self._dispatch_all(count)
                 budget -= count
-                if budget <= 0 or (count < len(buffer) and not self._decoder.in_payload):
+                if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and not self._decoder.in_payload):
                     return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
         except BlockingIOError:
             return
@@ -267,6 +261,13 @@ class Connection:
         if self.state is not ConnectionState.OPEN:
             return NetworkProtocolError("the connection ended before the handshake did")
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
+
+    def _dispatch_all(self, count: int) -> None:
+        """What is complete with so many bytes more."""
+        for frame in self._decoder.frames(count):
+            self._dispatch(frame)
+            if self._machine.state is not ConnectionState.OPEN:
+                return
 
     def _dispatch(self, frame: Frame) -> None:
         kind, channel_id = frame.kind, frame.channel
