@@ -31,15 +31,17 @@ class SizeEstimator:
     def bytes_of(self, batch: Batch) -> int:
         """Bytes the batch holds in memory, as far as estimated."""
         if type(batch) is RowBatch:
-            return int(self.bytes_of_rows(batch.values)) + (0 if batch.timestamps is None else 32 * len(batch.timestamps))
+            values, stamps = batch.values, batch.timestamps
+            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single one is measured: it may be the large one
+            return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
         return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
 
     def bytes_of_rows(self, values: list[Any]) -> float:
         count = len(values)
-        if self._countdown and count > 1:
+        if self._countdown:
             self._countdown -= 1
-        else:  # always for a single record: it may be the large one
+        else:
             self._measure(values)
         return count * self.bytes_per_row
 
@@ -61,12 +63,9 @@ class SizeEstimator:
     def _measure(self, values: list[Any]) -> None:
         self._countdown = MEASURE_EVERY
         count = len(values)
-        if count == 1:
-            mean: float = size_of(values[0])
-        else:
-            step = max(1, count // MEASURED_ROWS)
-            sample = values[step // 2 :: step]
-            mean = sum(map(size_of, sample)) / len(sample)
+        step = max(1, count // MEASURED_ROWS)
+        sample = values[step // 2 :: step]
+        mean = sum(map(size_of, sample)) / len(sample)
         known = self.bytes_per_row
         self.bytes_per_row = mean if mean > known else (known + mean) / 2  # up at once, down slowly: too much is safer than too little
 

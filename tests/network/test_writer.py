@@ -354,7 +354,14 @@ def test_an_estimate_goes_up_at_once_and_down_slowly() -> None:
     sizes = SizeEstimator()
     small = sizes.bytes_of(RowBatch(["x"] * 100))
     assert sizes.bytes_of(RowBatch(["x" * 10_000])) > 10_000
-    assert sizes.bytes_of(RowBatch(["x"])) > small / 100
+    assert sizes.bytes_of(RowBatch(["x"] * 2)) > small / 50
+
+
+def test_a_single_record_is_measured_by_itself() -> None:
+    sizes = SizeEstimator()
+    sizes.bytes_of(RowBatch(["x"] * 100))
+    assert sizes.bytes_of(RowBatch(["x" * 10_000])) == size_of("x" * 10_000)
+    assert sizes.bytes_of(RowBatch(["x"])) == size_of("x")
 
 
 @given(st.integers(1, 50), st.integers(1, 60))
