@@ -16,7 +16,7 @@ from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition
 from flinkpy.network.partitioners import make_selector
 from flinkpy.network.segments import NetworkBufferPool
-from flinkpy.network.sizing import SizeEstimator, pieces, size_of
+from flinkpy.network.sizing import MEASURE_EVERY, SizeEstimator, pieces, size_of
 from flinkpy.network.writer import PartitionWriter
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.network.helpers import attempt, cluster, has_room, partition_id, poll_all, records
@@ -350,11 +350,18 @@ def test_the_estimate_of_a_record_is_of_the_right_order(value: Any) -> None:
     assert size_of(value) >= len(pickle.dumps(value, 5)) * 0.5
 
 
+def measured(sizes: SizeEstimator, value: str) -> float:
+    """Bytes of a record by the estimate, after such ones were looked at once."""
+    for _ in range(MEASURE_EVERY + 1):
+        size = sizes.bytes_of(RowBatch([value] * 2))
+    return size / 2
+
+
 def test_an_estimate_goes_up_at_once_and_down_slowly() -> None:
     sizes = SizeEstimator()
-    small = sizes.bytes_of(RowBatch(["x"] * 100))
-    assert sizes.bytes_of(RowBatch(["x" * 10_000])) > 10_000
-    assert sizes.bytes_of(RowBatch(["x"] * 2)) > small / 50
+    small = measured(sizes, "x")
+    assert measured(sizes, "x" * 10_000) > 10_000
+    assert measured(sizes, "x") > 10 * small
 
 
 def test_a_single_record_is_measured_by_itself() -> None:
