@@ -22,7 +22,8 @@ from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkpy.connectors.ray_store import News, Store
+    from flinkpy.connectors.ray_keeper import News
+    from flinkpy.connectors.ray_store import Store
 
 NEWS_PERIOD_S = 0.04  # of asking which blocks have come
 
@@ -45,7 +46,7 @@ class BlocksLeft:
 
 
 class RayBlockSource(Source[BlockSplit]):
-    """The blocks a keeper holds (see ``flinkpy.connectors.ray_store``), all of one schema: the ``hosts`` of each, None for one that is yet to come.
+    """The blocks a keeper holds (see ``flinkpy.connectors.ray_keeper``), all of one schema: the ``hosts`` of each, None for one that is yet to come.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """

@@ -124,7 +124,8 @@ class RaySources:
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
                     watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
         """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
-        from flinkpy.connectors.ray_store import hosts_of, make_keeper
+        from flinkpy.connectors.ray_keeper import hosts_of
+        from flinkpy.connectors.ray_store import make_keeper
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():

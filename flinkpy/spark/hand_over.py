@@ -1,6 +1,6 @@
 """A DataFrame on its way from Spark into Ray's object store, beside the program: each partition is fetched as soon as Spark has it.
 
-The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray_store``) what Spark has by now; jobs hear from the keeper.
+The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray_keeper``) what Spark has by now; jobs hear from the keeper.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.connectors.ray_blocks import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
-from flinkpy.connectors.ray_store import News
+from flinkpy.connectors.ray_keeper import News
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
 

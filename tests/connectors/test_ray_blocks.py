@@ -16,7 +16,8 @@ import ray
 from flinkpy.common import Types
 from flinkpy.connectors.ray_block_sink import RayBlockSink
 from flinkpy.connectors.ray_blocks import BlockReader, BlockSplit
-from flinkpy.connectors.ray_store import NAMESPACE, News, Store, make_keeper, sound
+from flinkpy.connectors.ray_keeper import News
+from flinkpy.connectors.ray_store import NAMESPACE, Store, make_keeper, sound
 from flinkpy.connectors.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
