@@ -81,11 +81,7 @@ class Connection:
             failure = error
             self._reactor.call_soon(lambda: self._fail(failure))
         else:
-            self._connected()
-
-    def start_connected(self) -> None:
-        """The two sides are connected already."""
-        self._connected()
+            self.start_connected()
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
         """Asks the peer for a subpartition, as soon as the connection is open."""
@@ -100,7 +96,8 @@ class Connection:
             self._inbound[channel_id] = channel
             channel.open(self, channel_id)
 
-    def _connected(self) -> None:
+    def start_connected(self) -> None:
+        """The two sides are connected: the handshake begins."""
         self._machine.move(ConnectionState.HANDSHAKE)
         self._reactor.add_reader(self._sock, self._readable)
         greeting = self._handshake.greeting()
@@ -192,7 +189,7 @@ class Connection:
             self._fail(OSError(code, "cannot connect"))
         else:
             self._want_write(False)
-            self._connected()
+            self.start_connected()
 
     def _send_some(self) -> bool:
         unsent = self._unsent

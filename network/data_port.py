@@ -11,6 +11,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from flinkpy.core.reactor import Reactor
 
@@ -35,7 +36,7 @@ class DataPort:
             except OSError as error:
                 log.info("no Unix socket beside data port %s:%d: %s", *self.address, error)
         for listening in self._sockets:
-            reactor.add_reader(listening, lambda listening=listening: self._accept(listening))  # type: ignore[misc]
+            reactor.add_reader(listening, partial(self._accept, listening))
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTS_PER_ROUND):

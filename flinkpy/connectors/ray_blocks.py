@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NEWS_PERIOD_S = 0.04  # of asking which blocks have come
 
+
 @dataclass(frozen=True)
 class BlockSplit:
     """Block ``number`` from row ``offset`` on, and the hosts it lies on."""

@@ -112,11 +112,7 @@ class Store:
             return stored(self._keeper.make.remote(self._shelf, "make_again", number, refs).future().result()[0])
 
     def _ask(self, what: str, *arguments: Any) -> Any:
-        """The answer. (Not by ray.get(), of which Ray warns in a worker with an event loop, and which begins another Ray where this one is gone.)"""
-        try:
-            return self._do(what, *arguments).future().result(ACK_TIMEOUT_S)
-        except FutureTimeout as error:
-            raise ResourceUnavailableError(f"the keeper of the blocks has not answered for {ACK_TIMEOUT_S:g} s") from error
+        return _answer(self._do(what, *arguments), "blocks")
 
     def expect(self, recipe: Recipe) -> None:
         """The blocks to read are going to come by this recipe, as ``gather`` says that they can be had."""
@@ -160,11 +156,8 @@ class Store:
         """Returns when what was put counts."""
         self._acks.append(self._do("commit", subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
-        try:
-            for ack in acks:  # not ray.get(), of which Ray warns in a worker with an event loop: this is another thread
-                ack.future().result(ACK_TIMEOUT_S)
-        except FutureTimeout as error:
-            raise ResourceUnavailableError(f"the keeper of the written blocks has not answered for {ACK_TIMEOUT_S:g} s") from error
+        for ack in acks:
+            _answer(ack, "written blocks")
 
     def is_complete(self) -> bool:
         """Whether the job that wrote ended well."""
@@ -175,6 +168,14 @@ class Store:
         """References of all blocks that count."""
         refs: list[Any] = ray.get(self._do("committed"))
         return refs
+
+
+def _answer(call: Any, of: str) -> Any:
+    """Of the keeper. (Not by ray.get(), of which Ray warns in a worker with an event loop, and which begins another Ray where this one is gone.)"""
+    try:
+        return call.future().result(ACK_TIMEOUT_S)
+    except FutureTimeout as error:
+        raise ResourceUnavailableError(f"the keeper of the {of} has not answered for {ACK_TIMEOUT_S:g} s") from error
 
 
 _ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken

@@ -290,13 +290,10 @@ class SlotLoop:
             watched = self._by_fd.get(fd)
             if watched is None:
                 continue  # another callback of this round closed it
-            try:
-                if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both
-                    watched.reader()
-                if watched.writer is not None and mask & ~READABLE:
-                    watched.writer()
-            except Exception:
-                LOG.exception("%s: a callback raised", self.name)
+            if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both
+                self._guarded(watched.reader)
+            if watched.writer is not None and mask & ~READABLE:
+                self._guarded(watched.writer)
 
     def _drain_wake_ups(self) -> None:
         try:
