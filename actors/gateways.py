@@ -314,7 +314,8 @@ class WorkerDriver(Protocol):
         ...
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
-        """Starts a TaskExecutor that will register under ``resource_id``; ``on_failure(reason)``, from any thread, if it cannot or once it died."""
+        """Starts a TaskExecutor that will register under ``resource_id``, unless it does so already; ``on_failure(reason)``, from any thread, if
+        it cannot or once it died."""
         ...
 
     def stop_worker(self, resource_id: ResourceId) -> None:

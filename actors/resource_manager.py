@@ -61,9 +61,10 @@ class ResourceManager(RpcEndpoint):
 
     def __init__(
         self, service: RpcService, driver: WorkerDriver, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        name: str = "resourcemanager",
+        name: str = "resourcemanager", first_worker: StartWorker | None = None,
     ) -> None:
         super().__init__(service, name)
+        self._first_worker = first_worker  # of the job the session is started for
         self.resource_id = ResourceId(name)
         self._driver = driver
         self._token = service.ids.fencing_token()
@@ -81,6 +82,8 @@ class ResourceManager(RpcEndpoint):
             self, config, lambda peer: self._lose_job(self._job_of[peer], "it sent no heartbeat in time"), self._job_beat)
 
     def on_start(self) -> None:
+        if self._first_worker is not None:
+            self._carry_out([self.slots.start(self._first_worker, self._now())])
         self._tick()
 
     def on_stop(self) -> Future[None] | None:

@@ -330,13 +330,16 @@ class SlotManager:
                     actions.append(StopWorker(misfit, "its slots fit nobody who waits, and take the room of those that would"))
                     self._drop_idle(misfit)
                     continue
-                resource_id = self._ids.resource_id("taskexecutor")
-                self._starting[resource_id] = StartingWorker(slots, profile, now)
-                self._starting_slots[profile] = self._starting_slots.get(profile, 0) + slots
-                self._owned.add(resource_id)
-                actions.append(StartWorker(resource_id, slots, profile))
+                actions.append(self.start(StartWorker(self._ids.resource_id("taskexecutor"), slots, profile), now))
                 missing -= slots
         return actions
+
+    def start(self, worker: StartWorker, now: float) -> StartWorker:
+        """Counts on the worker from now on, whether a request needs it or one is expected to."""
+        self._starting[worker.resource_id] = StartingWorker(worker.slots, worker.profile, now)
+        self._starting_slots[worker.profile] = self._starting_slots.get(worker.profile, 0) + worker.slots
+        self._owned.add(worker.resource_id)
+        return worker
 
     def _room(self, profile: ResourceProfile) -> int:
         """How many more slots of that profile there may be."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.harness import Comparison, quick
@@ -40,13 +40,18 @@ def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
     return elapsed * 1000
 
 
-def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target_ms: float, rounds: int) -> Comparison:
-    """Medians, beside what an interpreter takes that only imports flinkpy.datastream. Each run has the next environment."""
+def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target_ms: float, rounds: int,
+            after: Callable[[dict[str, str]], object] = lambda environment: None) -> Comparison:
+    """Medians, beside what an interpreter takes that only imports flinkpy.datastream. Each run has the next environment; ``after`` clears up."""
     bare = [sys.executable, "-c", "import flinkpy.datastream; print('imported', flush=True)"]
-    first_line_ms([sys.executable, str(job)], next(environments))
+    environment = next(environments)
+    first_line_ms([sys.executable, str(job)], environment)
+    after(environment)
     ours, imports = [], []
     for _ in range(rounds):
-        ours.append(first_line_ms([sys.executable, str(job)], next(environments)))
+        environment = next(environments)
+        ours.append(first_line_ms([sys.executable, str(job)], environment))
+        after(environment)
         imports.append(first_line_ms(bare, {}))
     median = statistics.median(ours)
     result = Comparison(name, "ms", median, statistics.median(imports), median / statistics.median(imports),
@@ -65,6 +70,12 @@ def main() -> list[Comparison]:
     return results
 
 
+def end_session(environment: dict[str, str]) -> None:
+    """Or the idle processes of earlier sessions would run beside the next one."""
+    subprocess.run([sys.executable, "-m", "flinkpy", "session", "stop", environment["FLINKPY_CLUSTER_ID"]], env={**os.environ, **environment},
+                   stdout=subprocess.DEVNULL, check=True)
+
+
 def on_ray(job: Path, rounds: int) -> list[Comparison]:
     """The cluster is there. Once with a session started anew by each program, under a name of its own; once with one that is there too."""
     from benchmarks.on_ray import ray_cluster
@@ -72,10 +83,9 @@ def on_ray(job: Path, rounds: int) -> list[Comparison]:
     with ray_cluster():
         import ray
 
-        ray_is_there = {"FLINKPY_EXECUTION_TARGET": "ray", "FLINKPY_RAY_ADDRESS": ray.get_runtime_context().gcs_address,
-                        "FLINKPY_TASKMANAGER_RAY_NUM_CPUS_PER_SLOT": "0.1"}  # so that the idle workers of earlier sessions are not in the way
+        ray_is_there = {"FLINKPY_EXECUTION_TARGET": "ray", "FLINKPY_RAY_ADDRESS": ray.get_runtime_context().gcs_address}
         fresh = ({**ray_is_there, "FLINKPY_CLUSTER_ID": f"cold-{number}"} for number in itertools.count())
-        return [measure("cold start, on Ray", job, fresh, RAY_TARGET_MS, rounds),
+        return [measure("cold start, on Ray", job, fresh, RAY_TARGET_MS, rounds, end_session),
                 measure("cold start, session on Ray", job, itertools.repeat(ray_is_there), RAY_TARGET_MS, rounds)]
 
 

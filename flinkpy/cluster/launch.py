@@ -48,7 +48,7 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
         logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)  # in notebooks `import ray` asks for a package that nothing here needs
         from flinkpy.cluster.ray_cluster import connect_program, connect_session
 
-        return connect_program(configuration) if for_job is not None else connect_session(configuration, start=start)
+        return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)
     from flinkpy.cluster.embedded import embedded_client
 
     return embedded_client(configuration, for_job.slots_needed if for_job is not None else 1)

@@ -23,7 +23,7 @@ import ray
 
 from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
-from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host
+from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.progress import make_progress
@@ -99,8 +99,8 @@ _numbers = itertools.count(1)
 # -- jobs ----------------------------------------------------------------------------------------------------------------------------
 
 
-def connect_program(configuration: Mapping[str, Any]) -> ClusterClient:
-    """A client of the cluster the jobs of this program go to; the cluster, and Ray, are started where they are not there."""
+def connect_program(configuration: Mapping[str, Any], job_graph: JobGraph) -> ClusterClient:
+    """A client of the cluster this job of the program goes to; the cluster, and Ray, are started where they are not there."""
     with _LOCK:
         connect_ray(configuration, start=True)
         has_environment = bool(program_environment())
@@ -108,8 +108,8 @@ def connect_program(configuration: Mapping[str, Any]) -> ClusterClient:
             if not read(configuration, ATTACHED):
                 raise ConfigurationError("a program's own cluster ends with the program, so its jobs cannot be detached: name a session "
                                          f"(`flinkpy session start NAME`, -D {CLUSTER_NAME.key}=NAME), or drop -d")
-            return _application(configuration).client(configuration)
-        return _session(configuration, start=not has_environment).client(configuration)
+            return _application(configuration, job_graph).client(configuration)
+        return _session(configuration, start=not has_environment, job_graph=job_graph).client(configuration)
 
 
 def connect_session(configuration: Mapping[str, Any], *, start: bool) -> ClusterClient:
@@ -195,7 +195,7 @@ def _looked_at(name: str, configuration: Mapping[str, Any]) -> RunningCluster:
         session.close()
 
 
-def _session(configuration: Mapping[str, Any], start: bool) -> RaySession:
+def _session(configuration: Mapping[str, Any], start: bool, job_graph: JobGraph | None = None) -> RaySession:
     key = _key(configuration)
     host = find_host(key.process)
     if host is None and not start:
@@ -205,7 +205,7 @@ def _session(configuration: Mapping[str, Any], start: bool) -> RaySession:
         return known
     _forget(key.cluster_id)
     fresh = host is None
-    host = host if host is not None else _start(key, configuration)
+    host = host if host is not None else _start(key, configuration, job_graph)
     session = _checked(_connected(key, host, configuration), configuration, fresh)
     _sessions[key.cluster_id] = session
     return session
@@ -227,14 +227,18 @@ def _ray_job() -> str:
     return str(ray.get_runtime_context().get_job_id())
 
 
-def _start(key: SessionKey, configuration: Mapping[str, Any]) -> RayHost:
-    """Two clients of a session at a time get the same one. An application ends with this process: Ray sees to it."""
+def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGraph | None) -> RayHost:
+    """Two clients of a session at a time get the same one. An application ends with this process: Ray sees to it. With the job it is started for, its
+    first worker starts beside it."""
+    first_slot = prepared(configuration, job_graph).vertices[0].resources if job_graph is not None else None
     options: dict[str, Any] = {"num_cpus": 0}
     if not key.is_application:
         options |= {"lifetime": "detached", "get_if_exists": True}
     try:
-        host = start_host(key.process, partial(set_up_job_manager, session_options(configuration), key.is_application), namespace=NAMESPACE,
-                          config=SessionConfig.of(configuration).rpc, options=options)
+        setup = partial(set_up_job_manager, session_options(configuration), key.is_application, first_slot)
+        host = start_host(key.process, setup, namespace=NAMESPACE, config=SessionConfig.of(configuration).rpc, options=options)
+        if job_graph is not None:
+            start_process_ahead()  # of the first worker, beside the JobManager's
         host.ready().result(START_TIMEOUT_S)
     except ValueError:  # of Ray: the name is taken
         raise ResourceUnavailableError(f"there is a cluster named {key.cluster_id!r} on Ray already; choose another {CLUSTER_NAME.key}") from None
@@ -276,7 +280,7 @@ def _forget(cluster_id: str) -> None:
 # -- applications --------------------------------------------------------------------------------------------------------------------
 
 
-def _application(configuration: Mapping[str, Any]) -> RaySession:
+def _application(configuration: Mapping[str, Any], job_graph: JobGraph) -> RaySession:
     """This program's own cluster; jobs whose options for workers and calls differ get one beside it."""
     kind = frozenset((name, str(value)) for name, value in session_options(configuration).items())
     known = _applications.get(kind)
@@ -285,7 +289,7 @@ def _application(configuration: Mapping[str, Any]) -> RaySession:
     ray_job = _ray_job()
     name = read(configuration, CLUSTER_NAME) if CLUSTER_NAME.key in configuration else f"application-{ray_job}-{next(_numbers)}"
     key = SessionKey(ray_job, name, is_application=True)
-    _applications[kind] = application = _connected(key, _start(key, configuration), configuration)
+    _applications[kind] = application = _connected(key, _start(key, configuration, job_graph), configuration)
     return application
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
+from flinkpy.actors.slot_actions import StartWorker
 from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
@@ -63,6 +64,20 @@ class RayWorkerDriver:
         return explain(self._cluster(), profile, wanted, self._config.slots.slots_per_executor)
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+        host = self._workers.get(resource_id) or self._start_host(resource_id, slots, profile)
+        host.ready().add_done_callback(lambda done: on_failure(first_line(done.error)) if done.error is not None else None)
+
+    def start_ahead(self, profile: ResourceProfile) -> StartWorker | None:
+        """The first worker, of slots like that, while there is no ResourceManager yet; None when the cluster has no room for it."""
+        most = self.max_slots(profile)
+        slots = self._config.slots.slots_per_executor if most is None else min(self._config.slots.slots_per_executor, most)
+        if slots <= 0:
+            return None
+        worker = StartWorker(self._service.ids.resource_id("taskexecutor"), slots, profile)
+        self._start_host(worker.resource_id, slots, profile)
+        return worker
+
+    def _start_host(self, resource_id: ResourceId, slots: int, profile: ResourceProfile) -> RayHost:
         setup = partial(_set_up_task_executor, resource_id, [profile] * slots, self._resource_manager_address, self._config,
                         self._network, self._bind_host, self._secret)
         options = {**actor_options(profile, slots), **options_of(profile.environment)}
@@ -73,7 +88,7 @@ class RayWorkerDriver:
             if not self._keeping:
                 self._keeping = True
                 self._service.schedule(KEEP_INTERVAL_S, self._keep)
-        host.ready().add_done_callback(lambda done: on_failure(first_line(done.error)) if done.error is not None else None)
+        return host
 
     def stop_worker(self, resource_id: ResourceId) -> None:
         self._environments.pop(resource_id, None)
@@ -108,13 +123,16 @@ def _is_elastic() -> bool:
     return any(group.max_count == -1 or group.max_count > group.min_count for group in groups)
 
 
-def set_up_job_manager(configuration: dict[str, Any], is_application: bool, service: RayRpcService) -> JobManager:
-    """Runs in the cluster's actor. Only there the JobManager's parts are imported: every process starts as fast as it can."""
-    from flinkpy.cluster.job_manager import JobManager
-
+def set_up_job_manager(configuration: dict[str, Any], is_application: bool, first_slot: ResourceProfile | None, service: RayRpcService) -> JobManager:
+    """Runs in the cluster's actor. Only there the JobManager's parts are imported: every process starts as fast as it can. The first worker, if it is
+    known what its slots must have, starts beside that."""
     config = SessionConfig.of(configuration)
     driver = RayWorkerDriver(service, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
-    manager = JobManager(service, driver, config, on_shut_down=service.exit_process)
+    first_worker = driver.start_ahead(first_slot) if first_slot is not None else None
+
+    from flinkpy.cluster.job_manager import JobManager
+
+    manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker)
     manager.start()
     SessionEndpoint(service, configuration, is_application).start()
     return manager

@@ -12,6 +12,8 @@ import pytest
 from flinkpy.cluster import ray_cluster, ray_environment
 from flinkpy.cluster.ray_environment import NO_ENVIRONMENT, job_environment, options_of
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
+from flinkpy.core.ids import JobId
+from flinkpy.graph.job_graph import JobGraph
 
 
 class FakeRay:
@@ -126,4 +128,4 @@ def test_a_session_is_not_started_with_the_environment_of_one_program(monkeypatc
     with pytest.raises(ConfigurationError, match="without --working-dir"):
         ray_cluster.start_session({})
     with pytest.raises(ResourceUnavailableError, match="`flinkpy session start nightly` first, or -t ray-application"):
-        ray_cluster.connect_program({"cluster.id": "nightly"})
+        ray_cluster.connect_program({"cluster.id": "nightly"}, JobGraph(JobId("job"), "nothing", []))

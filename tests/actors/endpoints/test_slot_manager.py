@@ -52,6 +52,29 @@ def test_the_same_request_again_is_no_second_one() -> None:
     assert slots.request([request("a")], 2.0) == []
 
 
+def test_a_worker_that_was_started_for_the_first_job_serves_its_requests() -> None:
+    slots = manager(slots_per_executor=2)
+    slots.start(StartWorker(ONE, 2, ANY), 0.0)
+    assert slots.request([request("a"), request("b")], 1.0) == []
+    assert [action.slots for action in slots.request([request("c")], 2.0) if isinstance(action, StartWorker)] == [2]
+    assert allocated(slots.register(ONE, report(0, None, None), 3.0)) == [(ONE, 0, "a"), (ONE, 1, "b")]
+
+
+def test_a_worker_that_was_started_for_the_first_job_and_never_comes_is_given_up() -> None:
+    slots = manager()
+    slots.start(StartWorker(ONE, 1, ANY), 0.0)
+    slots.request([request("a")], 1.0)
+    assert StopWorker(ONE, "did not register in time") in slots.tick(61.0)
+    assert [action.slots for action in slots.tick(65.0) if isinstance(action, StartWorker)] == [1]
+
+
+def test_a_worker_that_was_started_for_a_job_that_wants_others_makes_room() -> None:
+    slots = manager(limit=2)
+    slots.start(StartWorker(ONE, 1, ANY), 0.0)
+    assert [action.profile for action in slots.request([request("a", profile=GPU)], 1.0) if isinstance(action, StartWorker)] == [GPU]
+    assert [action.resource_id for action in slots.register(ONE, report(0, None), 2.0) if isinstance(action, StopWorker)] == [ONE]
+
+
 def test_a_preferred_executor_is_taken_first() -> None:
     slots = manager()
     slots.register(ONE, report(0, None), 0.0)
