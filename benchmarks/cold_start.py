@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import itertools
 import os
 import statistics
@@ -12,6 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import flinkpy.actors
+import flinkpy.network
+import flinkpy.scheduler
 from benchmarks.harness import Comparison, quick
 
 JOB = """
@@ -62,6 +66,8 @@ def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target
 
 def main() -> list[Comparison]:
     rounds = 2 if quick() else 7
+    for package in (flinkpy, flinkpy.actors, flinkpy.network, flinkpy.scheduler):
+        compileall.compile_dir(package.__path__[0], quiet=1)  # as pip does; a tree where PYTHONDONTWRITEBYTECODE is set is compiled by every process
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.py"
         job.write_text(JOB)
