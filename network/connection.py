@@ -1,7 +1,7 @@
 """Connections between TaskExecutors: one socket carries the channels of both directions, after a mutual handshake.
 
 All I/O is non-blocking and in the slot loop's thread. A frame is sent at once, from the writer's flush; only what the socket does not take waits
-for it to become writable, and while something waits no channel encodes more (``congested``). What arrives is decoded and put into the gates in the
+for it to become writable, and while something waits no channel encodes more (``unsent``). What arrives is decoded and put into the gates in the
 same round of the loop.
 """
 
@@ -48,7 +48,7 @@ class Connection:
         self._sock, self.peer, self._handshake, self._owner, self._reactor = sock, peer, handshake, owner, reactor
         self._machine = StateMachine(CONNECTION, f"connection to {peer}")
         self._decoder = FrameDecoder(max_frame)
-        self._unsent: deque[memoryview] = deque()
+        self.unsent: deque[memoryview] = deque()
         self._on_sent: list[Callable[[], None]] = []
         self._senders: deque[OutboundChannel] = deque()
         self._writing = False
@@ -119,19 +119,15 @@ class Connection:
         rest = self._handshake.rest
         if rest:
             self._decoder.buffer()[: len(rest)] = rest
-            self._dispatch_all(len(rest))
+            self._decoder.feed(len(rest), self._dispatch)
 
     # -- sending --------------------------------------------------------------------------------------------------------
-
-    @property
-    def congested(self) -> bool:
-        return bool(self._unsent)
 
     def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
         if self._machine.state is ConnectionState.OPEN:
             self._write(buffers, length)
         if on_sent is not None:
-            if self._unsent:
+            if self.unsent:
                 self._on_sent.append(on_sent)
             else:
                 self._reactor.give_way()
@@ -144,7 +140,7 @@ class Connection:
     def _write(self, buffers: list[Any], length: int) -> None:
         """Tries the socket at once when nothing waits; keeps what it does not take."""
         sent = 0
-        if not self._unsent:
+        if not self.unsent:
             try:
                 if length <= JOINED_BYTES:
                     sent = self._sock.send(b"".join(buffers))
@@ -163,24 +159,24 @@ class Connection:
             if sent >= size:
                 sent -= size
             else:
-                self._unsent.append(memoryview(buffer)[sent:])
+                self.unsent.append(memoryview(buffer)[sent:])
                 sent = 0
-        self._want_write(bool(self._unsent))
+        self._want_write(bool(self.unsent))
 
     def _writable(self) -> None:
         if self.state is ConnectionState.CONNECTING:
             self._finish_connecting()
             return
-        while self._unsent:
+        while self.unsent:
             if not self._send_some():
                 return
         for on_sent in self._take_on_sent():
             on_sent()
-        while self._senders and not self._unsent:
+        while self._senders and not self.unsent:
             sender = self._senders.popleft()
             sender.waiting = False
             sender.pump(1)
-        if not self._unsent and not self._senders:
+        if not self.unsent and not self._senders:
             self._want_write(False)
 
     def _finish_connecting(self) -> None:
@@ -192,7 +188,7 @@ class Connection:
             self.start_connected()
 
     def _send_some(self) -> bool:
-        unsent = self._unsent
+        unsent = self.unsent
         buffers = list(unsent) if len(unsent) <= BUFFERS_PER_SEND else [unsent[i] for i in range(BUFFERS_PER_SEND)]
         try:
             sent = self._sock.sendmsg(buffers)
@@ -235,9 +231,9 @@ class Connection:
                 if not count:
                     raise self._ended()
                 self.bytes_received += count
-                self._dispatch_all(count)
+                self._decoder.feed(count, self._dispatch)
                 budget -= count
-                if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and not self._decoder.in_payload):
+                if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and self._decoder.own is None):
                     return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
         except BlockingIOError:
             return
@@ -259,14 +255,8 @@ class Connection:
             return NetworkProtocolError("the connection ended before the handshake did")
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
 
-    def _dispatch_all(self, count: int) -> None:
-        """What is complete with so many bytes more."""
-        for frame in self._decoder.frames(count):
-            self._dispatch(frame)
-            if self._machine.state is not ConnectionState.OPEN:
-                return
-
-    def _dispatch(self, frame: Frame) -> None:
+    def _dispatch(self, frame: Frame) -> bool:
+        """Whether the connection goes on."""
         kind, channel_id = frame.kind, frame.channel
         if kind <= LAST_ELEMENT_KIND or kind in (FrameKind.BACKLOG, FrameKind.FAILED):
             inbound = self._inbound.get(channel_id)
@@ -274,16 +264,21 @@ class Connection:
                 inbound.received(frame)
             elif channel_id >= self._next_channel:
                 raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
-            return  # a channel given up meanwhile: what was on its way is dropped
-        if kind == FrameKind.REQUEST:
+            # else a channel given up meanwhile: what was on its way is dropped
+        elif kind == FrameKind.REQUEST:
             self._requested(frame)
-            return
+        else:
+            self._answered(kind, channel_id, frame.segments)
+        return self._machine.state is ConnectionState.OPEN
+
+    def _answered(self, kind: int, channel_id: int, segments: int) -> None:
+        """Of a channel's consumer."""
         outbound = self._outbound.get(channel_id)
         if outbound is None:
             if channel_id > self._highest_outbound:
                 raise NetworkProtocolError(f"channel {channel_id} was never requested")
         elif kind == FrameKind.CREDIT:
-            outbound.granted(frame.segments)
+            outbound.granted(segments)
         else:
             outbound.close()
 
@@ -331,7 +326,7 @@ class Connection:
         self._timer.cancel()
         with contextlib.suppress(OSError):
             self._sock.close()
-        self._unsent.clear()
+        self.unsent.clear()
         self._senders.clear()
         for on_sent in self._take_on_sent():
             on_sent()
@@ -345,4 +340,4 @@ class Connection:
 
     def __repr__(self) -> str:
         channels = f"{len(self._inbound)} channels in, {len(self._outbound)} out"
-        return f"Connection({self.peer}, {self.state.name}, {channels}, {len(self._unsent)} buffers unsent)"
+        return f"Connection({self.peer}, {self.state.name}, {channels}, {len(self.unsent)} buffers unsent)"

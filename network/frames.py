@@ -11,7 +11,7 @@ producer sends on a channel, from 0), segments (what the payload costs), backlog
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ _HEADER = struct.Struct("<BBBBIQIII")
 HEADER_SIZE = _HEADER.size
 _pack = _HEADER.pack
 _unpack_from = _HEADER.unpack_from
+_new = tuple.__new__  # a named tuple's own is a call of Python
 
 
 class FrameKind(IntEnum):
@@ -45,7 +46,7 @@ class FrameKind(IntEnum):
 
 
 LARGE_BYTES = 32 << 10  # a payload that is better read straight into its own buffer
-LAST_ELEMENT_KIND = FrameKind.END_OF_PARTITION
+LAST_ELEMENT_KIND = int(FrameKind.END_OF_PARTITION)
 _KINDS = frozenset(int(kind) for kind in FrameKind)
 
 FLAG_TIMESTAMPS = 1  # the payload's last part holds int64 timestamps
@@ -54,7 +55,7 @@ FLAG_STREAM = 4  # the payload is a whole Arrow stream with its own schema
 
 
 class Frame(NamedTuple):
-    """A decoded frame. Unless FLAG_OWN_BUFFER is set, ``payload`` is valid only until the next frame is asked for."""
+    """A decoded frame. Unless FLAG_OWN_BUFFER is set, ``payload`` is valid only while it is dispatched."""
 
     kind: int
     flags: int
@@ -82,7 +83,7 @@ def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 
 
 
 class FrameDecoder:
-    """Cuts a byte stream into frames: read into ``buffer()``, iterate ``frames(count)``.
+    """Cuts a byte stream into frames: read into ``buffer()``, then ``feed`` it.
 
     Raises NetworkProtocolError on a wrong magic, an unknown kind, or a length above ``max_frame``.
     """
@@ -92,15 +93,15 @@ class FrameDecoder:
         self._scratch = memoryview(bytearray(max(scratch_size, 4096)))
         self._start = self._end = 0  # what was read and not decoded yet, in the scratch
         self._header: tuple[int, ...] | None = None  # of the frame whose payload goes to a buffer of its own
-        self._own: memoryview | None = None
+        self.own: memoryview | None = None  # that buffer, of which ``buffer()`` is the rest
         self._own_filled = 0
         self._reused = memoryview(b"")
         self._expect_large = False
 
     def buffer(self) -> memoryview:
         """Where the next bytes belong."""
-        if self._own is not None:
-            return self._own[self._own_filled :]
+        if self.own is not None:
+            return self.own[self._own_filled :]
         if self._start == self._end:
             self._start = self._end = 0
             if self._expect_large:  # the next payload is probably large too: read little beyond its header here, so that little is copied
@@ -108,25 +109,21 @@ class FrameDecoder:
         return self._scratch[self._end :]
 
     @property
-    def in_payload(self) -> bool:
-        """Whether ``buffer()`` is the rest of one large payload."""
-        return self._own is not None
-
-    @property
     def mid_frame(self) -> bool:
         """Whether the stream, ending now, would end inside a frame."""
-        return self._own is not None or self._start != self._end
+        return self.own is not None or self._start != self._end
 
-    def frames(self, count: int) -> Iterator[Frame]:
-        """The frames that are complete with so many bytes more in ``buffer()``."""
-        if self._own is not None:
+    def feed(self, count: int, dispatch: Callable[[Frame], bool]) -> None:
+        """Gives ``dispatch`` the frames that are complete with so many bytes more in ``buffer()``, until it says False."""
+        if self.own is not None:
             self._own_filled += count
-            if self._own_filled < len(self._own):
+            if self._own_filled < len(self.own):
                 return
-            payload, self._own = self._own, None
+            payload, self.own = self.own, None
             assert self._header is not None
             _, kind, flags, parts, channel, sequence, segments, backlog, _ = self._header
-            yield Frame(kind, flags, parts, channel, sequence, segments, backlog, payload)
+            if not dispatch(_new(Frame, (kind, flags, parts, channel, sequence, segments, backlog, payload))):
+                return
         else:
             self._end += count
         scratch = self._scratch
@@ -145,7 +142,8 @@ class FrameDecoder:
             payload = scratch[begin:end]
             keeps = bool(flags & FLAG_OWN_BUFFER)
             self._expect_large = keeps and length >= LARGE_BYTES
-            yield Frame(kind, flags, parts, channel, sequence, segments, backlog, own_copy(payload) if keeps else payload)
+            if not dispatch(_new(Frame, (kind, flags, parts, channel, sequence, segments, backlog, own_copy(payload) if keeps else payload))):
+                return
         if self._start == self._end:
             self._start = self._end = 0
         else:
@@ -160,13 +158,13 @@ class FrameDecoder:
         """Goes on reading the payload into a buffer of its own: a fresh one when what is decoded refers to it, else one that is used again."""
         assert self._header is not None
         if self._header[2] & FLAG_OWN_BUFFER:
-            self._own = _fresh(length)
+            self.own = _fresh(length)
         else:
             if len(self._reused) < length:
                 self._reused = memoryview(bytearray(length))
-            self._own = self._reused[:length]
+            self.own = self._reused[:length]
         self._own_filled = self._end - begin
-        self._own[: self._own_filled] = self._scratch[begin : self._end]
+        self.own[: self._own_filled] = self._scratch[begin : self._end]
         self._start = self._end = 0
         self._expect_large = True
 

@@ -84,7 +84,7 @@ class ElementEncoder:
         kept_out: list[Any] = []
         pickled = self._pickle_plain(batch.values) or self._pickle(batch.values, kept_out)
         if batch.timestamps is None and not kept_out:
-            return Encoded(FrameKind.ROWS, 0, 1, [pickled], len(pickled))
+            return tuple.__new__(Encoded, (_ROWS, 0, 1, [pickled], len(pickled)))  # its own ``__new__`` is a call of Python
         flags = FLAG_OWN_BUFFER if kept_out else 0
         parts = [pickled, *kept_out]
         if batch.timestamps is not None:

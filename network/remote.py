@@ -5,7 +5,7 @@ feeds a gate and grants.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from flinkpy.core.elements import Batch, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
 from flinkpy.network.credits import ReceiverCredits, SenderCredits
-from flinkpy.network.frames import HEADER_SIZE, Frame, FrameKind, control_frame, encode_header
+from flinkpy.network.frames import HEADER_SIZE, LAST_ELEMENT_KIND, Frame, FrameKind, control_frame, encode_header
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.payloads import ElementDecoder, ElementEncoder, Encoded
@@ -63,8 +63,8 @@ class Wire(Protocol):
     """What a channel's end sees of its connection."""
 
     @property
-    def congested(self) -> bool:
-        """Whether something sent before is still waiting for the socket."""
+    def unsent(self) -> Sized:
+        """What was sent before and is still waiting for the socket."""
         ...
 
     def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
@@ -130,10 +130,15 @@ class OutboundChannel:
         self._pumping = True
         try:
             while self._subpartition is not None and self._subpartition.queue and frames != 0:
-                if self._wire.congested:
+                if self._wire.unsent:
                     break
-                if not self._send_next(self._subpartition):
-                    return
+                element, segments = self._subpartition.queue[0]
+                if segments > self._credits.credits:
+                    if not self._send_part(self._subpartition, element, segments):  # type: ignore[arg-type]  # only batches cost segments
+                        return
+                else:
+                    self._subpartition.queue.popleft()
+                    self._send(self._subpartition, element, segments, segments)
                 frames = None if frames is None else frames - 1
             if self._subpartition is not None and self._subpartition.queue and not self.waiting:
                 self.waiting = True
@@ -143,16 +148,8 @@ class OutboundChannel:
 
     data_available = pump  # no call between, as this is what every batch goes through
 
-    def _send_next(self, subpartition: ReadableSubpartition) -> bool:
-        """Sends the first element, or as much of it as credit allows; False when there is no credit."""
-        element, segments = subpartition.queue[0]
-        if segments > self._credits.credits:
-            return self._send_part(subpartition, element, segments)  # type: ignore[arg-type]  # only batches cost segments
-        subpartition.queue.popleft()
-        self._send(subpartition, element, segments, segments)
-        return True
-
     def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
+        """Sends as much of the first batch as credit allows; False when there is none."""
         total = len(batch)
         records, charged = self._credits.charge(segments, total)
         if not charged:
@@ -224,13 +221,8 @@ class RemoteInputChannel(InputChannel):
 
     def received(self, frame: Frame) -> None:
         """An element, a backlog announcement, or the producer's failure."""
-        if frame.kind == FrameKind.BACKLOG:
-            self._credits.announced(self.index, frame.backlog)
-            return
-        if frame.kind == FrameKind.FAILED:
-            cause = decode_error(frame.payload)
-            self._end()
-            self.gate.fail(cause)
+        if frame.kind > LAST_ELEMENT_KIND:
+            self._told(frame)
             return
         if frame.sequence != self._expected:
             raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
@@ -251,6 +243,14 @@ class RemoteInputChannel(InputChannel):
                 self._end()
             if not self.ready:
                 self.gate.channel_ready(self)
+
+    def _told(self, frame: Frame) -> None:
+        if frame.kind == FrameKind.BACKLOG:
+            self._credits.announced(self.index, frame.backlog)
+        else:
+            cause = decode_error(frame.payload)
+            self._end()
+            self.gate.fail(cause)
 
     def connection_lost(self, cause: BaseException) -> None:
         self._wire = None

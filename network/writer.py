@@ -208,7 +208,9 @@ class PartitionWriter:
     def _hand_on(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
         if size <= self._bytes or len(batch) == 1:
-            self._pass(channel, batch, -(-size // self._segment) or 1)
+            segments = -(-size // self._segment) or 1
+            if self._pending or not self._partition.add(channel, batch, segments):
+                self._pending.append((channel, batch, segments))
             return
         parts = pieces(batch, -(-size // self._bytes))
         segments = -(-size // len(parts) // self._segment) or 1

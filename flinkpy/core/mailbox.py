@@ -102,8 +102,8 @@ class Mailbox:
 class MailboxProcessor:
     """Runs mail, then the default action, one bounded step at a time, always in one thread.
 
-    The default action says itself when it cannot go on: it calls ``suspend_default_action`` and whoever makes it possible
-    again calls ``resume_default_action`` (in the same thread; other threads send mail that does).
+    The default action says itself when it cannot go on: it sets ``suspended``, and whoever makes it possible again takes that back (in the same
+    thread; other threads send mail that does).
     """
 
     MAIL_PER_STEP = 64
@@ -122,12 +122,6 @@ class MailboxProcessor:
     def adopt_thread(self) -> None:
         """Makes the calling thread the main one."""
         self._thread = threading.get_ident()
-
-    def suspend_default_action(self) -> None:
-        self.suspended = True
-
-    def resume_default_action(self) -> None:
-        self.suspended = self.default_action is None
 
     @property
     def has_work(self) -> bool:

@@ -124,6 +124,11 @@ class StreamOperator(ABC):
         """Gives back what was taken. Called exactly once, whatever happened."""
 
     @property
+    def may_pause(self) -> bool:
+        """Whether ``available`` may ever say no: then it is asked before every batch."""
+        return type(self).available is not StreamOperator.available
+
+    @property
     def available(self) -> bool:
         """Whether more input is welcome. False (a sink whose peer is slow) holds the task back like a full network output does."""
         return True

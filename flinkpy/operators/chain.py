@@ -51,8 +51,7 @@ class OperatorChain:
             self._outputs[position] = CountingOutput(self._output_of(config.operators[position]), self._counters[position])
             self._inputs[position] = self._input_of(position)
         self._finishing = 0  # operators told to finish
-        # Asked before every batch, so only those are that can say no at all.
-        self._pausing = [operator for operator in self.operators if type(operator).available is not StreamOperator.available]
+        self._pausing = [operator for operator in self.operators if operator.may_pause]
 
     # -- wiring ----------------------------------------------------------------------------------------------------------
 

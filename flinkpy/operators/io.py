@@ -259,8 +259,12 @@ class SinkOperator(OneInputOperator):
             self._write = self.sink.invoke if isinstance(self.sink, SinkFunction) else getattr(self.sink, "write", self.sink)
 
     @property
+    def may_pause(self) -> bool:
+        return self._has_own_batches and hasattr(self.sink, "available")
+
+    @property
     def available(self) -> bool:
-        return bool(getattr(self.sink, "available", True)) if self._has_own_batches else True
+        return bool(self.sink.available) if self.may_pause else True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._listener = on_available

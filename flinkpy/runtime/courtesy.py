@@ -1,8 +1,8 @@
 """Lets the receiver of a message run at once.
 
 A kernel may wake the receiver up on the sender's own core. There it waits until the sender sleeps, and the sender has yet to find out that it has
-nothing more to do. So the sender yields once. On a busy machine others run meanwhile, and the processor comes back late: then it is kept the next
-times, the more often the more often that happens.
+nothing more to do. So the sender yields, once, in a quiet stream where it has slept before. On a busy machine others run meanwhile, and the
+processor comes back late: then it is kept the next times, the more often the more often that happens.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ sched_yield: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 
 
 class Courtesy:
-    """``yield_`` gives the processor to whoever waits for it, and returns when it is back.
+    """``yield_`` gives the processor to whoever waits for it, and returns when it is back. Whoever sends says when it ``has_slept``.
 
     >>> Courtesy().give_way()
     """
 
-    __slots__ = ("_clock", "_keeping", "_times_left", "_yield")
+    __slots__ = ("_clock", "_keeping", "_times_left", "_yield", "has_slept")
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, yield_: Callable[[], object] = sched_yield) -> None:
         self._clock, self._yield = clock, yield_
         self._keeping, self._times_left = KEPT_AT_FIRST, 0
+        self.has_slept = False  # before this round of the loop
 
     def give_way(self) -> None:
         """Yields, unless that took long lately."""
+        if not self.has_slept:
+            return
+        self.has_slept = False
         if self._times_left:
             self._times_left -= 1
             return

@@ -79,12 +79,13 @@ class StreamInputs:
                     return InputStatus.END_OF_INPUT if self.ended else InputStatus.NOTHING_AVAILABLE
                 number, channel, element = polled
                 if type(element) is RowBatch:
-                    index = self._input_indices[number]
-                    if len(element.values) > portion:
+                    index, count = self._input_indices[number], len(element.values)
+                    if count > portion:
                         self._parts, self._parts_input = Parts(element), index
                         self._process_part(portion)
                     else:
-                        self._process_rows(index, element)
+                        self._processes[index](element)
+                        self._portion.taken += count
                 elif type(element) is ColumnBatch:
                     self._processes[self._input_indices[number]](element)
                     columns += len(element)
@@ -104,11 +105,8 @@ class StreamInputs:
         part = parts.take(rows)
         if not parts:
             self._parts = None
-        self._process_rows(self._parts_input, part)
-
-    def _process_rows(self, index: int, batch: RowBatch) -> None:
-        self._processes[index](batch)
-        self._portion.taken += len(batch.values)
+        self._processes[self._parts_input](part)
+        self._portion.taken += len(part.values)
 
     def drop_rest(self) -> None:
         """After the end of the data: takes what still comes, down to the last element of each channel."""
@@ -118,6 +116,9 @@ class StreamInputs:
 
     def _poll(self) -> tuple[int, int, Batch | ControlElement] | None:
         gates = self._gates
+        if len(gates) == 1:
+            found = gates[0].poll()
+            return None if found is None else (0, *found)
         for _ in range(len(gates)):
             number = self._turn
             self._turn = number + 1 if number + 1 < len(gates) else 0

@@ -111,7 +111,7 @@ class SlotLoop:
         self._next_poll: float | None = None
         self._steps = self._waits = 0
         self._courtesy = courtesy or Courtesy()
-        self._has_slept = False  # before this round
+        self.give_way = self._courtesy.give_way  # type: ignore[method-assign]  # one call less per message
 
     # -- Reactor ---------------------------------------------------------------------------------------------------------
 
@@ -156,10 +156,7 @@ class SlotLoop:
         self._soon.append(action)
 
     def give_way(self) -> None:
-        """Only in a quiet stream, where this loop has slept before, and once."""
-        if self._has_slept:
-            self._has_slept = False
-            self._courtesy.give_way()
+        self._courtesy.give_way()
 
     def call_soon_threadsafe(self, action: Action) -> None:
         self._soon.append(action)
@@ -228,8 +225,19 @@ class SlotLoop:
             self._fire_timers()
         ready = self._ready
         for _ in range(len(ready)):
-            self._step(ready.popleft())
-        self._has_slept = False
+            task = self._stepping = ready.popleft()
+            task.scheduled = False
+            self._steps += 1
+            try:
+                more = task.step()
+            except BaseException as error:  # the loop serves others too
+                more = False
+                self._crashed(task, error)
+            if more and not task.scheduled:
+                task.scheduled = True
+                ready.append(task)
+        self._stepping = None
+        self._courtesy.has_slept = False
         if ready or self._soon or self._stopping or not may_wait:
             if not ready or self._poll_is_due():
                 self._poll(0.0)
@@ -243,21 +251,10 @@ class SlotLoop:
             self._next_poll = now + POLL_INTERVAL_S
         return now >= self._next_poll
 
-    def _step(self, task: LoopTask) -> None:
-        self._steps += 1
-        task.scheduled = False
-        self._stepping = task
-        try:
-            more = task.step()
-        except BaseException as error:  # the loop serves others too
-            level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or an exit of the user's, which the task tells
-            LOG.log(level, "the step of %r raised", task, exc_info=True)
-            more = False
-            self._guarded(partial(task.crashed, error))
-        self._stepping = None
-        if more and not task.scheduled:
-            task.scheduled = True
-            self._ready.append(task)
+    def _crashed(self, task: LoopTask, error: BaseException) -> None:
+        level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or an exit of the user's, which the task tells
+        LOG.log(level, "the step of %r raised", task, exc_info=True)
+        self._guarded(partial(task.crashed, error))
 
     @property
     def current_task(self) -> LoopTask | None:
@@ -277,7 +274,7 @@ class SlotLoop:
             heapq.heappop(self._timers)
         timeout = min(MAX_WAIT_S, self._timers[0][0] - self.clock.monotonic()) if self._timers else MAX_WAIT_S
         self._waits += 1
-        self._has_slept = True
+        self._courtesy.has_slept = True
         self._waiting = True  # said before looking: who appends after this look wakes the selector
         self._poll(0.0 if self._soon else max(0.0, timeout))
         self._waiting = False
@@ -291,7 +288,10 @@ class SlotLoop:
             if watched is None:
                 continue  # another callback of this round closed it
             if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both
-                self._guarded(watched.reader)
+                try:
+                    watched.reader()
+                except Exception:
+                    LOG.exception("%s: a callback raised", self.name)
             if watched.writer is not None and mask & ~READABLE:
                 self._guarded(watched.writer)
 

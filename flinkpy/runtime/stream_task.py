@@ -163,13 +163,13 @@ class StreamTask:
 
     def _suspend(self, reason: Waiting) -> None:
         self.time.reason = reason
-        self.processor.suspend_default_action()
+        self.processor.suspended = True
 
     def resume(self) -> None:
         """In the loop's thread: there may be something to do again."""
         if self.processor.suspended:
             self.time.reason = None
-            self.processor.resume_default_action()
+            self.processor.suspended = False
             self._wake()
 
     def input_available(self) -> None:

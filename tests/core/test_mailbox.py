@@ -28,9 +28,9 @@ def test_mail_comes_before_the_default_action() -> None:
 def test_a_suspended_default_action_does_not_run_until_resumed() -> None:
     seen = list[str]()
     processor = MailboxProcessor(Mailbox("t"), lambda: seen.append("default"))
-    processor.suspend_default_action()
+    processor.suspended = True
     assert processor.run_step() is False
-    processor.resume_default_action()
+    processor.suspended = False
     assert processor.run_step() is True
     assert seen == ["default"]
 

@@ -25,7 +25,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
-from flinkpy.network.frames import HEADER_SIZE, FrameDecoder, FrameKind, encode_header
+from flinkpy.network.frames import HEADER_SIZE, Frame, FrameDecoder, FrameKind, encode_header
 from flinkpy.network.payloads import ElementDecoder, ElementEncoder
 
 MAX = 1 << 20
@@ -90,12 +90,19 @@ def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) 
         part = stream[at : at + max(1, min(wanted, len(buffer)))]
         buffer[: len(part)] = part
         at += len(part)
-        for frame in frames.frames(len(part)):
+        found: list[Element] = []
+
+        def dispatch(frame: Frame, found: list[Element] = found) -> bool:
+            nonlocal sequence
             assert (frame.channel, frame.sequence, frame.segments, frame.backlog) == (7, sequence, 3, 11)
             sequence += 1
             element = channel.decode(frame)
             if element is not None:
-                yield element
+                found.append(element)
+            return True
+
+        frames.feed(len(part), dispatch)
+        yield from found
     assert not frames.mid_frame
 
 
@@ -220,7 +227,32 @@ def test_a_malformed_payload_is_refused(stream: bytes) -> None:
 def frames_of(stream: bytes) -> list[Any]:
     decoder = FrameDecoder(MAX)
     decoder.buffer()[: len(stream)] = stream
-    return list(decoder.frames(len(stream)))
+    return fed(decoder, len(stream))
+
+
+def fed(decoder: FrameDecoder, count: int) -> list[Frame]:
+    """What the decoder makes of so many bytes more."""
+    found: list[Frame] = []
+
+    def keep(frame: Frame) -> bool:
+        found.append(frame)
+        return True
+
+    decoder.feed(count, keep)
+    return found
+
+
+def test_no_frame_is_given_out_after_one_that_ended_the_connection() -> None:
+    stream = wire([RowBatch([1]), RowBatch([2]), RowBatch([3])])
+    decoder, seen = FrameDecoder(MAX), list[int]()
+    decoder.buffer()[: len(stream)] = stream
+
+    def dispatch(frame: Frame) -> bool:
+        seen.append(frame.sequence)
+        return frame.sequence < 1
+
+    decoder.feed(len(stream), dispatch)
+    assert seen == [0, 1]
 
 
 def test_a_truncated_stream_is_known_to_end_inside_a_frame() -> None:
@@ -229,7 +261,7 @@ def test_a_truncated_stream_is_known_to_end_inside_a_frame() -> None:
     for end in (HEADER_SIZE - 1, len(stream) - 1):
         decoder = FrameDecoder(MAX)
         decoder.buffer()[:end] = stream[:end]
-        assert list(decoder.frames(end)) == []
+        assert fed(decoder, end) == []
         assert decoder.mid_frame
 
 

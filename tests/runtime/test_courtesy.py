@@ -19,6 +19,7 @@ class Machine:
         """How many of these calls yielded."""
         before = self.yields
         for _ in range(times):
+            self.courtesy.has_slept = True
             self.courtesy.give_way()
         return self.yields - before
 
