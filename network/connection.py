@@ -118,7 +118,7 @@ class Connection:
             self._open(channel)
         rest = self._handshake.rest
         if rest:
-            self._decoder.buffer()[: len(rest)] = rest
+            self._decoder.buffer[: len(rest)] = rest
             self._decoder.feed(len(rest), self._dispatch)
 
     # -- sending --------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Connection:
                 return
             budget = READ_BYTES_PER_ROUND
             for _ in range(READS_PER_ROUND):
-                buffer = self._decoder.buffer()
+                buffer = self._decoder.buffer
                 count = self._sock.recv_into(buffer)
                 if not count:
                     raise self._ended()

@@ -83,7 +83,7 @@ def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 
 
 
 class FrameDecoder:
-    """Cuts a byte stream into frames: read into ``buffer()``, then ``feed`` it.
+    """Cuts a byte stream into frames: read into ``buffer``, where the next bytes belong, then ``feed`` it.
 
     Raises NetworkProtocolError on a wrong magic, an unknown kind, or a length above ``max_frame``.
     """
@@ -93,20 +93,11 @@ class FrameDecoder:
         self._scratch = memoryview(bytearray(max(scratch_size, 4096)))
         self._start = self._end = 0  # what was read and not decoded yet, in the scratch
         self._header: tuple[int, ...] | None = None  # of the frame whose payload goes to a buffer of its own
-        self.own: memoryview | None = None  # that buffer, of which ``buffer()`` is the rest
+        self.own: memoryview | None = None  # that buffer, of which ``buffer`` is the rest
         self._own_filled = 0
         self._reused = memoryview(b"")
         self._expect_large = False
-
-    def buffer(self) -> memoryview:
-        """Where the next bytes belong."""
-        if self.own is not None:
-            return self.own[self._own_filled :]
-        if self._start == self._end:
-            self._start = self._end = 0
-            if self._expect_large:  # the next payload is probably large too: read little beyond its header here, so that little is copied
-                return self._scratch[:2048]
-        return self._scratch[self._end :]
+        self.buffer = self._scratch
 
     @property
     def mid_frame(self) -> bool:
@@ -114,10 +105,11 @@ class FrameDecoder:
         return self.own is not None or self._start != self._end
 
     def feed(self, count: int, dispatch: Callable[[Frame], bool]) -> None:
-        """Gives ``dispatch`` the frames that are complete with so many bytes more in ``buffer()``, until it says False."""
+        """Gives ``dispatch`` the frames that are complete with so many bytes more in ``buffer``, until it says False."""
         if self.own is not None:
             self._own_filled += count
             if self._own_filled < len(self.own):
+                self.buffer = self.own[self._own_filled :]
                 return
             payload, self.own = self.own, None
             assert self._header is not None
@@ -144,10 +136,7 @@ class FrameDecoder:
             self._expect_large = keeps and length >= LARGE_BYTES
             if not dispatch(_new(Frame, (kind, flags, parts, channel, sequence, segments, backlog, own_copy(payload) if keeps else payload))):
                 return
-        if self._start == self._end:
-            self._start = self._end = 0
-        else:
-            self._compact()
+        self._make_room()
 
     def _refusal(self, header: tuple[int, ...]) -> NetworkProtocolError:
         if header[0] != MAGIC or header[1] not in _KINDS:
@@ -168,12 +157,20 @@ class FrameDecoder:
         self._start = self._end = 0
         self._expect_large = True
 
-    def _compact(self) -> None:
+    def _make_room(self) -> None:
         """Moves what is left to the front when the rest of the frame would not fit behind it."""
-        left = self._end - self._start
-        if self._start and len(self._scratch) - self._end < len(self._scratch) // 2:
-            self._scratch[:left] = bytes(self._scratch[self._start : self._end])
+        scratch, left = self._scratch, self._end - self._start
+        if self.own is not None:
+            self.buffer = self.own[self._own_filled :]
+            return
+        if not left:
+            self._start = self._end = 0
+            self.buffer = scratch[:2048] if self._expect_large else scratch  # of a payload as large as the last one little is to be copied
+            return
+        if self._start and len(scratch) - self._end < len(scratch) // 2:
+            scratch[:left] = bytes(scratch[self._start : self._end])
             self._start, self._end = 0, left
+        self.buffer = scratch[self._end :]
 
 
 def _fresh(length: int) -> memoryview:

@@ -75,16 +75,20 @@ class ElementEncoder:
     def encode(self, element: Element) -> list[Encoded]:
         """Raises ProgramError when a record cannot travel."""
         if type(element) is RowBatch:
-            return [self._encode_rows(element)]
+            pickled = self._pickle_plain(element.values)
+            if pickled is not None and element.timestamps is None:  # most batches, by the shortest way
+                return [tuple.__new__(Encoded, (_ROWS, 0, 1, [pickled], len(pickled)))]
+            return [self._encode_rows(element, pickled)]
         if type(element) is ColumnBatch:
             return self._encode_columns(element)
         return [encode_control(element)]  # type: ignore[arg-type]
 
-    def _encode_rows(self, batch: RowBatch) -> Encoded:
+    def _encode_rows(self, batch: RowBatch, pickled: bytes | None) -> Encoded:
         kept_out: list[Any] = []
-        pickled = self._pickle_plain(batch.values) or self._pickle(batch.values, kept_out)
+        if pickled is None:
+            pickled = self._pickle(batch.values, kept_out)
         if batch.timestamps is None and not kept_out:
-            return tuple.__new__(Encoded, (_ROWS, 0, 1, [pickled], len(pickled)))  # its own ``__new__`` is a call of Python
+            return Encoded(_ROWS, 0, 1, [pickled], len(pickled))
         flags = FLAG_OWN_BUFFER if kept_out else 0
         parts = [pickled, *kept_out]
         if batch.timestamps is not None:

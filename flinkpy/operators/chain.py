@@ -52,6 +52,7 @@ class OperatorChain:
             self._inputs[position] = self._input_of(position)
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
+        self.may_pause = bool(self._pausing or self._writer_outputs)  # whether ``available`` may ever say no
 
     # -- wiring ----------------------------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ class StreamTask:
         chain = self.chain
         assert chain is not None
         for _ in range(INPUTS_PER_STEP):
-            if not chain.available:
+            if chain.may_pause and not chain.available:
                 self._suspend(Waiting.OUTPUT)
                 return
             status = self.process_input()
@@ -174,7 +174,7 @@ class StreamTask:
 
     def input_available(self) -> None:
         """A gate or the source has something."""
-        if self.time.reason is not Waiting.OUTPUT:
+        if self.processor.suspended and self.time.reason is not Waiting.OUTPUT:
             self.resume()
 
     def _output_available(self) -> None:

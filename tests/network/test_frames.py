@@ -86,7 +86,7 @@ def read(stream: bytes, chunks: list[int], decoder: FrameDecoder | None = None) 
     frames, channel, at, sequence = decoder or FrameDecoder(MAX, 4096), ElementDecoder(), 0, 0
     while at < len(stream):
         wanted = chunks[sequence % len(chunks)] if chunks else len(stream)
-        buffer = frames.buffer()
+        buffer = frames.buffer
         part = stream[at : at + max(1, min(wanted, len(buffer)))]
         buffer[: len(part)] = part
         at += len(part)
@@ -226,7 +226,7 @@ def test_a_malformed_payload_is_refused(stream: bytes) -> None:
 
 def frames_of(stream: bytes) -> list[Any]:
     decoder = FrameDecoder(MAX)
-    decoder.buffer()[: len(stream)] = stream
+    decoder.buffer[: len(stream)] = stream
     return fed(decoder, len(stream))
 
 
@@ -245,7 +245,7 @@ def fed(decoder: FrameDecoder, count: int) -> list[Frame]:
 def test_no_frame_is_given_out_after_one_that_ended_the_connection() -> None:
     stream = wire([RowBatch([1]), RowBatch([2]), RowBatch([3])])
     decoder, seen = FrameDecoder(MAX), list[int]()
-    decoder.buffer()[: len(stream)] = stream
+    decoder.buffer[: len(stream)] = stream
 
     def dispatch(frame: Frame) -> bool:
         seen.append(frame.sequence)
@@ -260,7 +260,7 @@ def test_a_truncated_stream_is_known_to_end_inside_a_frame() -> None:
     decoder = FrameDecoder(MAX)
     for end in (HEADER_SIZE - 1, len(stream) - 1):
         decoder = FrameDecoder(MAX)
-        decoder.buffer()[:end] = stream[:end]
+        decoder.buffer[:end] = stream[:end]
         assert fed(decoder, end) == []
         assert decoder.mid_frame
 
