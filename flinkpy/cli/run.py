@@ -20,7 +20,11 @@ from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.launch_context import is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+SIGNALLED = 128  # and the signal's number, as shells have it
+
+
+class Terminated(KeyboardInterrupt):
+    """By SIGTERM."""
 
 
 def run_job(
@@ -75,7 +79,7 @@ def _terminable() -> Iterator[None]:
     """SIGTERM ends the program as Ctrl-C does: an attached job is cancelled, and does not live on without anybody who waits for it."""
 
     def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+        raise Terminated
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
@@ -100,8 +104,8 @@ def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
     try:
         path = find_script(script)
         run(path)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return SIGNALLED + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
     except SystemExit as end:
         if isinstance(end.code, str):
             click.echo(end.code, err=True)

@@ -34,13 +34,24 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         return error
     if record is _NO_RECORD:
         record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
+    frames = user_frames(error.__traceback__)
     return UserCodeError(
-        told(error),
+        told(error) if frames else told(error) + _hint(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
         record=None if record is _NO_RECORD else bounded_repr(record),
-        frames=user_frames(error.__traceback__),
+        frames=frames,
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
     )
+
+
+def _hint(error: BaseException) -> str:
+    """What to change, where the function returned well and the engine could make nothing of its result: no line of the user's says it then."""
+    text = str(error) if type(error) is TypeError else ""
+    if text.startswith("unhashable type"):
+        return "; a key must be hashable: instead of a list or a dict use a tuple of what tells records apart"
+    if text.endswith("is not iterable"):
+        return "; a function with any number of results returns a list of them, or yields each; for exactly one there is map()"
+    return ""
 
 
 def told(error: BaseException) -> str:

@@ -116,7 +116,7 @@ def test_a_signal_ends_an_endless_job_cleanly(tmp_path: Path, number: signal.Sig
     eventually(started.exists)
     process.send_signal(number)
     outcome = finish(process)
-    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+    assert (outcome.code, outcome.out, outcome.err) == (128 + number, "", "")
 
 
 def test_info_draws_the_plan_and_runs_nothing(tmp_path: Path) -> None:

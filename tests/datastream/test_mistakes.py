@@ -334,8 +334,8 @@ def test_a_descriptor_used_wrongly_in_open_ends_the_job_with_the_programs_line(t
 
 
 @pytest.mark.parametrize(("parallelism", "statement", "message"), [
-    (1, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'"),
-    (2, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'"),
+    (1, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'; a key must be hashable: instead of a list or a dict use a tuple"),
+    (2, "raw.key_by(lambda v: [v[0]]).sum(1).print()", "unhashable type: 'list'; a key must be hashable: instead of a list or a dict use a tuple"),
     (1, "raw.key_by(lambda v: {}).process(OfKey()).print()", "unhashable type: 'dict'"),
     (2, "raw.key_by(lambda v: {}).process(OfKey()).print()", "unhashable type: 'dict'"),
     (2, "raw.key_by(lambda v: ([], 1)).process(OfKey()).print()", "list"),
@@ -346,6 +346,18 @@ def test_a_key_that_cannot_be_hashed_ends_the_job_with_the_record(tmp_path: Path
     with pytest.raises(JobExecutionError, match=re.escape(message)) as caught:
         run(tmp_path, f"{PROGRAM}env.set_parallelism({parallelism})\n{statement}\nenv.execute()\n")
     assert "('a', 1)" in str(caught.value)
+
+
+@pytest.mark.parametrize("statement", ["raw.flat_map(lambda v: 1).print()", "raw.flat_map(len).print()"])
+def test_a_function_of_many_results_that_returns_a_single_one_is_told_what_to_use(tmp_path: Path, statement: str) -> None:
+    with pytest.raises(JobExecutionError, match=r"'int' object is not iterable; .* returns a list of them, or yields each; .* map\(\)") as caught:
+        run(tmp_path, f"{PROGRAM}{statement}\nenv.execute()\n")
+    assert "on record ('a', 1)" in str(caught.value)
+
+
+def test_what_the_users_own_line_raises_is_told_without_advice(tmp_path: Path) -> None:
+    with pytest.raises(JobExecutionError, match=r"TypeError: 'int' object is not iterable\n.*job\.py"):
+        run(tmp_path, f"{PROGRAM}raw.map(lambda v: list(v[1])).print()\nenv.execute()\n")
 
 
 def test_an_unbounded_source_in_batch_mode_is_refused_with_the_line_that_made_it(tmp_path: Path) -> None:
