@@ -4,21 +4,27 @@ The combined watermark is the least over the active channels; it never goes back
 all channels that have not ended are idle, so is the output; then the greatest watermark seen goes out first, as no one can hold it back
 (unless the last one to fall silent was still catching up: it had nothing to hold back).
 A channel that comes back from idleness counts again once its watermark has caught up with the output's.
+
+The least is at the top of a heap, in which what has been overtaken stays until it comes up: a task may have thousands of channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 Outcome = list[Watermark | WatermarkStatus]
 
 
-class _Channel:
-    __slots__ = ("aligned", "ended", "idle", "watermark")
+_SPARE = 4  # entries of the heap for each channel, beyond which those that were overtaken are cleared out
 
-    def __init__(self) -> None:
+
+class _Channel:
+    __slots__ = ("aligned", "ended", "idle", "number", "watermark")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.watermark = MIN_TIMESTAMP
         self.idle = self.ended = False
         self.aligned = True  # takes part in the minimum
@@ -28,7 +34,9 @@ class WatermarkValve:
     """Of one task, over all channels of all its inputs."""
 
     def __init__(self, channels: int) -> None:
-        self._channels = [_Channel() for _ in range(channels)]
+        self._channels = [_Channel(number) for number in range(channels)]
+        self._heap = [(MIN_TIMESTAMP, number) for number in range(channels)]
+        self._open = self._active = channels  # those that have not ended; those of them that are not idle
         self._emitted = MIN_TIMESTAMP
         self._idle = False
 
@@ -43,7 +51,8 @@ class WatermarkValve:
         if state.idle or state.ended or watermark.timestamp <= state.watermark:
             return []
         state.watermark = watermark.timestamp
-        state.aligned = state.aligned or watermark.timestamp >= self._emitted
+        if state.aligned or watermark.timestamp >= self._emitted:
+            self._align(state)
         return self._advance(self._least())
 
     def status_from(self, channel: int, status: WatermarkStatus) -> Outcome:
@@ -53,9 +62,11 @@ class WatermarkValve:
             return []
         state.idle = status.idle
         if status.idle:
-            state.aligned = False
+            self._active -= 1
             return self._one_less(state)
-        state.aligned = state.watermark >= self._emitted
+        self._active += 1
+        if state.watermark >= self._emitted:
+            self._align(state)
         if self._idle:
             self._idle = False
             return [WatermarkStatus(idle=False)]
@@ -66,12 +77,17 @@ class WatermarkValve:
         state = self._channels[channel]
         if state.ended:
             return []
-        state.ended, state.aligned = True, False
-        return self._one_less(state) if any(not other.ended for other in self._channels) else []
+        state.ended = True
+        self._open -= 1
+        self._active -= not state.idle
+        return self._one_less(state)
 
     def _one_less(self, gone: _Channel) -> Outcome:
         """A channel fewer holds the watermark back."""
-        if any(not channel.idle and not channel.ended for channel in self._channels):
+        gone.aligned = False
+        if not self._open:
+            return []
+        if self._active:
             return self._advance(self._least())
         outcome = self._advance(max(channel.watermark for channel in self._channels)) if gone.watermark >= self._emitted else []
         if not self._idle:
@@ -79,8 +95,22 @@ class WatermarkValve:
             outcome.append(WatermarkStatus(idle=True))
         return outcome
 
+    def _align(self, state: _Channel) -> None:
+        """It takes part with its watermark as it is now."""
+        state.aligned = True
+        heapq.heappush(self._heap, (state.watermark, state.number))
+        if len(self._heap) > _SPARE * len(self._channels):
+            self._heap = sorted((channel.watermark, channel.number) for channel in self._channels if channel.aligned)
+
     def _least(self) -> int:
-        return _min((channel.watermark for channel in self._channels if channel.aligned), default=self._emitted)
+        heap = self._heap
+        while heap:
+            watermark, number = heap[0]
+            state = self._channels[number]
+            if state.aligned and state.watermark == watermark:
+                return watermark
+            heapq.heappop(heap)
+        return self._emitted
 
     def _advance(self, timestamp: int) -> Outcome:
         if timestamp <= self._emitted:
@@ -90,7 +120,3 @@ class WatermarkValve:
 
     def __repr__(self) -> str:
         return f"<WatermarkValve at {self._emitted}{', idle' if self._idle else ''}, {len(self._channels)} channels>"
-
-
-def _min(values: Iterable[int], default: int) -> int:
-    return min(values, default=default)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import Watermark, WatermarkStatus
+from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
 from flinkpy.runtime.valve import WatermarkValve
 
 IDLE, ACTIVE = WatermarkStatus(idle=True), WatermarkStatus(idle=False)
@@ -72,6 +75,69 @@ def test_the_output_never_goes_back_and_statuses_alternate(taken: list[tuple[int
     assert marks == sorted(set(marks))
     statuses = [element for element in out if isinstance(element, WatermarkStatus)]
     assert statuses == [IDLE, ACTIVE] * (len(statuses) // 2) + [IDLE] * (len(statuses) % 2)
+
+
+class Definition:
+    """What the valve means, by looking at every channel each time."""
+
+    def __init__(self, channels: int) -> None:
+        self.marks, self.emitted, self.is_idle = [MIN_TIMESTAMP] * channels, MIN_TIMESTAMP, False
+        self.idle, self.ended, self.aligned = set[int](), set[int](), set(range(channels))
+
+    def take(self, channel: int, what: int | str) -> list[Watermark | WatermarkStatus]:
+        if channel in self.ended or what == ("active" if channel not in self.idle else "idle"):
+            return []
+        if isinstance(what, int):
+            if channel in self.idle or what <= self.marks[channel]:
+                return []
+            self.marks[channel] = what
+            self.aligned |= {channel} if what >= self.emitted else set()
+            return self._advance(self._least())
+        if what == "active":
+            self.idle.remove(channel)
+            self.aligned |= {channel} if self.marks[channel] >= self.emitted else set()
+            was_idle, self.is_idle = self.is_idle, False
+            return [ACTIVE] if was_idle else []
+        (self.idle if what == "idle" else self.ended).add(channel)
+        self.aligned.discard(channel)
+        everybody = set(range(len(self.marks)))
+        if everybody == self.ended:
+            return []
+        if everybody - self.ended - self.idle:
+            return self._advance(self._least())
+        out = self._advance(max(self.marks)) if self.marks[channel] >= self.emitted else []
+        was_idle, self.is_idle = self.is_idle, True
+        return out if was_idle else [*out, IDLE]
+
+    def _least(self) -> int:
+        return min((self.marks[channel] for channel in self.aligned), default=self.emitted)
+
+    def _advance(self, timestamp: int) -> list[Watermark | WatermarkStatus]:
+        if timestamp <= self.emitted:
+            return []
+        self.emitted = timestamp
+        return [Watermark(timestamp)]
+
+
+@given(st.integers(1, 4), st.data())
+def test_it_gives_what_looking_at_every_channel_each_time_would(channels: int, data: st.DataObject) -> None:
+    valve, definition = WatermarkValve(channels), Definition(channels)
+    words = st.sampled_from(["idle", "active", "end"])
+    for channel, what in data.draw(st.lists(st.tuples(st.integers(0, channels - 1), st.one_of(st.integers(0, 12), words)), max_size=80)):
+        if what == "end":
+            out = valve.ended(channel)
+        elif isinstance(what, str):
+            out = valve.status_from(channel, IDLE if what == "idle" else ACTIVE)
+        else:
+            out = valve.watermark_from(channel, Watermark(what))
+        assert out == definition.take(channel, what)
+
+
+def test_what_it_remembers_does_not_grow_while_one_channel_stands_still() -> None:
+    valve = WatermarkValve(3)
+    for timestamp in range(10_000):
+        assert valve.watermark_from(timestamp % 2, Watermark(timestamp)) == []
+    assert sys.getsizeof(pickle.dumps(valve)) < 2000
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), max_size=60))
