@@ -7,13 +7,13 @@ the keeper says that it has come.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS, single_batch
+from flinkpy.connectors.enumerators import SplitPool
 from flinkpy.connectors.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
@@ -90,14 +90,14 @@ def _split(number: int, hosts: tuple[str, ...]) -> BlockSplit:
     return BlockSplit(f"block {number}", number, hosts)
 
 
-class BlockQueue(SplitEnumerator[BlockSplit]):
+class BlockQueue(SplitPool[BlockSplit]):
     """Hands out blocks, to each reader those on its own host first; readers wait for blocks to come. As long as it is there, so are the blocks."""
 
     def __init__(self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft) -> None:
-        self._context, self._store = context, store
-        self._left, self._coming = deque(left.splits), set(left.coming)
+        super().__init__(context)
+        self._store, self._coming = store, set(left.coming)
+        self._add(left.splits, more_to_come=bool(self._coming))
         self._heard_of = 0  # blocks, in the keeper's news
-        self._waiting: dict[int, str] = {}  # readers that asked while no block was there, and their hosts
         self._began = False
 
     def start(self) -> None:
@@ -116,41 +116,15 @@ class BlockQueue(SplitEnumerator[BlockSplit]):
         if news is None:
             return
         self._heard_of += len(news.blocks)
-        for number, hosts in news.blocks:
-            if number in self._coming:  # a checkpoint may have it already
-                self._coming.remove(number)
-                self._left.append(_split(number, hosts))
-        if news.failure is not None and self._coming:
+        come = [_split(number, hosts) for number, hosts in news.blocks if number in self._coming]  # a checkpoint may have some already
+        coming = self._coming - {split.number for split in come}
+        if news.failure is not None and coming:
             raise ProgramError(news.failure)  # another run of the job would not help
-        self._serve()
-
-    def _serve(self) -> None:
-        """Gives those who wait what is there: what lies near first, then the rest."""
-        registered = self._context.registered_readers if self._waiting else {}
-        waiting = {subtask: host for subtask, host in self._waiting.items() if subtask in registered}  # one that failed asks for itself again
-        for subtask in [subtask for subtask, host in waiting.items() if self._near(host) is not None] + list(waiting):
-            if subtask in self._waiting:
-                self.handle_split_request(subtask, self._waiting.pop(subtask))
+        self._coming = coming
+        self._add(come, more_to_come=bool(coming))
 
     def _near(self, host: str) -> BlockSplit | None:
         return next((split for split in self._left if host in split.hosts), None)
-
-    def handle_split_request(self, subtask: int, host: str) -> None:
-        if self._left:
-            split = self._near(host) or self._left[0]
-            self._left.remove(split)
-            self._context.assign_splits(subtask, [split])
-        elif self._coming:
-            self._waiting[subtask] = host
-        else:
-            self._context.signal_no_more_splits(subtask)
-
-    def add_reader(self, subtask: int) -> None:
-        self._waiting.pop(subtask, None)  # an earlier attempt's
-
-    def add_splits_back(self, splits: list[BlockSplit], subtask: int) -> None:
-        self._left.extendleft(reversed(splits))
-        self._serve()
 
     def snapshot_state(self, checkpoint_id: int) -> BlocksLeft:
         return BlocksLeft(tuple(self._left), frozenset(self._coming))
