@@ -289,7 +289,7 @@ class SlotLoop:
                 continue  # another callback of this round closed it
             if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both
                 try:
-                    watched.reader()
+                    watched.reader()  # guarded too, without the call: every frame comes this way
                 except Exception:
                     LOG.exception("%s: a callback raised", self.name)
             if watched.writer is not None and mask & ~READABLE:
