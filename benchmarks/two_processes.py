@@ -17,7 +17,7 @@ from benchmarks.harness import Comparison, compare, quick
 from benchmarks.on_ray import ray_cluster
 from benchmarks.probe import CountingSink, ReplaySource, steady_state
 from benchmarks.rows import add, in_batches, split, word
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
 BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}  # a session of its own: a session keeps the slots it began with
@@ -100,6 +100,31 @@ def count_pairs() -> Callable[[list[Any]], None]:
     return loop
 
 
+def bare_loops(processes: int, count: int, times: int) -> float:
+    """So many plain loops at once, in processes that have nothing to do with each other: what two processes can be worth on this machine."""
+    fork = multiprocessing.get_context("fork")
+    begin = fork.Barrier(processes)
+    rates: multiprocessing.SimpleQueue[float] = fork.SimpleQueue()
+
+    def count_words() -> None:
+        batches: list[Any] = [batch.values for batch in in_batches(lines(count)) if isinstance(batch, RowBatch)]
+        loop = count_pairs()
+        begin.wait()
+        started = time.perf_counter()
+        for _ in range(times):
+            for batch in batches:
+                loop([pair for line in batch for pair in split(line)])
+        rates.put(count * times / (time.perf_counter() - started))
+
+    running = [fork.Process(target=count_words) for _ in range(processes)]
+    for process in running:
+        process.start()
+    total = sum(rates.get() for _ in running)
+    for process in running:
+        process.join()
+    return total
+
+
 def _receive_columns(file: Any) -> float:
     import pyarrow as pa
 
@@ -127,6 +152,8 @@ def main() -> list[Comparison]:
                     unit="lines/s", target=1.6, note="bare = parallelism 1 in one process, nothing partitioned"),
             compare("wc at parallelism 2, 2 processes vs 1", two, on_ray(make_lines, times, 2, word_count, options=BOTH_SLOTS_IN_ONE),
                     unit="lines/s", target=1.6, note="bare = the same job in one process"),
+            compare("wc, 2 bare loops at once vs 1", lambda: bare_loops(2, count, times // 2), lambda: bare_loops(1, count, times // 2),
+                    unit="lines/s", note="what this machine gives two processes"),
             compare("wc, 2 processes vs bare pipeline", two, lambda: bare_pipeline(count, times, False), unit="lines/s", target=0.8),
             compare("columns between processes", on_ray(make_columns, column_times, 1, to_other_process, columnar=True),
                     lambda: bare_pipeline(rows, column_times, True), unit="rows/s", target=0.8),
