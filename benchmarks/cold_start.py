@@ -48,14 +48,17 @@ def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target
             after: Callable[[dict[str, str]], object] = lambda environment: None) -> Comparison:
     """Medians, beside what an interpreter takes that only imports flinkpy.datastream. Each run has the next environment; ``after`` clears up."""
     bare = [sys.executable, "-c", "import flinkpy.datastream; print('imported', flush=True)"]
-    environment = next(environments)
-    first_line_ms([sys.executable, str(job)], environment)
-    after(environment)
+
+    def once() -> float:
+        environment = next(environments)
+        taken = first_line_ms([sys.executable, str(job)], environment)
+        after(environment)
+        return taken
+
+    once()
     ours, imports = [], []
     for _ in range(rounds):
-        environment = next(environments)
-        ours.append(first_line_ms([sys.executable, str(job)], environment))
-        after(environment)
+        ours.append(once())
         imports.append(first_line_ms(bare, {}))
     median = statistics.median(ours)
     result = Comparison(name, "ms", median, statistics.median(imports), median / statistics.median(imports),

@@ -109,7 +109,7 @@ class FrameDecoder:
         if self.own is not None:
             self._own_filled += count
             if self._own_filled < len(self.own):
-                self.buffer = self.own[self._own_filled :]
+                self._make_room()
                 return
             payload, self.own = self.own, None
             assert self._header is not None
@@ -158,19 +158,18 @@ class FrameDecoder:
         self._expect_large = True
 
     def _make_room(self) -> None:
-        """Moves what is left to the front when the rest of the frame would not fit behind it."""
+        """Says where the next bytes belong; moves what is left to the front when the rest of its frame would not fit behind it."""
         scratch, left = self._scratch, self._end - self._start
         if self.own is not None:
             self.buffer = self.own[self._own_filled :]
-            return
-        if not left:
+        elif not left:
             self._start = self._end = 0
             self.buffer = scratch[:2048] if self._expect_large else scratch  # of a payload as large as the last one little is to be copied
-            return
-        if self._start and len(scratch) - self._end < len(scratch) // 2:
-            scratch[:left] = bytes(scratch[self._start : self._end])
-            self._start, self._end = 0, left
-        self.buffer = scratch[self._end :]
+        else:
+            if self._start and len(scratch) - self._end < len(scratch) // 2:
+                scratch[:left] = bytes(scratch[self._start : self._end])
+                self._start, self._end = 0, left
+            self.buffer = scratch[self._end :]
 
 
 def _fresh(length: int) -> memoryview:
