@@ -1,8 +1,8 @@
 """A source that replays batches held in memory, and a sink that counts: the ends of every benchmark job.
 
 Both leave their times (one monotonic clock for all processes of a machine) in a folder: the source when a tenth was read, the sink when it
-ended. What lies between is the steady state. The subtasks of a source begin together, when the last of them has made its batches: else the first
-would be measured running alone.
+ended. What lies between is the steady state. The subtasks of a source begin together, when the last of them has made its batches, and the steady
+state of several is over when the first of them has read its share: else one of them would be measured running alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,7 @@ class ReplayReader(SourceReader[Share]):
         self._tenth = self._left - max(1, self._left // 10)
         self._times, self._folder, self._context = times, folder, context
         self._started = self._together = False
+        self._polled: list[float] = []  # when each batch was read, where others read too
         if folder:
             note(folder, f"ready-{context.subtask_index}")
 
@@ -89,7 +91,9 @@ class ReplayReader(SourceReader[Share]):
             self._context.wake_up_after(0.001)
             return InputStatus.NOTHING_AVAILABLE
         if not self._left:
-            return InputStatus.END_OF_INPUT
+            return self._ended()
+        if self._context.parallelism > 1:
+            self._polled.append(time.perf_counter())
         if self._left == self._tenth:
             records = sum(map(len, self._batches)) * self._times * self._tenth // (len(self._batches) * self._times)
             note(self._folder, f"source-{self._context.subtask_index}", t10=time.perf_counter(), records=records)
@@ -97,6 +101,12 @@ class ReplayReader(SourceReader[Share]):
         batch = self._batches[self._at]
         self._at = (self._at + 1) % len(self._batches)
         return batch
+
+    def _ended(self) -> InputStatus:
+        if self._polled:
+            note(self._folder, f"read-{self._context.subtask_index}", polled=self._polled, each=sum(map(len, self._batches)) / len(self._batches))
+            self._polled = []
+        return InputStatus.END_OF_INPUT
 
     def _all_ready(self) -> bool:
         if not self._together:
@@ -127,7 +137,7 @@ class CountingSink:
     def close(self) -> None: ...
 
 
-def note(folder: str, name: str, **values: float) -> None:
+def note(folder: str, name: str, **values: float | list[float]) -> None:
     (Path(folder) / f"{name}.json").write_text(json.dumps(values))
 
 
@@ -149,9 +159,17 @@ def steady_state(run: Callable[[str], None]) -> Steady:
     with tempfile.TemporaryDirectory() as folder:
         run(folder)
         notes = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
+    results = int(sum(values["count"] for name, values in notes.items() if name.startswith("sink-")))
     sources = [values for name, values in notes.items() if name.startswith("source-")]
-    sinks = [values for name, values in notes.items() if name.startswith("sink-")]
-    return Steady(
-        max(values["end"] for values in sinks) - min(values["t10"] for values in sources),
-        int(sum(values["records"] for values in sources)), int(sum(values["count"] for values in sinks)),
-    )
+    readers = [values for name, values in notes.items() if name.startswith("read-")]
+    if readers:
+        return _together(readers, max(values["t10"] for values in sources), results)
+    end = max(values["end"] for name, values in notes.items() if name.startswith("sink-"))
+    return Steady(end - min(values["t10"] for values in sources), int(sum(values["records"] for values in sources)), results)
+
+
+def _together(readers: list[dict[str, Any]], begin: float, results: int) -> Steady:
+    """What all read, from the moment when each had read its tenth until the first had read all."""
+    end = min(values["polled"][-1] for values in readers)
+    read = sum((bisect(values["polled"], end) - bisect(values["polled"], begin)) * values["each"] for values in readers)
+    return Steady(end - begin, int(read), results)

@@ -34,7 +34,7 @@ from flinkpy.runtime.portion import LONG_S, Portion
 from flinkpy.runtime.timers import TaskTimers
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
-POLLS_PER_LOOK = 64
+EMISSIONS_PER_LOOK = 64
 NOTABLE_EXPANSION = 1.5
 RECORDS_IN_CACHE = 1024
 
@@ -304,16 +304,13 @@ class SourceStreamTask(StreamTask):
             raise EngineError(f"{self.config.info.task_name} has no input, but its head is {head!r}")
         head.wake_up = self._wake_source
         self._head, self._emit_next = head, head.emit_next
-        self._polls, self._in_cache = 0, self.config.batch_records
+        self._emissions, self._in_cache = 0, self.config.batch_records
         LatencyMarkers(chain, head.context).start()
 
     def _wake_source(self) -> None:
         self.mailbox.put(self.input_available, "source has data")
 
     def process_input(self) -> InputStatus:
-        self._polls += 1
-        if self._polls % POLLS_PER_LOOK == 2:  # the first batch shows what the chain does
-            self._look_at_chain()
         self._head.portion = self._in_cache if self._head.is_columnar else min(self._in_cache, self.portion.rows)
         try:
             status = self._emit_next()
@@ -322,6 +319,10 @@ class SourceStreamTask(StreamTask):
         except Exception as error:
             raise user_code_error(error, self._alive.head.context) from error
         self.portion.taken = self._head.rows_emitted
+        if status is InputStatus.MORE_AVAILABLE:
+            self._emissions += 1
+            if self._emissions <= EMISSIONS_PER_LOOK or not self._emissions % EMISSIONS_PER_LOOK:  # at once: too much would be queued by the next look
+                self._look_at_chain()
         return status
 
     def _look_at_chain(self) -> None:

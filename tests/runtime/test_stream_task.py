@@ -21,8 +21,8 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
-from flinkpy.operators.base import TaskInfo
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
+from flinkpy.operators.stateless import FlatMapOperator, MapOperator
 from flinkpy.runtime.busy_time import Waiting
 from flinkpy.runtime.portion import GOOD_S
 from flinkpy.runtime.slot_loop import SlotLoop
@@ -249,6 +249,39 @@ def test_a_fast_function_gets_whole_batches_after_a_few_steps(harness: TaskHarne
     sizes = [len(part) for part in harness.out]
     assert sizes[:12] == [1, 1, 4, 4, 16, 16, 64, 64, 256, 256, 1024, 1024]
     assert sizes[13:] == [4096] * 19
+
+
+class Tap(SourceOperator):
+    """Gives as many rows as it is asked for, once it is open."""
+
+    running = False
+
+    def emit_next(self) -> InputStatus:
+        if not self.running:
+            return InputStatus.NOTHING_AVAILABLE
+        self.output.emit(RowBatch([0] * self.portion))
+        self.rows_emitted += self.portion
+        return InputStatus.MORE_AVAILABLE
+
+
+@pytest.mark.parametrize("empty_polls", [0, 1, 2, 100])
+def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_cache_holds(empty_polls: int) -> None:
+    writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
+    config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * 10), inputs=0))
+    task = create_stream_task(config, [writer], [], loop, lambda: None, lambda operator, event: None)
+    task.restore()
+    for _ in range(empty_polls):
+        task.input_available()
+        task.run_step()
+    tap.running = True
+    task.input_available()
+    for _ in range(100):
+        task.run_step()
+    sizes = [len(part) for part in writer.elements if isinstance(part, RowBatch)]
+    assert max(sizes) == 1020
+    assert sizes.count(1020) > 180
+    task.abort()
+    loop.stop()
 
 
 def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarness) -> None:
