@@ -321,7 +321,7 @@ class SourceStreamTask(StreamTask):
         self.portion.taken = self._head.rows_emitted
         if status is InputStatus.MORE_AVAILABLE:
             self._emissions += 1
-            if self._emissions <= EMISSIONS_PER_LOOK or not self._emissions % EMISSIONS_PER_LOOK:  # at once: too much would be queued by the next look
+            if self._emissions <= EMISSIONS_PER_LOOK or not self._emissions % EMISSIONS_PER_LOOK:  # early: by the next look much is queued
                 self._look_at_chain()
         return status
 
