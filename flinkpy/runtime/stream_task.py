@@ -327,8 +327,8 @@ class SourceStreamTask(StreamTask):
 
     def _look_at_chain(self) -> None:
         expansion = self._alive.expansion
-        if expansion >= NOTABLE_EXPANSION:
-            self._in_cache = max(1, min(self.config.batch_records, int(RECORDS_IN_CACHE / expansion)))
+        fitting = max(1, int(RECORDS_IN_CACHE / expansion)) if expansion >= NOTABLE_EXPANSION else self.config.batch_records
+        self._in_cache = min(self.config.batch_records, fitting)  # anew each time: the first records may be unlike the others
 
     def before_finish(self, chain: OperatorChain) -> None:
         chain.emit_from_head(Watermark(MAX_TIMESTAMP))  # a bounded source ends event time

@@ -284,6 +284,21 @@ def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_
     loop.stop()
 
 
+def test_a_source_of_which_only_the_first_record_becomes_many_goes_back_to_whole_batches() -> None:
+    writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
+    once = iter([200])
+    config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * next(once, 1)), inputs=0))
+    task = create_stream_task(config, [writer], [], loop, lambda: None, lambda operator, event: None)
+    task.restore()
+    tap.running = True
+    for _ in range(200):
+        task.run_step()
+    assert len(writer.elements[0].values) == 200  # type: ignore[union-attr]
+    assert tap.portion == 4096
+    task.abort()
+    loop.stop()
+
+
 def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarness) -> None:
     order: list[Any] = []
     harness.gates[0].put(0, RowBatch([1]))
