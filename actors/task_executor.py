@@ -48,7 +48,7 @@ class TaskExecutorStatistics:
 class TaskExecutor(RpcEndpoint):
     """``slots`` gives the profile of each slot; ``runner`` has been started. The process should end when ``on_refused(reason)`` is told that the
     ResourceManager does not want this worker, and when ``on_stuck(reason)`` is told that a cancelled task cannot be ended (Flink's watchdog: else its
-    slots were lost)."""
+    slots were lost). ``on_idle()`` is called when nothing of any job is left here."""
 
     gateway = TaskExecutorGateway
 
@@ -56,6 +56,7 @@ class TaskExecutor(RpcEndpoint):
         self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile], resource_manager_address: str, *,
         slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None, name: str = "taskexecutor",
         on_refused: Callable[[str], None] = lambda reason: None, on_stuck: Callable[[str], None] = lambda reason: None,
+        on_idle: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(service, name)
         self.resource_id, self.runner = resource_id, runner
@@ -64,7 +65,8 @@ class TaskExecutor(RpcEndpoint):
         self.retry_s = self.rpc_config.registration_initial.total_seconds()
         self.sequence = 0  # raised with every change of slots and tasks
         self.location = TaskManagerLocation(resource_id, self.address)
-        self._resource_manager_address, self._on_refused, self._on_stuck = resource_manager_address, on_refused, on_stuck
+        self._resource_manager_address, self._on_refused = resource_manager_address, on_refused
+        self._on_stuck, self._on_idle = on_stuck, on_idle
         self._resource_manager: ResourceManagerGateway | None = None
         self._resource_manager_id: ResourceId | None = None
         self._resource_manager_token: FencingToken | None = None
@@ -246,6 +248,8 @@ class TaskExecutor(RpcEndpoint):
         if job.resource_id is not None:
             self._job_of.pop(job.resource_id, None)
             self._job_heartbeats.unmonitor(job.resource_id)
+        if not self._jobs:
+            self._on_idle()
 
     # -- tasks -------------------------------------------------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ def main() -> list[Comparison]:
                     unit="lines/s", target=1.6, note="bare = parallelism 1 in one process, nothing partitioned"),
             compare("wc at parallelism 2, 2 processes vs 1", on_ray(make_lines, 2 * times, 2, word_count),
                     on_ray(make_lines, 2 * times, 2, word_count, options=BOTH_SLOTS_IN_ONE),
-                    unit="lines/s", target=1.6, note="bare = the same job in one process"),
+                    unit="lines/s", target=1.6, rounds=3 if quick() else 9, note="bare = the same job in one process"),
             compare("wc, 2 bare loops at once vs 1", lambda: bare_loops(2, count, times // 2), lambda: bare_loops(1, count, times // 2),
                     unit="lines/s", note="what this machine gives two processes"),
             compare("wc, 2 processes vs bare pipeline", two, lambda: bare_pipeline(count, times, False), unit="lines/s", target=0.8),

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from flinkpy.core.elements import Element
+from flinkpy.core.elements import Element, RowBatch
 from flinkpy.core.errors import PartitionNotFoundError
 from flinkpy.core.ids import ResultPartitionId
 from flinkpy.network.segments import LocalBufferPool
@@ -107,16 +107,21 @@ class ResultSubpartition:
 
 
 class ResultPartition:
-    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every consumer is through with it."""
+    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every consumer is through with it.
+
+    No rows are added behind ``rows_limit`` segments of one consumer, however much room the pool has: rows are objects scattered over the memory, and
+    a longer queue of them has left the processor's caches before they are read. Columns lie together, and may queue as far as the pool reaches.
+    """
 
     def __init__(
-        self, partition_id: ResultPartitionId, subpartitions: int, pool: LocalBufferPool, on_done: Callable[[ResultPartition], None],
-        on_error: Callable[[BaseException], None],
+        self, partition_id: ResultPartitionId, subpartitions: int, pool: LocalBufferPool, rows_limit: int,
+        on_done: Callable[[ResultPartition], None], on_error: Callable[[BaseException], None],
     ) -> None:
         self.partition_id, self.pool = partition_id, pool
         self.subpartitions = [ResultSubpartition(self, index) for index in range(subpartitions)]
         self.released = False
         self.on_error = on_error
+        self._rows_limit = rows_limit
         self._on_done = on_done
         self._open = subpartitions
 
@@ -125,6 +130,9 @@ class ResultPartition:
         subpartition = self.subpartitions[channel]
         if subpartition.done:
             return True
+        if subpartition.backlog >= self._rows_limit and type(element) is RowBatch:
+            self.pool.wait_for_return()
+            return False
         if segments and not self.pool.take(segments):
             segments = self._squeeze(segments)
             if not segments:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -131,16 +132,19 @@ class KeyGroupSelector(ChannelSelector):
             raise ProgramError(f"a keyed stream over {channels} channels needs a maximum parallelism of at least that, not {max_parallelism}")
         self._key = key
         self._max_parallelism = max_parallelism
-        # A key leads straight to the append of its channel's list: one look-up and one call for each record.
+        # A key leads straight to the append of its channel's list: one look-up and one call for each record. The keys of a channel share one method
+        # object, which stays in the processor's cache; one for each key would not.
         self._boxes: list[list[Any]] = [[] for _ in range(channels)]
         self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
-        self._appends = _Memo(lambda key: self._boxes[self.channel_of(key)].append, memoised)
-        self._channels = _Memo(self.channel_of, memoised)
+        append_of = [box.append for box in self._boxes]
+        channel_of = partial(_channel_of, max_parallelism, channels)  # no method of its own: thousands of keys must not wait for a cycle to be found
+        self._appends = _Memo(lambda key: append_of[channel_of(key)], memoised)
+        self._channels = _Memo(channel_of, memoised)
         self._loops: KeyLoops | None = None  # made for the first rows
 
     def channel_of(self, key: Any) -> int:
         """The channel of one key."""
-        return channel_of_key_group(key_group(key, self._max_parallelism), self._max_parallelism, self.channels)
+        return _channel_of(self._max_parallelism, self.channels, key)
 
     def split_rows(self, batch: RowBatch) -> Parts:
         try:
@@ -191,6 +195,10 @@ class KeyGroupSelector(ChannelSelector):
             return _split_columns_by(batch, np.fromiter(map(memo.__getitem__, keys), dtype=np.int64, count=len(batch)), self.channels)
         groups = key_hashes(batch.data, self._key.columns) % np.uint64(self._max_parallelism)
         return _split_columns_by(batch, (groups * np.uint64(self.channels) // np.uint64(self._max_parallelism)).astype(np.int64), self.channels)
+
+
+def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
+    return channel_of_key_group(key_group(key, max_parallelism), max_parallelism, channels)
 
 
 class CustomSelector(ChannelSelector):

@@ -170,6 +170,11 @@ class LocalBufferPool:
             self._pool.returned(lent)
             self._pool._remove(self)
 
+    def wait_for_return(self) -> None:
+        """Asks for ``on_room`` to be called once, when segments lent by this pool came back."""
+        if not self.closed:
+            self._failed = True
+
     def wait_for_room(self) -> None:
         """Asks for ``on_room`` to be called once, when segments came back or the pool has grown."""
         if not self.closed:

@@ -191,7 +191,8 @@ class ShuffleService:
             self._partitions[partition_id] = blocking = BlockingPartition(partition_id, count, self._batch_memory, self._serve_waiting, on_error)
             return blocking
         pool = self._pool.create(f"partition {partition_id.data_set_id:.8}", min(count, GUARANTEED_PARTITION_SEGMENTS), maximum)
-        partition = ResultPartition(partition_id, count, pool, self._partition_done, on_error)
+        rows_limit = config.max_buffers_per_channel * self._segments_per_batch
+        partition = ResultPartition(partition_id, count, pool, rows_limit, self._partition_done, on_error)
         self._partitions[partition_id] = partition
         return partition
 

@@ -149,11 +149,17 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     runner.start()
     executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
-                            on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once)
+                            on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once,
+                            on_idle=_collect)
     executor.start()
     gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
     gc.set_threshold(*COLLECTOR)
     return executor
+
+
+def _collect() -> None:
+    """What the last job left is full of cycles; with thresholds like these the next one would run among it for minutes."""
+    gc.collect()
 
 
 def _end_at_once(reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from flinkpy.connectors.failures import as_user_error
@@ -27,12 +28,18 @@ _MORE = InputStatus.MORE_AVAILABLE
 SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
 
 
+def _nothing_more(limit: int) -> InputStatus:
+    """In place of a reader's ``poll``, before it opens and after it closes."""
+    return InputStatus.END_OF_INPUT
+
+
 class SourceReaderOperator(SourceOperator):
     """Polls the reader once per call and passes its batch on by reference; speaks with the source's coordinator by operator events."""
 
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
+        self._poll: Callable[[int], Any] = _nothing_more
         self._rest: Parts | None = None  # of a batch larger than a portion
         self._timer: TimerHandle | None = None
 
@@ -58,6 +65,7 @@ class SourceReaderOperator(SourceOperator):
 
     def close(self) -> None:
         reader, self._reader = self._reader, None
+        self._rest, self._poll = None, _nothing_more  # what the reader holds goes with it, not when all of the task does
         self._cancel_timer()
         if reader is not None:
             reader.close()
@@ -88,7 +96,7 @@ class SourceReaderOperator(SourceOperator):
         if type(polled) is RowBatch and len(polled.values) > self.portion:
             self._rest = Parts(polled)
             polled = self._rest.take(self.portion)
-        self._emit(polled)  # type: ignore[arg-type]  # a status was returned above
+        self._emit(polled)
         return _MORE
 
     def _emit(self, batch: Batch) -> None:

@@ -183,6 +183,10 @@ BUFFERS_PER_CHANNEL = option(
 FLOATING_BUFFERS = option(
     "taskmanager.network.memory.floating-buffers-per-gate", int, 8, "Batches a gate grants to whichever channel has a backlog.", at_least=0,
 )
+MAX_BUFFERS_PER_CHANNEL = option(
+    "taskmanager.network.memory.max-buffers-per-channel", int, 1, "Batches of rows that may be queued for one channel before its producer waits.",
+    at_least=1,
+)
 BATCH_RECORDS = option("taskmanager.network.batch.max-records", int, 4096, "Records in one batch at most.", at_least=1)
 BATCH_BYTES = option("taskmanager.network.batch.max-bytes", int, 1 << 20, "Bytes in one batch at most (estimated for rows).", memory=True,
                      at_least=1)
@@ -207,6 +211,7 @@ class NetworkConfig:
     segment_size: int = 32 << 10
     buffers_per_channel: int = 2
     floating_buffers: int = 8
+    max_buffers_per_channel: int = 1
     batch_records: int = 4096
     batch_bytes: int = 1 << 20
     max_frame: int = 64 << 20
@@ -228,6 +233,7 @@ class NetworkConfig:
             segment,
             read(values, BUFFERS_PER_CHANNEL),
             read(values, FLOATING_BUFFERS),
+            read(values, MAX_BUFFERS_PER_CHANNEL),
             read(values, BATCH_RECORDS),
             read(values, BATCH_BYTES),
             read(values, MAX_FRAME),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -429,6 +430,19 @@ def test_a_timer_of_the_reader_is_cancelled_when_the_operator_closes() -> None:
         assert world.step()
     world.close()
     assert world.subtasks[0].timers.next_due() is None
+
+
+def test_a_closed_operator_keeps_neither_its_reader_nor_what_is_left_of_a_batch() -> None:
+    """An ended task may wait long for the garbage collector; the reader's data must not."""
+    world = World(NumberSequenceSource(1, 100), batch_records=100)
+    operator = world.subtasks[0].operator
+    operator.portion = 10
+    while not world.subtasks[0].output.batches:
+        world.step()
+    reader = weakref.ref(operator._opened())
+    world.close()
+    assert reader() is None
+    assert operator.emit_next() is InputStatus.END_OF_INPUT
 
 
 def test_an_operator_that_was_not_opened_has_nothing_to_close_and_no_position() -> None:

@@ -117,6 +117,13 @@ def test_the_memo_is_bounded_and_forgetting_changes_nothing() -> None:
     assert len(selector._appends) <= 10 + len(values)
 
 
+def test_the_keys_of_a_channel_lead_to_one_and_the_same_method() -> None:
+    """An object for each key would be another miss of the processor's cache for each record."""
+    selector = KeyGroupSelector(4, KeySpec(lambda value: value), 128)
+    routed(selector, [RowBatch(list(range(500)))])
+    assert len({id(append) for append in selector._appends.values()}) == 4
+
+
 def test_a_failing_key_selector_leaves_nothing_behind_for_the_next_batch() -> None:
     selector = make_selector(Partitioning(PartitioningKind.HASH, KeySpec(lambda value: 1 // value), 128), 2)
     with pytest.raises(ZeroDivisionError):

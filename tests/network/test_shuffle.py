@@ -224,8 +224,7 @@ def test_release_in_mid_stream_gives_back_every_segment_on_both_sides(side: str)
         gate, writer = made.gate("b", SINK, [("a", SOURCE)], errors=told), made.writer("a", SOURCE)
         while has_room(writer):
             writer.emit(RowBatch(list(range(64))))
-            made.reactor.step()
-        made.reactor.settle()
+            made.reactor.settle()
         assert gate.poll() is not None
         assert all(made.in_use().values())
         cause = ProgramError("the user's function failed")
@@ -340,7 +339,7 @@ def test_asking_for_a_subpartition_that_is_not_there_or_twice_is_a_bug() -> None
 
 
 def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
-    with cluster("a", "b", "c") as made:
+    with cluster("a", "b", "c", config=replace(SMALL, max_buffers_per_channel=20)) as made:  # the gates are read one after the other here
         sources = [("a", attempt("source", 0)), ("b", attempt("source", 1)), ("c", attempt("source", 2))]
         sinks = [made.gate("abc"[i], attempt("sink", i), sources, index=i) for i in range(3)]
         writers = [made.writer(where, source, 3, REBALANCE) for where, source in sources]

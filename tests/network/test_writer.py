@@ -27,14 +27,17 @@ CONFIG = NetworkConfig(segment_size=1024, batch_records=64, batch_bytes=8192)
 class Line:
     """A writer, its partition, and a gate for each channel, without sockets."""
 
-    def __init__(self, channels: int = 1, segments: int = 100, timeout_ms: int = -1, partitioning: Any = None, attached: bool = True) -> None:
+    def __init__(
+        self, channels: int = 1, segments: int = 100, timeout_ms: int = -1, partitioning: Any = None, attached: bool = True,
+        rows_limit: int = 1000,
+    ) -> None:
         self.clock = ManualClock()
         self.reactor = ManualReactor(self.clock)
         self.pool = NetworkBufferPool(segments)
         self.done: list[ResultPartition] = []
         self.errors: list[BaseException] = []
         local = self.pool.create("partition", 1, segments)
-        self.partition = ResultPartition(partition_id(attempt("source")), channels, local, self.done.append, self.errors.append)
+        self.partition = ResultPartition(partition_id(attempt("source")), channels, local, rows_limit, self.done.append, self.errors.append)
         selector = make_selector(partitioning or (FORWARD if channels == 1 else REBALANCE), channels)
         self.writer = PartitionWriter(self.partition, selector, timeout_ms, CONFIG, self.reactor)
         self.gates = [SingleInputGate(f"gate {i}", self.errors.append) for i in range(channels)]
@@ -209,6 +212,42 @@ def test_a_writer_without_room_is_unavailable_keeps_everything_and_resumes_in_or
         assert got == [*(RowBatch([i] * 20) for i in range(10)), Watermark(1), RowBatch(["last"])]
 
 
+def test_rows_wait_behind_the_limit_of_their_channel_though_the_pool_has_room_and_go_on_when_the_reader_has_read() -> None:
+    with Line(segments=100, rows_limit=2) as line:
+        for i in range(5):
+            line.writer.emit(RowBatch([i] * 20))
+        assert not has_room(line.writer)
+        assert line.pool.in_use == 2
+        line.gates[0].poll()
+        assert line.pool.in_use == 2  # the one that is being processed is not given back yet
+        line.gates[0].poll()
+        assert line.pool.in_use == 2
+        assert not has_room(line.writer)
+        assert line.read() == [RowBatch([i] * 20) for i in (2, 3, 4)]
+        assert has_room(line.writer)
+
+
+def test_columns_and_control_elements_queue_as_far_as_the_pool_reaches() -> None:
+    with Line(segments=100, rows_limit=1) as line:
+        columns = ColumnBatch(pa.record_batch({"a": list(range(64))}))
+        for _ in range(10):
+            line.writer.emit(columns)
+        line.writer.emit_control(Watermark(1))
+        assert has_room(line.writer)
+        assert line.read() == [*[columns] * 10, Watermark(1)]
+
+
+def test_a_consumer_that_goes_away_frees_rows_that_waited_behind_the_limit_of_its_channel() -> None:
+    with Line(channels=2, segments=100, partitioning=BROADCAST, rows_limit=2) as line:
+        for i in range(5):
+            line.writer.emit(RowBatch([i] * 20))
+            line.read(0)
+        assert not has_room(line.writer)
+        line.gates[1].release()
+        assert records(line.read(0)) != []
+        assert has_room(line.writer)
+
+
 def test_a_batch_larger_than_the_limit_is_cut_and_one_larger_than_the_pool_passes_alone() -> None:
     with Line(segments=3) as line:
         values = ["x" * 1000 for _ in range(40)]
@@ -270,12 +309,12 @@ kinds = st.sampled_from(["rows", "columns", "control", "flush", "read", "block",
 steps = st.lists(st.tuples(kinds, st.integers(1, 70)), max_size=40)
 
 
-@given(steps, st.integers(1, 3), st.integers(1, 12), st.sampled_from([-1, 0, 10]))
-@settings(deadline=None, max_examples=150)
+@given(steps, st.integers(1, 3), st.integers(1, 12), st.sampled_from([-1, 0, 10]), st.sampled_from([1, 3, 1000]))
+@settings(deadline=None, max_examples=200)
 def test_every_record_arrives_in_order_per_channel_whatever_the_availability(
-    script: list[Step], channels: int, segments: int, timeout_ms: int,
+    script: list[Step], channels: int, segments: int, timeout_ms: int, rows_limit: int,
 ) -> None:
-    with Line(channels, segments, timeout_ms, BROADCAST) as line:
+    with Line(channels, segments, timeout_ms, BROADCAST, rows_limit=rows_limit) as line:
         sent: list[Any] = []
         got: list[list[Any]] = [[] for _ in range(channels)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -236,6 +237,20 @@ def test_tasks_for_a_slot_that_is_not_held_are_refused_by_name() -> None:
     task = TaskDeploymentDescriptor(attempt, AllocationId("gone"), "job", "v", 1, 128, TaskBehaviour().dumps())
     answer = cluster.result(gateway.submit_tasks(FencingToken("t"), (task,)))
     assert answer.refused == {attempt: "te-1 does not work for this JobMaster (any more)"}
+
+
+def test_an_executor_is_idle_when_the_last_of_its_jobs_has_left_it() -> None:
+    cluster = make_cluster(slots=4)
+    idle: list[bool] = []
+    long = replace(job(run_s=5.0), job_id=JobId("long"))
+    client = dispatcher(cluster)
+    cluster.workers[ONE].executor._on_idle = lambda: idle.append(True)
+    cluster.result(client.submit_job(long))
+    assert play(cluster, job(run_s=1.0)).state is JobState.FINISHED
+    cluster.network.run_for(2)
+    assert idle == []
+    rest(cluster)
+    assert idle == [True]
 
 
 def test_what_can_never_be_had_fails_at_once_with_the_numbers() -> None:
