@@ -25,7 +25,9 @@ class Comparison:
 
     def __str__(self) -> str:
         reached = "" if self.target is None else f"   target {self.target:g}: {'reached' if self.ratio >= self.target else 'NOT REACHED'}"
-        return f"{self.name:<34} {self.ours:>14,.0f} {self.unit:<10} bare {self.theirs:>14,.0f}   ratio {self.ratio:5.2f}{reached}   {self.note}"
+        digits = 0 if self.ours >= 100 else 2
+        figures = f"{self.ours:>14,.{digits}f} {self.unit:<10} bare {self.theirs:>14,.{digits}f}"
+        return f"{self.name:<34} {figures}   ratio {self.ratio:5.2f}{reached}   {self.note}"
 
 
 def compare(
@@ -46,6 +48,11 @@ def compare(
         left = ours()
         gc.collect()
         pairs.append((left, theirs()))
+    return medians(name, pairs, unit, target, note)
+
+
+def medians(name: str, pairs: list[tuple[float, float]], unit: str, target: float | None = None, note: str = "") -> Comparison:
+    """The comparison of figures taken in pairs, printed."""
     result = Comparison(
         name,
         unit,
