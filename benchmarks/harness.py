@@ -6,7 +6,7 @@ import gc
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,17 +41,22 @@ def compare(
     note: str = "",
 ) -> Comparison:
     """Runs both in turn, ours first, ``rounds`` times after one warm-up; each gives its figure."""
-    ours(), theirs()
-    pairs = []
-    for _ in range(rounds):
-        gc.collect()
-        left = ours()
-        gc.collect()
-        pairs.append((left, theirs()))
-    return medians(name, pairs, unit, target, note)
+    return medians(name, in_turn((ours, theirs), rounds), unit, target, note)
 
 
-def medians(name: str, pairs: list[tuple[float, float]], unit: str, target: float | None = None, note: str = "") -> Comparison:
+def in_turn(runs: Sequence[Callable[[], float]], rounds: int) -> list[tuple[float, ...]]:
+    """The figures of each round, in which every run has its turn; one round more before, to warm up."""
+    for run in runs:
+        run()
+    return [tuple(_after_collecting(run) for run in runs) for _ in range(rounds)]
+
+
+def _after_collecting(run: Callable[[], float]) -> float:
+    gc.collect()
+    return run()
+
+
+def medians(name: str, pairs: Sequence[tuple[float, ...]], unit: str, target: float | None = None, note: str = "") -> Comparison:
     """The comparison of figures taken in pairs, printed."""
     result = Comparison(
         name,

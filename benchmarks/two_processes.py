@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.columns import column_batches
 from benchmarks.data import lines
-from benchmarks.harness import Comparison, compare, medians, quick
+from benchmarks.harness import Comparison, compare, in_turn, medians, quick
 from benchmarks.on_ray import ray_cluster
 from benchmarks.probe import CountingSink, ReplaySource, steady_state
 from benchmarks.rows import add, in_batches, split, word
@@ -127,12 +127,9 @@ def bare_loops(processes: int, count: int, times: int) -> float:
 
 def scaling(two: Callable[[], float], one: Callable[[], float], loops: Callable[[int], float], rounds: int) -> list[Comparison]:
     """One job in two processes and in one, and in the same minutes two bare loops and one: a virtual machine does not give two whole cores always."""
-    two(), one()
-    jobs, bare = [], []
-    for _ in range(rounds):
-        jobs.append((two(), one()))
-        bare.append((loops(2), loops(1)))
-    given = [(a / b, c / d) for (a, b), (c, d) in zip(jobs, bare)]
+    figures = in_turn((two, one, lambda: loops(2), lambda: loops(1)), rounds)
+    jobs, bare = [each[:2] for each in figures], [each[2:] for each in figures]
+    given = [(a / b, c / d) for a, b, c, d in figures]
     return [
         medians("wc at parallelism 2, 2 processes vs 1", jobs, "lines/s", 1.6, "bare = the same job in one process"),
         medians("wc, 2 bare loops at once vs 1", bare, "lines/s", None, "what this machine gave two processes meanwhile"),

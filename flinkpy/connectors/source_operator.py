@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from flinkpy.connectors.failures import as_user_error
@@ -29,7 +28,7 @@ SPLITS = "_splits"  # the name of the state: each split is one element, so that 
 
 
 def _nothing_more(limit: int) -> InputStatus:
-    """In place of a reader's ``poll``, before it opens and after it closes."""
+    """In place of a reader's ``poll``, once it is closed."""
     return InputStatus.END_OF_INPUT
 
 
@@ -39,7 +38,6 @@ class SourceReaderOperator(SourceOperator):
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._poll: Callable[[int], Any] = _nothing_more
         self._rest: Parts | None = None  # of a batch larger than a portion
         self._timer: TimerHandle | None = None
 
@@ -96,7 +94,7 @@ class SourceReaderOperator(SourceOperator):
         if type(polled) is RowBatch and len(polled.values) > self.portion:
             self._rest = Parts(polled)
             polled = self._rest.take(self.portion)
-        self._emit(polled)
+        self._emit(polled)  # type: ignore[arg-type]  # a status was returned above
         return _MORE
 
     def _emit(self, batch: Batch) -> None:
