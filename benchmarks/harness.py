@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+ENOUGH_PAIRS = 8  # to speak of their quarters
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios pair by pair."""
+    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios pair by pair; where there are
+    pairs enough, also the quarters of the ratios: half of the pairs lie between."""
 
     name: str
     unit: str
@@ -22,12 +25,14 @@ class Comparison:
     ratio: float
     target: float | None = None
     note: str = ""
+    quarters: tuple[float, float] | None = None
 
     def __str__(self) -> str:
         reached = "" if self.target is None else f"   target {self.target:g}: {'reached' if self.ratio >= self.target else 'NOT REACHED'}"
         digits = 0 if self.ours >= 100 else 2
         figures = f"{self.ours:>14,.{digits}f} {self.unit:<10} bare {self.theirs:>14,.{digits}f}"
-        return f"{self.name:<34} {figures}   ratio {self.ratio:5.2f}{reached}   {self.note}"
+        spread = "" if self.quarters is None else " ({:.2f} to {:.2f})".format(*self.quarters)
+        return f"{self.name:<34} {figures}   ratio {self.ratio:5.2f}{spread}{reached}   {self.note}"
 
 
 def compare(
@@ -58,15 +63,10 @@ def _after_collecting(run: Callable[[], float]) -> float:
 
 def medians(name: str, pairs: Sequence[tuple[float, ...]], unit: str, target: float | None = None, note: str = "") -> Comparison:
     """The comparison of figures taken in pairs, printed."""
-    result = Comparison(
-        name,
-        unit,
-        statistics.median(a for a, _ in pairs),
-        statistics.median(b for _, b in pairs),
-        statistics.median(a / b for a, b in pairs),
-        target,
-        note,
-    )
+    ratios = [a / b for a, b in pairs]
+    lower, middle, upper = statistics.quantiles(ratios, n=4) if len(pairs) > 1 else ratios * 3
+    ours, theirs = (statistics.median(side) for side in zip(*pairs))
+    result = Comparison(name, unit, ours, theirs, middle, target, note, (lower, upper) if len(pairs) >= ENOUGH_PAIRS else None)
     print(result, flush=True)
     return result
 

@@ -20,6 +20,7 @@ from benchmarks.rows import add, in_batches, split, word
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
+ROUNDS = 25  # a pair of runs is worth little on this machine: of 9 pairs the median is known to within 0.1 only
 BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}  # a session of its own: a session keeps the slots it began with
 
 
@@ -163,7 +164,7 @@ def main() -> list[Comparison]:
             compare("wc, 2 processes vs 1", two, on_ray(make_lines, times, 1, word_count),
                     unit="lines/s", target=1.6, note="bare = parallelism 1 in one process, nothing partitioned"),
             *scaling(on_ray(make_lines, 2 * times, 2, word_count), on_ray(make_lines, 2 * times, 2, word_count, options=BOTH_SLOTS_IN_ONE),
-                     lambda processes: bare_loops(processes, count, times // 2), rounds=2 if quick() else 9),
+                     lambda processes: bare_loops(processes, count, times // 2), rounds=2 if quick() else ROUNDS),
             compare("wc, 2 processes vs bare pipeline", two, lambda: bare_pipeline(count, times, False), unit="lines/s", target=0.8),
             compare("columns between processes", on_ray(make_columns, column_times, 1, to_other_process, columnar=True),
                     lambda: bare_pipeline(rows, column_times, True), unit="rows/s", target=0.8),
