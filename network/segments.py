@@ -177,10 +177,9 @@ class LocalBufferPool:
 
     def wait_for_room(self) -> None:
         """Asks for ``on_room`` to be called once, when segments came back or the pool has grown."""
-        if not self.closed:
-            self._failed = True
-            if self._pool.in_use >= self._pool.total or self.in_use < self.size:
-                self._pool.note_starving(self)
+        self.wait_for_return()
+        if not self.closed and (self._pool.in_use >= self._pool.total or self.in_use < self.size):
+            self._pool.note_starving(self)
 
     def __repr__(self) -> str:
         return f"LocalBufferPool({self.owner}: {self.in_use} of {self.size} segments in use)"
