@@ -41,6 +41,7 @@ LOG = logging.getLogger(__name__)
 MIN_SLOTS = 64  # of the one TaskExecutor: a slot that is not used costs nothing, and the next job may be wider
 STOP_TIMEOUT_S = 5.0
 STUCK_AFTER_S = 5.0
+WHO_HOLDS_SLOTS = "other jobs of this program hold them"
 
 _WITHIN = "within a function of a job"  # in a session's key, once for each level
 _STUCK = "stuck"
@@ -107,7 +108,7 @@ class EmbeddedCluster:
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         """A client of this session, with the progress display the configuration wants."""
         config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
-        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration), prepare=without_resources)
+        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=without_resources)
 
     def stop(self) -> None:
         """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
+from flinkpy.cluster.slot_notice import SlotNotice, waiting_for_slots
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.config import read
 from flinkpy.core.lifecycles import ExecutionState
@@ -35,13 +36,16 @@ def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
     return terminal.isatty() if wanted is None else bool(wanted)
 
 
-def make_progress(configuration: Mapping[str, Any]) -> ProgressDisplay | NotebookProgress | None:
-    """The display on standard error, or in the output of a notebook's cell, where it is wanted."""
+def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
+    """The display on standard error, or in the output of a notebook's cell, where it is wanted; where it is merely not drawn, a word about slots that
+    do not come. ``who_holds_slots`` tells where to look then."""
     if in_notebook():
         from flinkpy.cluster.notebook_progress import NotebookProgress
 
         return NotebookProgress() if read(configuration, SHOW_PROGRESS) is not False else None
-    return ProgressDisplay(sys.stderr) if progress_wanted(configuration, sys.stderr) else None
+    if progress_wanted(configuration, sys.stderr):
+        return ProgressDisplay(sys.stderr)
+    return SlotNotice(sys.stderr, who_holds_slots) if read(configuration, SHOW_PROGRESS) is None else None
 
 
 def human(number: float) -> str:
@@ -88,7 +92,9 @@ class Rates:
 
 def progress_lines(details: JobDetails, rates: Mapping[str, tuple[float, float]], elapsed_s: float, width: int) -> list[str]:
     """What is drawn: a line for the job, a line for each vertex."""
-    lines = [f"{details.overview.name} · {details.overview.state.value} · {elapsed_s:.0f} s"]
+    waiting = waiting_for_slots(details)
+    without = f" · {waiting} subtasks wait for slots" if waiting else ""
+    lines = [f"{details.overview.name} · {details.overview.state.value} · {elapsed_s:.0f} s{without}"]
     name_width = max(12, min(_NAME_WIDTH, width - _COLUMNS_WIDTH))
     for vertex in details.vertices[:_MAX_LINES]:
         rate_in, rate_out = rates[vertex.vertex_id]

@@ -42,6 +42,7 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0  # for a program's own cluster when the program ends
 LOOK_TIMEOUT_S = 3.0
+WHO_HOLDS_SLOTS = "`flinkpy list` shows the jobs that hold slots, `ray status` who else holds CPUs"
 _PREFIX = "jobmanager-"
 
 
@@ -82,7 +83,7 @@ class RaySession:
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         make_output = partial(make_printer, ray.util.get_node_ip_address(), configuration) if output_wanted(configuration) else None
-        return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration),
+        return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
                              prepare=partial(prepared, configuration), make_output=make_output)
 
     def close(self) -> None:

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster.progress import ProgressDisplay, Rates, human, progress_lines, progress_wanted
+from flinkpy.cluster.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
+from flinkpy.cluster.slot_notice import SlotNotice
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -89,6 +90,11 @@ def test_every_vertex_has_a_line_that_fits_the_terminal() -> None:
     assert "1.0 M/s" in lines[2]
 
 
+def test_the_line_of_the_job_says_how_many_subtasks_wait_for_slots() -> None:
+    waiting = details(vertex(0, 0, state=ExecutionState.SCHEDULED))
+    assert progress_lines(waiting, {"v1": (0.0, 0.0)}, 3.0, 80)[0] == "wc · RUNNING · 3 s · 2 subtasks wait for slots"
+
+
 def test_many_vertices_are_cut_short() -> None:
     many = tuple(VertexDetails(str(i), f"v{i}", 1, {}) for i in range(40))
     assert progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1] == "  and 28 more"
@@ -119,3 +125,9 @@ def test_the_display_is_for_terminals_unless_asked_for() -> None:
     assert not progress_wanted({}, io.StringIO())
     assert progress_wanted({"client.progress": "true"}, io.StringIO())
     assert not progress_wanted({"client.progress": "false"}, Terminal())
+
+
+def test_where_nothing_is_drawn_a_word_about_slots_remains_unless_progress_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert isinstance(make_progress({}, ""), SlotNotice)
+    assert make_progress({"client.progress": False}, "") is None
