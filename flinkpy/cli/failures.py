@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,16 +45,27 @@ def _short(error: BaseException) -> str:
 
 
 def _is_of_script(error: SyntaxError, script: Path) -> bool:
-    """Whether it is the job, or a module beside it, that does not parse."""
-    return error.filename is not None and Path(error.filename).resolve().is_relative_to(script.resolve().parent)
+    """Whether it is the job, or a module beside it, that does not parse; not a text that the job itself has parsed."""
+    if error.filename is None:  # Python names no file where it cannot even read one as text
+        return not _has_run(script, error.__traceback__)
+    return _lies_beside(error.filename, script)
+
+
+def _lies_beside(file: str, script: Path) -> bool:
+    """Whether it is the script or under its folder; ``<string>`` and the like are no files."""
+    return os.path.isfile(file) and Path(file).resolve().is_relative_to(script.resolve().parent)
+
+
+def _has_run(script: Path, tb: TracebackType | None) -> bool:
+    return any(Path(frame.f_code.co_filename) == script for frame, _ in traceback.walk_tb(tb))
 
 
 def _where(error: BaseException, script: Path | None) -> Iterator[str]:
     """The last line of the user's own code before the engine refused it."""
     if script is None:
         return
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_engine(frame.filename)]
-    inside = [frame for frame in own if Path(frame.filename).resolve().is_relative_to(script.resolve().parent)]
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if _lies_beside(frame.filename, script) and not _is_engine(frame.filename)]
     if inside:
         yield f'  File "{inside[-1].filename}", line {inside[-1].lineno}, in {inside[-1].name}'
         if inside[-1].line:

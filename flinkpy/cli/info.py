@@ -19,9 +19,12 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
               conf: Path | None, verbose: bool) -> int:
     """Draws the plan; the exit code."""
 
+    drawn: list[Any] = []
+
     def draw(stream_graph: Any, configuration: Mapping[str, Any]) -> None:
         from flinkpy.graph.plan import draw_plan
 
+        drawn.append(stream_graph)
         click.echo(draw_plan(stream_graph))
 
     def run(path: Path) -> None:
@@ -34,6 +37,7 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
                 run_script(path, arguments)
         except ProgramAborted:
             return
-        raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
+        if not drawn:  # a program may go on, with a bare `except:` or where a thread of its own called execute()
+            raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
 
     return guarded(script, run, verbose)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,18 @@ _definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VAL
 _conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
 _pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
 _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
+_INTERRUPTED = 128 + signal.SIGINT
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
 
 
 class Commands(click.Group):
-    """Names the nearest command for one that does not exist."""
+    """Names the nearest command for one that does not exist. Ctrl-C ends each with a signal's exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -190,5 +198,3 @@ def main(arguments: list[str] | None = None) -> Any:
 
         click.echo(describe(error, verbose="-v" in sys.argv or "--verbose" in sys.argv), err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)

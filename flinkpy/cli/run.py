@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +13,11 @@ from typing import Any
 import click
 
 from flinkpy.cli.failures import describe
-from flinkpy.cli.script import find_script, run_script
+from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
-from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.launch_context import is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
@@ -76,12 +77,19 @@ def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the program as Ctrl-C does: an attached job is cancelled, and does not live on without anybody who waits for it."""
+    """SIGTERM ends the program as Ctrl-C does: an attached job is cancelled, and does not live on without anybody who waits for it. A child that the
+    program forks ends as it would under Python: at once."""
 
     def interrupt(number: int, frame: object) -> None:
         raise Terminated
 
+    def leave_alone() -> None:
+        if signal.getsignal(signal.SIGTERM) is interrupt:
+            signal.signal(signal.SIGTERM, before)
+
     before = signal.signal(signal.SIGTERM, interrupt)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=leave_alone)
     try:
         yield
     finally:
@@ -107,13 +115,11 @@ def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
     except KeyboardInterrupt as interrupt:
         return SIGNALLED + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
     except SystemExit as end:
-        if isinstance(end.code, str):
-            click.echo(end.code, err=True)
-        return end.code if isinstance(end.code, int) else 1
-    except FlinkpyError as error:
-        click.echo(describe(error, path, verbose=verbose), err=True)
-        return 1
-    except Exception as error:
+        message = exit_message(end)
+        if message is not None:
+            click.echo(message, err=True)
+        return exit_code(end)
+    except BaseException as error:  # also those of the program's own that are no Exception
         click.echo(describe(error, path, verbose=verbose), err=True)
         return 1
     finally:

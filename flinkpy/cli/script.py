@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,11 +15,13 @@ from flinkpy.core.errors import ProgramError
 def find_script(name: str) -> Path:
     """The program's file; raises ProgramError naming one that looks like it when there is none."""
     path = Path(name)
-    if path.is_dir():
-        raise ProgramError(f"{name} is a folder; name the Python file of the job")
-    if not path.is_file():
+    if os.path.isdir(path):  # not pathlib's, which raises where a folder on the way may not be searched
+        raise ProgramError(f"{path} is a folder; name the Python file of the job")
+    if not os.path.isfile(path):
         near = _nearest(path)
         raise ProgramError(f"there is no file {name}" + (f"; did you mean {near}?" if near else ""))
+    if not os.access(path, os.R_OK):
+        raise ProgramError(f"{name} cannot be read: permission denied")
     return path.absolute()
 
 
@@ -28,8 +31,20 @@ def run_script(script: Path, arguments: Sequence[str]) -> None:
         try:
             runpy.run_path(str(script), run_name="__main__")
         except SystemExit as end:
-            if end.code not in (None, 0):
+            if exit_code(end):
                 raise
+
+
+def exit_code(end: SystemExit) -> int:
+    """The code Python ends with: what is no whole number is a message, and the end a bad one."""
+    if end.code is None:
+        return 0
+    return end.code if isinstance(end.code, int) else 1
+
+
+def exit_message(end: SystemExit) -> str | None:
+    """What Python shows on standard error when it ends so: ``sys.exit("no input")``, ``sys.exit(error)``."""
+    return None if end.code is None or isinstance(end.code, int) else str(end.code)
 
 
 @contextmanager
@@ -46,7 +61,9 @@ def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
 def _nearest(path: Path) -> str | None:
     import difflib
 
-    if not path.parent.is_dir():
+    try:
+        files = [entry.name for entry in os.scandir(path.parent) if entry.is_file()]
+    except OSError:
         return None
-    near = difflib.get_close_matches(path.name, [entry.name for entry in path.parent.iterdir() if entry.is_file()], n=1)
+    near = difflib.get_close_matches(path.name, files, n=1)
     return str(path.parent / near[0]) if near else None

@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 from flinkpy import __version__
+from flinkpy.cli.prompt import Prompt
 from flinkpy.cli.run import gather, pyflink_names
+from flinkpy.cli.script import exit_code, exit_message
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.launch_context import set_launch_context
@@ -113,14 +115,15 @@ def _as_main() -> Iterator[dict[str, Any]]:
 def _interact(namespace: dict[str, Any], text: str, plain: bool) -> int:
     if not plain and sys.stdin.isatty() and importlib.util.find_spec("IPython") is not None:
         return _ipython(namespace, text)
-    from flinkpy.cli.prompt import Prompt
-
     prompts = {name: getattr(sys, name, None) for name in ("ps1", "ps2")}
     sys.ps1, sys.ps2 = (">>> ", "... ") if sys.stdin.isatty() else ("", "")
     try:
         Prompt(namespace).interact(text, "")
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        message = exit_message(end)
+        if message is not None:
+            click.echo(message, err=True)
+        return exit_code(end)
     finally:
         for name, value in prompts.items():
             setattr(sys, name, value) if value is not None else delattr(sys, name)

@@ -106,7 +106,9 @@ class ClusterClient:
         return self.wait_for(self.dispatcher.list_jobs())
 
     def find_job(self, prefix: str) -> JobOverview:
-        """The one job whose id begins so; raises ProgramError when none does, or several."""
+        """The one job whose id begins so; raises ProgramError when none does, or several, or ``prefix`` is empty."""
+        if not prefix:
+            raise ProgramError("name the job by its id, or the first digits of it; `flinkpy list` shows them")
         found = [job for job in self.list_jobs() if job.job_id.startswith(prefix)]
         if len(found) != 1:
             raise ProgramError(f"no job {prefix} in this session; `flinkpy list` shows what there is" if not found else

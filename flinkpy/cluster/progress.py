@@ -7,8 +7,10 @@ What the program prints meanwhile goes above: while it is drawn, standard output
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,9 +33,15 @@ _NOTHING = (0.0, 0.0)
 
 
 def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
-    """Whether to show it: as ``client.progress`` says, else where ``terminal`` is one."""
+    """Whether to show it: as ``client.progress`` says, else where ``terminal`` is one that can be drawn on."""
     wanted = read(configuration, SHOW_PROGRESS)
-    return terminal.isatty() if wanted is None else bool(wanted)
+    return _is_terminal(terminal) and os.environ.get("TERM") != "dumb" if wanted is None else bool(wanted)
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether it says so: a program may have put whatever has a ``write`` in the place of its outputs, or closed them."""
+    says = getattr(stream, "isatty", None)
+    return says is not None and bool(says())
 
 
 def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
@@ -43,6 +51,8 @@ def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> Pro
         from flinkpy.cluster.notebook_progress import NotebookProgress
 
         return NotebookProgress() if read(configuration, SHOW_PROGRESS) is not False else None
+    if sys.stderr is None:  # as Python has it where the descriptor is closed
+        return None
     if progress_wanted(configuration, sys.stderr):
         return ProgressDisplay(sys.stderr)
     return SlotNotice(sys.stderr, who_holds_slots) if read(configuration, SHOW_PROGRESS) is None else None
@@ -106,7 +116,22 @@ def progress_lines(details: JobDetails, rates: Mapping[str, tuple[float, float]]
         lines.append(f"  {name:<{name_width}} {state:>13}  {rates_text}  total {human(vertex.records_out or vertex.records_in)}")
     if len(details.vertices) > _MAX_LINES:
         lines.append(f"  and {len(details.vertices) - _MAX_LINES} more")
-    return [line[:width - 1] for line in lines]
+    return [one_line(line, width - 1) for line in lines]
+
+
+def one_line(text: str, width: int) -> str:
+    """As much of it as fits into ``width`` columns of one line: wide characters take two, and nobody's names may begin another.
+
+    >>> one_line("数据\\n清洗", 6)
+    '数据 '
+    """
+    shown, taken = [], 0
+    for char in text:
+        taken += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if taken > width:
+            break
+        shown.append(char if char.isprintable() else " ")
+    return "".join(shown)
 
 
 class ProgressDisplay:
@@ -124,8 +149,9 @@ class ProgressDisplay:
     def update(self, details: JobDetails) -> None:
         """Draws anew."""
         now = self._clock.monotonic()
-        width = shutil.get_terminal_size().columns
+        width, height = shutil.get_terminal_size()
         lines = progress_lines(details, self._rates.update(details.vertices), now - self._started, width)
+        lines = lines[:max(1, height - 1)]  # a line that has scrolled away cannot be wiped
         self._cover_outputs()
         self.wipe()
         self._terminal.write("\n".join(lines))
@@ -150,7 +176,7 @@ class ProgressDisplay:
     def _cover_outputs(self) -> None:
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
-            if name not in self._covered and stream.isatty():
+            if name not in self._covered and _is_terminal(stream):
                 self._covered[name] = stream
                 setattr(sys, name, _Above(stream, self))
 

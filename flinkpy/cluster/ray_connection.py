@@ -201,7 +201,9 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """What Ray says before it goes into detail; all of it where the first line has only begun, as with two versions that do not agree."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines) if lines[0].endswith(":") else lines[0]
 
 
 def _last_line(text: str) -> str:

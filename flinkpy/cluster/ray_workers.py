@@ -13,6 +13,7 @@ import gc
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -39,6 +40,10 @@ LOG = logging.getLogger(__name__)
 
 RESOURCES_AGE_S = 1.0  # for so long what Ray said of its nodes is believed
 KEEP_INTERVAL_S = PIN_S / 5
+
+SWITCH_INTERVAL_S = 100e-6
+"""So long a worker's other threads (its calls, its heartbeats) wait for the interpreter lock before the slots' loop must give it: shorter than from
+one of the loop's looks at the sockets to the next, as each makes them begin to wait anew (see ``flinkpy.runtime.slot_loop``)."""
 
 COLLECTOR = (50_000, 20, 20)
 """A worker's garbage collector looks after that many new objects, where Python's looks after 700: a batch has thousands of tuples, of which none is
@@ -154,6 +159,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     executor.start()
     gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
     gc.set_threshold(*COLLECTOR)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     return executor
 
 

@@ -22,6 +22,7 @@ from flinkpy.core.launch_context import launch_configuration, launched_by_comman
 FILE_NAME = "flinkpy-conf.yaml"
 ENVIRONMENT_PREFIX = "FLINKPY_"
 CONF_DIR = "FLINKPY_CONF_DIR"
+_NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of what YAML reads out of plain words
 _NOT_OPTIONS = frozenset({CONF_DIR, "FLINKPY_CONF"})  # the latter: flinkpy.core.launch_context
 
 
@@ -53,32 +54,35 @@ def find_file(conf: str | Path | None, environ: Mapping[str, str]) -> Path | Non
     """The configuration file to read: the one asked for, or the one in ``FLINKPY_CONF_DIR``; None when there is none."""
     if conf is not None:
         path = Path(conf)
-        path = path / FILE_NAME if path.is_dir() else path
-        if not path.is_file():
+        path = path / FILE_NAME if os.path.isdir(path) else path  # not pathlib's, which raises where a folder on the way may not be searched
+        if not os.path.isfile(path):
             raise ConfigurationError(f"there is no configuration file {path}")
         return path
     folder = environ.get(CONF_DIR)
     if not folder:
         return None
     path = Path(folder) / FILE_NAME
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ConfigurationError(f"{CONF_DIR} is {folder!r}, which holds no {FILE_NAME}")
     return path
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The options in a YAML file, nested keys joined by dots."""
+    """The options in a YAML file, nested keys joined by dots. An option's value is the text written there, as behind ``-D``; what belongs to the
+    program is what YAML makes of it."""
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content, written = yaml.safe_load(text), yaml.load(text, _as_written())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"{path}: {_one_line(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: write options as `key: value` lines")
-    flat = {_canonical(key): value for key, value in _flattened(content)}
+    texts = dict(_flattened(written))
+    flat = {_canonical(key): texts.get(key) if key in SCHEMA else value for key, value in _flattened(content)}
     _checked(flat, str(path))
     return flat
 
@@ -135,11 +139,24 @@ def _checked(values: Mapping[str, Any], where: str) -> None:
         raise ConfigurationError(f"{where}: {error}") from None
 
 
+def _as_written() -> Any:
+    """A YAML loader that leaves values as text: ``off`` is one of some options' values and no boolean, and ``1:30`` is not 90."""
+    import yaml
+
+    class Texts(yaml.SafeLoader):
+        yaml_implicit_resolvers = {first: [(tag, pattern) for tag, pattern in known if tag in _NOT_TEXT]
+                                   for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+
+    return Texts
+
+
 def _flattened(tree: Mapping[Any, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     for name, value in tree.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and key not in SCHEMA:
+        if isinstance(value, dict):
             yield from _flattened(value, key + ".")
+        elif isinstance(value, list) and key in SCHEMA:
+            yield key, ",".join(map(str, value))  # as options that name several things write them
         else:
             yield key, value
 

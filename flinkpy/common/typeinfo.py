@@ -241,7 +241,10 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The values of the fields; ValueError where one is missing."""
+        """The values of the fields; ValueError where one is missing, and for a single value: nobody means the letters of a text."""
+        is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
+        if is_single:
+            raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")
         names: Any = value if isinstance(value, dict) else value._fields if isinstance(value, Row) and self._named else None
         if names is None:
             return value

@@ -27,11 +27,13 @@ class ArrowSource(RangeSource):
     def __init__(self, data: pa.Table | pa.RecordBatch, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         import pyarrow as pa
 
+        from flinkpy.table.conversion import without_views
+
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if not isinstance(table, pa.Table):
             raise ProgramError(f"from_arrow takes a pyarrow.Table or RecordBatch, this is a {type(data).__name__}")
         super().__init__(0, table.num_rows)
-        self._table = table
+        self._table = without_views(table)
         self._batch_rows = batch_rows
 
     @staticmethod

@@ -7,6 +7,7 @@ row groups, JSON-lines at lines, CSV files not at all (a quoted field may hold l
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from flinkpy.core.errors import ProgramError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CSV_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 28)  # what is tried, one after the other: Arrow gives up at a row longer than a block
 SPLITS_PER_READER = 4  # at least, where a file has so many row groups: the faster reader takes more
 
 
@@ -86,16 +88,23 @@ class ColumnFileSource(Source[RowsSplit]):
     def __init__(self, paths: PathArgument, columns: list[str] | None, schema: pa.Schema | None, batch_rows: int) -> None:
         if batch_rows < 1:
             raise ProgramError(f"batch_rows {batch_rows} is less than 1")
+        if isinstance(columns, str) or (columns is not None and not columns):
+            raise ProgramError(f"columns= takes a list of names, at least one; this is {columns!r}")
         self._files = find_files(paths)
         self._batch_rows = batch_rows
-        full = schema if schema is not None else self._first_schema(self._files[0])
+        full = schema if schema is not None else self._shown_schema()
         missing = [name for name in columns or [] if name not in full.names]
         if missing:
             raise ProgramError(f"{self._files[0].path} has no column {', '.join(map(repr, missing))}; it has {', '.join(full.names)}")
         import pyarrow as pa
 
         self._full_schema = full
-        self._schema = full if columns is None else pa.schema([full.field(name) for name in columns])
+        names = full.names if columns is None else columns
+        chosen, there = Counter(names), Counter(full.names)
+        doubled = [name for name in chosen if chosen[name] > 1 or there[name] > 1]
+        if doubled:
+            raise ProgramError(f"{self._files[0].path}: two columns would be called {doubled[0]!r}; choose others with columns=")
+        self._schema = pa.schema([full.field(name) for name in names])
 
     @property
     def schema(self) -> pa.Schema:
@@ -109,6 +118,21 @@ class ColumnFileSource(Source[RowsSplit]):
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
+
+    def _shown_schema(self) -> pa.Schema:
+        """That of the first file which shows one: a file with nothing in it, or nothing but a header line, says nothing of types."""
+        import pyarrow as pa
+
+        shown = None
+        for file in self._files:
+            if file.size:
+                schema = self._first_schema(file)
+                if not all(pa.types.is_null(field.type) for field in schema):
+                    return schema
+                shown = shown or schema
+        if shown is None:
+            raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
+        return shown
 
     @abstractmethod
     def _first_schema(self, file: FileInfo) -> pa.Schema:
@@ -133,24 +157,16 @@ class ColumnFileSource(Source[RowsSplit]):
         """The batches of the split; what Arrow cannot read is told with the file's name."""
         import pyarrow as pa
 
+        from flinkpy.table.conversion import conformed
+
         try:
             for batch in self._batches_of(split):
-                yield batch if batch.schema.equals(self._schema) else _conform(batch, self._schema)
+                yield batch if batch.schema.equals(self._schema) else conformed(batch, self._schema)
         except (pa.ArrowException, OSError) as error:
             raise ProgramError(f"cannot read {split.file.path} as {type(self).__name__.removesuffix('Source')}: {error}") from error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._files)} files: {', '.join(self._schema.names)})"
-
-
-def _conform(batch: Any, schema: Any) -> Any:
-    """The batch with exactly this schema: columns picked by name and cast. Names that are not there raise Arrow's KeyError as ArrowInvalid."""
-    import pyarrow as pa
-
-    missing = [name for name in schema.names if name not in batch.schema.names]
-    if missing:
-        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
-    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
 
 
 class ParquetSource(ColumnFileSource):
@@ -202,6 +218,8 @@ class CsvSource(ColumnFileSource):
     ) -> None:
         if not header and schema is None:
             raise ProgramError("a CSV file without a header line needs schema=, which names its columns")
+        if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
+            raise ProgramError(f"a CSV file's delimiter is one character, this is {delimiter!r:.80}")
         self._delimiter, self._header = delimiter, header
         self._given = schema
         super().__init__(paths, columns, schema, batch_rows)
@@ -209,32 +227,56 @@ class CsvSource(ColumnFileSource):
     def _first_schema(self, file: FileInfo) -> pa.Schema:
         import pyarrow as pa
 
-        try:
-            with self._open(file, None) as reader:
-                return reader.schema
-        except pa.ArrowException as error:
-            raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
+        for block_bytes in _CSV_BLOCK_BYTES:
+            try:
+                with self._open(file, None, block_bytes) as reader:
+                    return reader.schema
+            except pa.ArrowException as error:
+                if not _needs_longer_blocks(error, block_bytes):
+                    raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
+        return pa.schema([])
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
-        yield RowsSplit(file.path, file)
+        if file.size:
+            yield RowsSplit(file.path, file)
 
     def _batches_of(self, split: RowsSplit) -> Iterator[Any]:
-        with self._open(split.file, self._full_schema) as reader:
-            yield from reader
+        import pyarrow as pa
 
-    def _open(self, file: FileInfo, schema: pa.Schema | None) -> Any:
+        given = 0
+        for block_bytes in _CSV_BLOCK_BYTES:
+            passed = 0
+            try:
+                with self._open(split.file, self._full_schema, block_bytes) as reader:
+                    for batch in reader:
+                        skip = min(given - passed, batch.num_rows)
+                        passed += batch.num_rows
+                        if passed > given:
+                            given = passed
+                            yield batch.slice(skip)
+                return
+            except pa.ArrowInvalid as error:
+                if not _needs_longer_blocks(error, block_bytes):
+                    raise
+
+    def _open(self, file: FileInfo, schema: pa.Schema | None, block_bytes: int) -> Any:
         from pyarrow import csv
 
         stream = open_binary(file) if file.compression else open_seekable(file)
         names = None if self._header or self._given is None else self._given.names
         return csv.open_csv(
             stream,
-            read_options=csv.ReadOptions(block_size=1 << 20, column_names=names),
+            read_options=csv.ReadOptions(block_size=block_bytes, column_names=names),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=schema, include_columns=self._schema.names if schema is not None else None, strings_can_be_null=False,
             ),
         )
+
+
+def _needs_longer_blocks(error: Exception, block_bytes: int) -> bool:
+    """Whether that was about a row longer than a block, so that the file is read once more."""
+    return "block" in str(error) and block_bytes < _CSV_BLOCK_BYTES[-1]
 
 
 class JsonLinesSource(ColumnFileSource):

@@ -12,9 +12,10 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
-from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkpy.common.types import Row
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class _BytesPart(PartWriter):
 
 class CsvFormat(FileFormat):
     """A row per record: tuples, lists, rows, dicts and dataclasses by their fields, anything else as a single field. ``columns`` makes
-    the header line (column batches have names of their own)."""
+    the header line, else the names of the first record. Records with names put their fields under these; other names go by position."""
 
     suffix = ".csv"
 
@@ -130,43 +131,79 @@ class CsvFormat(FileFormat):
         self._columns, self._delimiter, self._header = columns, delimiter, header
 
     def open(self, path: str) -> PartWriter:
+        fields = _Fields(self._columns)
         header_due = [self._header]
 
         def text_of(batch: Batch) -> str:
             out = io.StringIO()
             writer = csv.writer(out, delimiter=self._delimiter, lineterminator="\n")
+            values = rows_of(batch)
+            names = fields.begin(values[0])
             if header_due[0]:
                 header_due[0] = False
-                names = self._columns or (batch.data.schema.names if isinstance(batch, ColumnBatch) else _names_of(batch.values[0]))
                 if names:
                     writer.writerow(names)
-            writer.writerows(map(_fields_of, rows_of(batch)))
+            writer.writerows(map(fields.of, values))
             return out.getvalue()
 
         return _TextPart(path, "utf-8", text_of)
 
 
+class _Fields:
+    """The fields of records, in the order of one header."""
+
+    def __init__(self, columns: Sequence[str] | None) -> None:
+        self._names = None if columns is None else list(columns)
+        self._given = columns is not None
+
+    def begin(self, value: Any) -> list[str] | None:
+        """The header; that of the first record, unless it was given."""
+        if self._names is None:
+            self._names = _names_of(value)
+        return self._names
+
+    def of(self, value: Any) -> Sequence[Any]:
+        plain, names = _plain(value), self._names
+        if not isinstance(plain, dict) or names is None or list(plain) == names:
+            return _fields_of(plain)
+        if plain.keys() <= set(names) or (self._given and plain.keys() >= set(names)):
+            return [plain.get(name) for name in names]
+        if self._given:
+            return list(plain.values())
+        raise ProgramError(f"{value!r:.100} has fields that the file's first record has not ({', '.join(map(str, names))}); "
+                           "name all of them with CsvFormat(columns=[...])")
+
+
 class JsonLinesFormat(FileFormat):
-    """A JSON value per line; dataclasses and column batches become objects. What JSON does not know (dates …) is written as its ``str``."""
+    """A JSON value per line; dataclasses, rows and column batches become objects. What JSON does not know (dates …) is written as its ``str``."""
 
     suffix = ".jsonl"
 
     def open(self, path: str) -> PartWriter:
         def text_of(batch: Batch) -> str:
-            values = map(_plain, batch.values) if isinstance(batch, RowBatch) else batch.data.to_pylist()
-            return "".join([json.dumps(value, default=str, ensure_ascii=False) + "\n" for value in values])
+            return "".join([json.dumps(_plain(value), default=_known_to_json, ensure_ascii=False) + "\n" for value in rows_of(batch)])
 
         return _TextPart(path, "utf-8", text_of)
 
 
 class ParquetFormat(FileFormat):
-    """Parquet. Column batches bring their schema; rows need dicts, dataclasses or tuples, and take ``schema`` or what the first batch shows
-    (tuples get columns f0, f1 …)."""
+    """Parquet. Column batches bring their schema; rows need dicts, dataclasses or tuples, and take ``schema``, their declared type, or what the first
+    batch shows (tuples get columns f0, f1 …). With ``schema``, columns are picked by name and cast."""
 
     suffix = ".parquet"
 
     def __init__(self, schema: pa.Schema | None = None, compression: str = "zstd") -> None:
         self._schema, self._compression = schema, compression
+
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        if self._schema is not None or not isinstance(type_info, RowTypeInfo):
+            return self
+        from flinkpy.table.arrow_types import arrow_schema
+
+        try:
+            return ParquetFormat(arrow_schema(type_info), self._compression)
+        except ProgramError:  # a field Arrow has no type for: the values have to show one
+            return self
 
     def open(self, path: str) -> PartWriter:
         return _ParquetPart(path, self._schema, self._compression)
@@ -179,18 +216,33 @@ class _ParquetPart(PartWriter):
 
     def __init__(self, path: str, schema: Any, compression: str) -> None:
         self._path, self._schema, self._compression = path, schema, compression
+        self._is_shown = schema is None  # by the first batch
         self._writer: Any = None
         self._waiting: list[Any] = []
         self._rows = 0
 
     def write(self, batch: Batch) -> None:
-        data = batch.data if isinstance(batch, ColumnBatch) else self._columns_of(batch.values)
-        if self._schema is None:
-            self._schema = data.schema
+        data = self._fitting(batch.data) if isinstance(batch, ColumnBatch) else self._columns_of(batch.values)
         self._waiting.append(data)
         self._rows += data.num_rows
         if self._rows >= self.GROUP_ROWS:
             self._write_group()
+
+    def _fitting(self, data: Any) -> Any:
+        if self._schema is None:
+            self._schema = data.schema
+        if data.schema.equals(self._schema):
+            return data
+        import pyarrow as pa
+
+        from flinkpy.table.conversion import conformed
+
+        try:
+            if self._is_shown and len(data.schema) > len(self._schema):
+                raise pa.ArrowInvalid(f"the first batch had {', '.join(self._schema.names)}, this one has {', '.join(data.schema.names)}")
+            return conformed(data, self._schema)
+        except pa.ArrowException as error:
+            raise ProgramError(f"columns do not fit the Parquet schema: {error}; give the sink schema=") from error
 
     @property
     def size(self) -> int:
@@ -199,12 +251,23 @@ class _ParquetPart(PartWriter):
     def _columns_of(self, values: list[Any]) -> Any:
         import pyarrow as pa
 
+        from flinkpy.table.conversion import array_of
+
         if self._schema is None:
-            self._schema = pa.Table.from_pylist([_record_of(value, None) for value in values]).schema
+            shown = [_shown(_record_of(value, None)) for value in values]
+            names = dict.fromkeys(name for record in shown for name in record)
+            self._schema = pa.schema([(name, pa.array([record.get(name) for record in shown]).type) for name in names])
+        names = self._schema.names
+        records = [_record_of(value, names) for value in values]
+        if self._is_shown:
+            for record in records:
+                if not record.keys() <= set(names):
+                    raise ProgramError(f"{record!r:.100} has fields that the first records have not ({', '.join(names)}); give the sink schema=")
         try:
-            return pa.RecordBatch.from_pylist([_record_of(value, self._schema.names) for value in values], schema=self._schema)
-        except pa.ArrowException as error:
-            raise ProgramError(f"records do not fit the Parquet schema ({self._schema.names}): {error}; give the sink schema=") from error
+            return pa.RecordBatch.from_arrays(
+                [array_of([record.get(field.name) for record in records], field.type) for field in self._schema], schema=self._schema)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise ProgramError(f"records do not fit the Parquet schema ({names}): {error}; give the sink schema=") from error
 
     def _write_group(self) -> None:
         import pyarrow as pa
@@ -222,7 +285,12 @@ class _ParquetPart(PartWriter):
             self._writer.close()
 
 
-def _names_of(value: Any) -> Sequence[str] | None:
+def _known_to_json(value: Any) -> Any:
+    plain = _plain(value)
+    return list(value) if isinstance(plain, Row) else str(value) if plain is value else plain
+
+
+def _names_of(value: Any) -> list[str] | None:
     plain = _plain(value)
     return list(plain) if isinstance(plain, dict) else None
 
@@ -250,4 +318,14 @@ def _record_of(value: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if isinstance(plain, dict):
         return plain
     fields = _fields_of(plain)
+    if names is not None and len(fields) > len(names):
+        raise ProgramError(f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: {', '.join(names)}")
     return dict(zip(names if names is not None else [f"f{index}" for index in range(len(fields))], fields))
+
+
+def _shown(value: Any) -> Any:
+    """The value in forms whose type Arrow can tell."""
+    plain = _plain(value)
+    if isinstance(plain, dict):
+        return {name: _shown(each) for name, each in plain.items()}
+    return list(map(_shown, plain)) if isinstance(plain, (list, tuple, Row)) else plain

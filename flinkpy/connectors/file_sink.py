@@ -13,6 +13,7 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.buckets import BucketAssigner
 from flinkpy.connectors.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, PartWriter, TextFormat
+from flinkpy.connectors.paths import local_path
 from flinkpy.connectors.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, RowBatch
@@ -42,6 +43,9 @@ class FileSink(Sink):
             raise ProgramError(f"unknown file format {format!r}; there are {', '.join(_FORMATS)}")
         if not isinstance(path, (str, Path)) or not str(path):
             raise ProgramError(f"a file sink's directory is text or a Path, this is {path!r:.80}")
+        path = local_path(str(path))
+        if "://" in path:
+            raise ProgramError(f"a file sink writes to a directory all workers see, not to {path}")
         if os.path.isfile(path):
             raise ProgramError(f"{path} is a file; a file sink writes several parts and takes a directory")
         self._path = os.path.abspath(path)

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
+from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
 
 PathArgument = str | Path | Sequence[str | Path]
+_FILE_URI, _HIDDEN = "file:///", (".", "_")
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 
 
@@ -33,7 +35,7 @@ class FileInfo:
 
 def find_files(paths: PathArgument) -> list[FileInfo]:
     """The files meant, sorted within each argument; ProgramError naming the path if there is none. Names that begin with ``.`` or ``_``
-    inside directories are left out: those are files in the making."""
+    inside directories, or found by a pattern, are left out: those are files in the making."""
     given = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not given:
         raise ProgramError("no path given")
@@ -43,16 +45,27 @@ def find_files(paths: PathArgument) -> list[FileInfo]:
     return [info for path in given for info in _find(str(path))]
 
 
+def local_path(path: str) -> str:
+    """The path of a ``file://`` URI; any other as it is."""
+    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else path
+
+
 def _find(path: str) -> list[FileInfo]:
     if "://" in path:
         return _find_remote(path)
-    matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+    matches = [path] if os.path.exists(path) else _matches(path)
     if not matches:
         raise ProgramError(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
     found = [info for match in matches for info in _walk(match)]
     if not found:
         raise ProgramError(f"no files in {path}")
-    return found
+    return list(dict.fromkeys(found))  # ``folder/**`` matches a file, and every folder it lies in
+
+
+def _matches(pattern: str) -> list[str]:
+    """What the pattern means, without hidden files; but for a pattern that asks for them."""
+    found = sorted(glob.glob(pattern, recursive=True))
+    return found if os.path.basename(pattern).startswith(_HIDDEN) else [path for path in found if not os.path.basename(path).startswith(_HIDDEN)]
 
 
 def _walk(path: str) -> Iterator[FileInfo]:
@@ -60,9 +73,9 @@ def _walk(path: str) -> Iterator[FileInfo]:
         yield FileInfo(os.path.abspath(path), os.path.getsize(path))
         return
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
         for name in sorted(names):
-            if not name.startswith((".", "_")):
+            if not name.startswith(_HIDDEN):
                 file = os.path.join(os.path.abspath(folder), name)
                 yield FileInfo(file, os.path.getsize(file))
 
@@ -77,7 +90,7 @@ def _find_remote(uri: str) -> list[FileInfo]:
     except (OSError, ValueError) as error:
         raise ProgramError(f"cannot look at {uri}: {error}") from error
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else uri.partition("://")[0] + "://"
-    found = [FileInfo(prefix + one.path, int(one.size)) for one in infos if one.type is fs.FileType.File and not one.base_name.startswith((".", "_"))]
+    found = [FileInfo(prefix + one.path, int(one.size)) for one in infos if one.type is fs.FileType.File and not one.base_name.startswith(_HIDDEN)]
     if not found:
         raise ProgramError(f"no such file or directory: {uri}")
     return sorted(found, key=lambda one: one.path)

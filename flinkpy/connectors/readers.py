@@ -166,7 +166,7 @@ class ThreadedSplitReader(SplitReader[S]):
                 self._read_all(inner)
             finally:
                 inner.close()
-        except Exception as error:
+        except BaseException as error:  # also an exit: the thread has nobody else to tell
             self._put(_Read(None, self._split, None, error))
 
     def _read_all(self, inner: SplitReader[S]) -> None:

@@ -34,8 +34,8 @@ class SocketTextSource(Source[SocketSplit]):
     """
 
     def __init__(self, host: str, port: int, delimiter: str = "\n", max_retries: int = 0, charset: str = "utf-8") -> None:
-        if not 0 < port < 65536:
-            raise ProgramError(f"port {port} is not between 1 and 65535")
+        if not isinstance(port, int) or not 0 < port < 65536:
+            raise ProgramError(f"port {port!r:.80} is not a whole number between 1 and 65535")
         if not delimiter:
             raise ProgramError("the delimiter is empty")
         self._host, self._port, self._charset, self._retries = host, port, charset, max_retries

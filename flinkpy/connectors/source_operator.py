@@ -18,7 +18,7 @@ from flinkpy.connectors.source import (
     SplitsAdded,
 )
 from flinkpy.connectors.travel import pack, unpack
-from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.parts import Parts
 from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
@@ -91,10 +91,12 @@ class SourceReaderOperator(SourceOperator):
         if isinstance(polled, (Watermark, WatermarkStatus)):
             self.output.emit_control(polled)
             return _MORE
+        if not isinstance(polled, (RowBatch, ColumnBatch)):
+            raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
         if type(polled) is RowBatch and len(polled.values) > self.portion:
             self._rest = Parts(polled)
             polled = self._rest.take(self.portion)
-        self._emit(polled)  # type: ignore[arg-type]  # a status was returned above
+        self._emit(polled)
         return _MORE
 
     def _emit(self, batch: Batch) -> None:

@@ -7,6 +7,7 @@ the cuts fall.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -72,7 +73,7 @@ class LineBlocks:
             self.offset += len(block)
 
     def _read(self) -> bytes:
-        block = self._stream.read(self._block_bytes)
+        block = self._stream.read(max(self._block_bytes, len(self._rest)))  # doubled within a long line, which would be gone over again and again
         if not block:
             self._done = True
         return bytes(block)
@@ -156,9 +157,9 @@ def check_charset(charset: str) -> None:
     """Refuses what cannot be cut at line ends."""
     try:
         line_end = "\n".encode(charset)
-    except LookupError:
+    except (LookupError, TypeError):
         raise ProgramError(f"{charset!r} is no character set Python knows") from None
-    if line_end != b"\n":
+    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":  # utf-8-sig: for files that begin with a byte order mark
         raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
 
 

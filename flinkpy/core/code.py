@@ -6,12 +6,14 @@ program's own folder — travels by value, so that it is there on every node, an
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
 import sysconfig
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import _lru_cache_wrapper, cache, cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,16 +23,56 @@ from flinkpy.core.errors import ProgramError
 
 def dumps(value: Any, what: str = "the program") -> bytes:
     """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel."""
-    import cloudpickle
-
     def pickled(part: Any) -> bytes:
-        return bytes(cloudpickle.dumps(part, protocol=5))
+        file = io.BytesIO()
+        _pickler()(file, protocol=5).dump(part)
+        return file.getvalue()
 
     with _by_value(_user_modules()):
         try:
             return pickled(value)
         except Exception as error:
             raise ProgramError(f"{what} cannot be sent to the workers: {_explained(value, pickled) or _in_general(error)}") from error
+
+
+@cache
+def _pickler() -> Any:
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        dispatch_table = ChainMap({_lru_cache_wrapper: _reduced_cache, cached_property: _reduced_property}, cloudpickle.Pickler.dispatch_table)
+
+    return Pickler
+
+
+def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:
+    """A function under ``functools.lru_cache`` pickles itself by name, wherever it is from. One of the program's own travels as what it is made of,
+    and begins with an empty cache."""
+    import cloudpickle
+
+    module, name = getattr(cached, "__module__", ""), getattr(cached, "__qualname__", "")
+    if module != "__main__" and module not in cloudpickle.list_registry_pickle_by_value():
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is cached:
+            return str(name)
+    return _cached, (cached.__wrapped__, cached.cache_parameters())
+
+
+def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    return lru_cache(**parameters)(function)
+
+
+def _reduced_property(cached: cached_property[Any]) -> tuple[Any, ...]:
+    """Before Python 3.12 it holds a lock, and no class of the program that has one could travel."""
+    return _property, (cached.func, cached.attrname)
+
+
+def _property(function: Callable[[Any], Any], name: str) -> cached_property[Any]:
+    made = cached_property(function)
+    made.attrname = name
+    return made
 
 
 def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:

@@ -7,6 +7,7 @@ frozen dataclass from it once, at the edge, and never looks again.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,14 @@ _DURATION_UNITS = {
     "ms": "milliseconds",
     "milli": "milliseconds",
     "millis": "milliseconds",
+    "millisecond": "milliseconds",
+    "milliseconds": "milliseconds",
     "us": "microseconds",
+    "µs": "microseconds",
+    "micro": "microseconds",
+    "micros": "microseconds",
+    "microsecond": "microseconds",
+    "microseconds": "microseconds",
     "s": "seconds",
     "sec": "seconds",
     "second": "seconds",
@@ -42,16 +50,21 @@ _DURATION_UNITS = {
 _MEMORY_UNITS = {
     "": 1,
     "b": 1,
+    "bytes": 1,
     "k": 1 << 10,
     "kb": 1 << 10,
+    "kibibytes": 1 << 10,
     "m": 1 << 20,
     "mb": 1 << 20,
+    "mebibytes": 1 << 20,
     "g": 1 << 30,
     "gb": 1 << 30,
+    "gibibytes": 1 << 30,
     "t": 1 << 40,
     "tb": 1 << 40,
+    "tebibytes": 1 << 40,
 }
-_NUMBER_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
+_NUMBER_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Zµ]*)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
@@ -99,9 +112,12 @@ def _parse_int(text: str) -> int:
 
 def _parse_float(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not a number")
+    return number
 
 
 def _parser_of(kind: type[Any]) -> Callable[[str], Any]:

@@ -257,13 +257,20 @@ class RpcConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RpcConfig:
-        return RpcConfig(
+        config = RpcConfig(
             read(values, RPC_TIMEOUT),
             read(values, HEARTBEAT_INTERVAL),
             read(values, HEARTBEAT_TIMEOUT),
             read(values, REGISTRATION_INITIAL),
             read(values, REGISTRATION_MAX),
         )
+        for each, duration in ((RPC_TIMEOUT, config.ask_timeout), (HEARTBEAT_INTERVAL, config.heartbeat_interval)):
+            if duration <= timedelta():
+                raise ConfigurationError(f"option {each.key}: it must be longer than 0")
+        if config.heartbeat_timeout < config.heartbeat_interval:
+            raise ConfigurationError(f"option {HEARTBEAT_TIMEOUT.key}: it is shorter than {HEARTBEAT_INTERVAL.key}, so every worker would count as "
+                                     "dead between two heartbeats; raise it, or lower that")
+        return config
 
 
 @dataclass(frozen=True)

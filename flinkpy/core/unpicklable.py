@@ -110,6 +110,8 @@ def _parts(value: Any) -> Iterable[Part]:
         return _parts_of_function(value)
     if isinstance(value, types.MethodType):
         return [Part("", value.__func__), Part("", value.__self__)]
+    if isinstance(value, functools._lru_cache_wrapper):
+        return [Part("", value.__wrapped__)]
     if isinstance(value, functools.partial):
         return [Part("", value.func), *(Part(f".args[{at}]", each) for at, each in enumerate(value.args)),
                 *(Part(f".keywords[{name!r}]", each) for name, each in value.keywords.items())]

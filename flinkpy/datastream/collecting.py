@@ -16,6 +16,7 @@ from flinkpy.core.prompts import on_interrupt, user_code
 if TYPE_CHECKING:
     from flinkpy.connectors.collect import CollectServer
     from flinkpy.datastream.data_stream import DataStream
+    from flinkpy.datastream.data_stream_sink import DataStreamSink
 
 
 class CloseableIterator:
@@ -141,7 +142,7 @@ def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool
     server = CollectServer(env._own_host())
     job: Any = None
     try:
-        stream.sink_to(server.sink()).name("Collect")
+        _keep_order(stream, stream.sink_to(server.sink()).name("Collect"))
         job = env._submit(job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
@@ -149,3 +150,20 @@ def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool
             job.cancel()
         server.close()
         raise
+
+
+def _keep_order(stream: DataStream, sink: DataStreamSink) -> None:
+    """As many subtasks collect as make the records, so what one of them makes arrives in its order. Behind a union or a partitioning it is one, as
+    always in Flink: it gets each record once, also behind ``broadcast()``."""
+    from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
+
+    maker = stream._transformation
+    while isinstance(maker, SideOutputTransformation):
+        maker = maker.input
+    if isinstance(maker, (PartitionTransformation, UnionTransformation)):
+        sink.set_parallelism(1)
+        return
+    if maker.parallelism is not None:
+        sink.set_parallelism(maker.parallelism)
+    if maker.max_parallelism is not None:
+        sink.set_max_parallelism(maker.max_parallelism)

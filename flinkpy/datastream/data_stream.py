@@ -28,6 +28,7 @@ from flinkpy.graph.transformations import (
 )
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.process import ProcessOperator
+from flinkpy.operators.sink_context import takes_context
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
 
 if TYPE_CHECKING:
@@ -335,7 +336,8 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """Into a SinkFunction, or a function called with every record."""
         if not isinstance(sink_func, f.SinkFunction) and not callable(sink_func):
             return self.sink_to(sink_func)
-        check_function(sink_func, f.SinkFunction, "invoke", 1, "add_sink()")
+        with_context = isinstance(sink_func, f.SinkFunction) and takes_context(sink_func.invoke)
+        check_function(sink_func, f.SinkFunction, "invoke", 1 + with_context, "add_sink()")
         return self._with_rows()._sink(sink_func, "Sink: Unnamed")
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:

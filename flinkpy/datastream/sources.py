@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.datastream.program import caller, check_strategy, check_type, located, refuse
 from flinkpy.graph.transformations import SourceTransformation
 
@@ -45,7 +46,7 @@ class SourceMethods:
         type_info = check_type(type_info, "from_collection()")
         with located():
             values = list(collection) if type_info is None else _of_type(collection, type_info)
-            return self._read(CollectionSource(values), "Collection Source", type_info).set_parallelism(1)
+            return self._read(CollectionSource(_each_its_own(values)), "Collection Source", type_info).set_parallelism(1)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from ``start`` to ``end``, both included."""
@@ -175,6 +176,14 @@ class SourceMethods:
             id=self._next_id(), name=name if name.startswith("Source: ") else f"Source: {name}", operator=operator, source=source,
             is_bounded=is_bounded, output_type=type_info, where=caller())
         return DataStream(self, transformation, columnar=columnar, schema=schema)  # type: ignore[arg-type]  # the environment is the only heir
+
+
+def _each_its_own(values: list[Any]) -> list[Any]:
+    """``[[0]] * 3`` becomes three lists, as in Flink, which serializes records one by one: who changes one of them changes no other."""
+    if not could_be_mutated(values) or len(set(map(id, values))) == len(values):
+        return values
+    first_at = {id(value): at for at, value in reversed(list(enumerate(values)))}
+    return [value if first_at[id(value)] == at else private_copy(value) for at, value in enumerate(values)]
 
 
 def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
@@ -18,29 +18,13 @@ from flinkpy.operators.broadcast_functions import (
 )
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.keyed import key_function
+from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process import KeyedFunctionOperator, UnkeyedFunctionOperator
 from flinkpy.state.broadcast import HeapBroadcastState, HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
 
-
-class _NoKey:
-    """Stands as the current key where there is none. Every keyed state looks its key up by hash, so this refuses without a check per access."""
-
-    def _refuse(self) -> NoReturn:
-        raise ProgramError("a broadcast element has no key, so keyed state cannot be used in process_broadcast_element(); "
-                           "ctx.apply_to_keyed_state(descriptor, function) goes through the state of all keys")
-
-    def __hash__(self) -> int:
-        self._refuse()
-
-    def __reduce__(self) -> NoReturn:  # a backend that pickles its keys
-        self._refuse()
-
-    def __repr__(self) -> str:
-        return "no key"
-
-
-NO_KEY = _NoKey()
+NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in process_broadcast_element(); "
+               "ctx.apply_to_keyed_state(descriptor, function) goes through the state of all keys")
 
 
 class _BroadcastStates(StreamOperator):

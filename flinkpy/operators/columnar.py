@@ -18,7 +18,7 @@ from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.table.arrow_types import arrow_schema
 from flinkpy.table.compiler import compile_expression
-from flinkpy.table.conversion import batch_of_rows, rows_of_batch
+from flinkpy.table.conversion import batch_of_rows, rows_of_batch, without_views
 from flinkpy.table.expression import Expression
 
 
@@ -133,6 +133,7 @@ class MapBatchesOperator(ColumnOperator):
             stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(values) == len(batch) else None
             return RowBatch(values, stamps)
         data = as_record_batch(result)
+        data = None if data is None else without_views(data)
         return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
 
 

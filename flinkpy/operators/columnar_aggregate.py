@@ -5,7 +5,6 @@ A batch is grouped by Arrow, and the groups' partial results are merged into arr
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +16,9 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar import ColumnOperator
 from flinkpy.operators.columnar_keys import Grown, KeyedBatch, KeyIndex
+from flinkpy.table.aggregates import adding, computed_in
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.expressions import AggregateCall
-from flinkpy.table.kernels import wide
 
 _LIMIT = 1 << 63
 
@@ -29,24 +28,12 @@ class Accumulator:
 
     def __init__(self, kind: str, input_type: Any) -> None:
         self.kind = kind
-        self.input_type = self._computed_in(input_type)
+        self.input_type = input_type if kind == "count" else computed_in(kind, input_type)
         self.result_type = {"count": pa.int64(), "avg": pa.float64()}.get(kind, self.input_type)
         self._count = Grown(np.int64, 0)
         self._is_number = self.input_type in (pa.int64(), pa.float64())
         self._value = Grown(self.input_type.to_pandas_dtype() if self._is_number else object, 0 if self._is_number else None)
         self._grouped = ["count"] if kind == "count" else ["count", "sum" if kind == "avg" else kind]
-
-    def _computed_in(self, input_type: Any) -> Any:
-        if self.kind == "count":
-            return input_type
-        if self.kind in ("sum", "avg") or pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
-            try:
-                return wide(input_type)
-            except TypeError:
-                raise ProgramError(f"{self.kind} needs numbers, this is {input_type}") from None
-        if not any(is_kind(input_type) for is_kind in (pa.types.is_string, pa.types.is_temporal, pa.types.is_boolean, pa.types.is_decimal)):
-            raise ProgramError(f"{self.kind} of {input_type} is not there; cast it")
-        return input_type
 
     def add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
@@ -78,7 +65,7 @@ class Accumulator:
         total[ids] = np.where(had & has, choose(old, new), np.where(has, new, old))
 
     def _merge_objects(self, total: Any, ids: Any, had: Any, has: Any, partial: list[Any]) -> None:
-        combine: Callable[[Any, Any], Any] = {"min": min, "max": max}.get(self.kind, operator.add)
+        combine: Callable[[Any, Any], Any] = {"min": min, "max": max}.get(self.kind, adding(self.input_type))
         for at, (key, value) in enumerate(zip(ids.tolist(), partial)):
             if has[at]:
                 total[key] = combine(total[key], value) if had[at] else value

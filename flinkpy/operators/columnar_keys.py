@@ -111,17 +111,25 @@ class KeyIndex:
 
 
 def _encoded(column: Any) -> tuple[Any, list[Any]]:
-    """Codes, and the value of each code. Zeros of both signs are one key, as they are equal."""
+    """Codes, and the value of each code. Zeros of both signs are one key, as they are equal; and so are all not-a-numbers, which have a sign too."""
     is_float = pa.types.is_floating(column.type)
     if is_float:
-        column = pc.add(column, pa.scalar(0.0, column.type))
+        column = column.cast(pa.float64())
+        column = pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_struct(column.type):  # Arrow tells no two structs apart
+        return _encoded_one_by_one(python_values(column))
     encoded = column.dictionary_encode(null_encoding="encode")
     values = python_values(encoded.dictionary)
     if is_float:
         values = [_NAN if value != value else value for value in values]
     return encoded.indices.to_numpy(), values
+
+
+def _encoded_one_by_one(values: list[Any]) -> tuple[Any, list[Any]]:
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64), list(numbers)
 
 
 def _combined(encoded: list[tuple[Any, list[Any]]]) -> tuple[Any, list[Any]]:

@@ -14,11 +14,11 @@ import pyarrow as pa
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Watermark
 from flinkpy.operators.base import OneInputOperator, Output
 from flinkpy.operators.batch import BatchOperator
-from flinkpy.operators.columnar import columns
+from flinkpy.operators.columnar import columns, one_batch
 from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.columnar_keys import KeyIndex
 from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
 
-_ROW = "__row"  # the name of the row numbers beside the keys
 _PENDING_ROWS = 65_536
 
 
@@ -73,10 +73,13 @@ class LastOfKeys(Output):
         """The last row of every key, in the order in which these rows came; None where nothing came."""
         if not self._parts:
             return None
-        table = pa.Table.from_batches([part.data for part in self._parts]).combine_chunks()
-        numbered = table.select(self._keys).append_column(_ROW, pa.array(np.arange(len(table))))
-        last = np.sort(numbered.group_by(self._keys, use_threads=False).aggregate([(_ROW, "max")]).column(f"{_ROW}_max").to_numpy())
-        data = table.take(pa.array(last)).combine_chunks().to_batches()[0]
+        table = pa.Table.from_batches([part.data for part in self._parts])
+        everything = one_batch(table)
+        keyed = KeyIndex(self._keys).of(everything)  # whose keys are those of the inner operator: zeros of both signs are one
+        last = np.empty(len(keyed.ids), dtype=np.int64)
+        last[keyed.codes] = np.arange(len(table))  # the last assignment counts
+        last.sort()
+        data = everything.take(pa.array(last))
         stamps = [part.timestamps for part in self._parts if part.timestamps is not None]
         merged = ColumnBatch(data, np.concatenate(stamps)[last] if stamps else None)
         self._parts, self._rows, self._merged_rows = [merged], len(merged), len(merged)

@@ -17,9 +17,9 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar import ColumnOperator, one_batch
 from flinkpy.operators.columnar_keys import Grown, KeyedBatch, KeyIndex
+from flinkpy.table.aggregates import adding, summed
 from flinkpy.table.compiler import column_index
 from flinkpy.table.conversion import python_values
-from flinkpy.table.kernels import wide
 
 _LIMIT = 1 << 63
 
@@ -57,10 +57,7 @@ class KeyedColumnAggregateOperator(ColumnOperator):
     def _result_type(self, kind: Any) -> Any:
         if self.kind != "sum":
             return kind
-        try:
-            return wide(kind)
-        except TypeError:
-            raise ProgramError(f"sum() needs numbers, column {self.position!r} is {kind}") from None
+        return summed(f"sum({self.position!r})", kind)
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
@@ -108,7 +105,7 @@ class RunningState:
     def add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
         """The running value at each record."""
         state, has = self._values.reach(keys), self._has.reach(keys)
-        if not self._is_number or values.null_count or (self._kind == "sum" and pa.types.is_floating(self._type)) or _has_nan(values):
+        if not self._is_number or values.null_count or (pa.types.is_floating(self._type) and self._depends_on_order(values, state[keyed.ids])):
             return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
         if self._kind == "sum" and not self._fits(values, state, keyed):
             return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
@@ -122,6 +119,10 @@ class RunningState:
         results = np.empty_like(running)
         results[order] = running
         return pa.array(results, self._type)
+
+    def _depends_on_order(self, values: Any, before: Any) -> bool:
+        """Sums of floats are rounded; nothing is less or greater than a not-a-number, so what it does hangs on when it comes."""
+        return self._kind == "sum" or bool(pc.any(pc.is_nan(values)).as_py() or np.isnan(before).any())
 
     def _fits(self, values: Any, state: Any, keyed: KeyedBatch) -> bool:
         bounds = pc.min_max(values).as_py()
@@ -137,10 +138,11 @@ class RunningState:
         results: list[Any] = []
         append = results.append
         kind = self._kind
+        plus = adding(self._type)
         for key, value in zip(ids.tolist(), python_values(values)):
             old = current[key]
             if value is not None and (old is None or kind == "sum" or (value < old if kind == "min" else value > old)):
-                old = current[key] = value if old is None or kind != "sum" else old + value
+                old = current[key] = value if old is None or kind != "sum" else plus(old, value)
             append(old)
         if self._kind == "sum" and self._type == pa.int64() and any(value is not None and not -_LIMIT <= value < _LIMIT for value in results):
             raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
@@ -148,10 +150,6 @@ class RunningState:
             if value is not None:
                 state[key], has[key] = value, True
         return pa.array(results, self._type)
-
-
-def _has_nan(values: Any) -> bool:
-    return bool(pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py())
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:

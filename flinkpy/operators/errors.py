@@ -34,7 +34,7 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         return error
     if record is _NO_RECORD:
         record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
-    frames = user_frames(error.__traceback__)
+    frames = user_frames(error.__traceback__) or _frames_of_cause(error)
     return UserCodeError(
         told(error) if frames else told(error) + _hint(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
@@ -52,6 +52,11 @@ def _hint(error: BaseException) -> str:
     if text.endswith("is not iterable"):
         return "; a function with any number of results returns a list of them, or yields each; for exactly one there is map()"
     return ""
+
+
+def _frames_of_cause(error: BaseException) -> tuple[UserFrame, ...]:
+    """A generator that lets a StopIteration out ends in a RuntimeError of the interpreter's, and its frame is the StopIteration's alone."""
+    return () if error.__cause__ is None else user_frames(error.__cause__.__traceback__)
 
 
 def told(error: BaseException) -> str:

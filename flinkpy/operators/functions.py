@@ -18,6 +18,8 @@ from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.checkpointed import initialize_function
+from flinkpy.operators.no_key import NoKey
+from flinkpy.operators.sink_context import SinkContext
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import (
@@ -404,9 +406,11 @@ class SourceFunction(Function):
 class SinkFunction(Function):
     """Takes each value to where it goes: ``stream.add_sink(function)``."""
 
+    Context: TypeAlias = SinkContext
+
     @abstractmethod
     def invoke(self, value: Any, context: Any = None) -> None:
-        """Takes one value."""
+        """Takes one value. Where it can take a context, that knows the value's event time, the watermark and the clock."""
 
 
 # -- how operators hold functions ------------------------------------------------------------------------------------------
@@ -424,9 +428,14 @@ def method_of(function: Any, name: str) -> Callable[..., Any]:
     raise ProgramError(f"{function!r:.80} can be neither called nor does it have {name}(): pass a function, a lambda, or an object with {name}()")
 
 
+_BEFORE_RECORDS = NoKey("there is no record yet, and so no key: open() takes the state, the methods that get records read and write it")
+
+
 def open_function(function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
     """Calls ``open`` of a function object; callables without one have nothing to open. On keyed streams it may ask for state.
     Before that, a CheckpointedFunction gets its state back."""
+    if isinstance(backend, KeyedStateBackend):
+        backend.current.key = _BEFORE_RECORDS
     runtime_context = RuntimeContext(context, backend)
     initialize_function(function, context, runtime_context)
     if isinstance(function, Function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
@@ -15,6 +16,7 @@ from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_func
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
 from flinkpy.operators.given_out import copied
+from flinkpy.operators.sink_context import SinkContext, takes_context
 
 LOCK_POLL_S = 0.005
 
@@ -244,6 +246,7 @@ class SinkOperator(OneInputOperator):
         self._has_own_batches = hasattr(sink, "write_batch")
         self._opened = False
         self._listener: Callable[[], None] | None = None
+        self._sink_context: SinkContext | None = None
 
     def open(self) -> None:
         self._opened = True
@@ -257,6 +260,8 @@ class SinkOperator(OneInputOperator):
             if not isinstance(self.sink, Function) and callable(getattr(self.sink, "open", None)):
                 self.sink.open()
             self._write = self.sink.invoke if isinstance(self.sink, SinkFunction) else getattr(self.sink, "write", self.sink)
+            if isinstance(self.sink, SinkFunction) and takes_context(self.sink.invoke):
+                self._sink_context = SinkContext(self.context)
 
     @property
     def may_pause(self) -> bool:
@@ -274,12 +279,22 @@ class SinkOperator(OneInputOperator):
             self.sink.write_batch(batch)
             return
         value: Any = None
-        write = self._write
+        write, context = self._write, self._sink_context
+        values = batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
         try:
-            for value in batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist():
-                write(value)
+            if context is None:
+                for value in values:
+                    write(value)
+            else:
+                for value, context._timestamp in zip(values, batch.timestamps or repeat(None)):
+                    write(value, context)
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        if self._sink_context is not None:
+            self._sink_context._watermark = watermark.timestamp
+        super().process_watermark(watermark)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         self._flush()

@@ -22,7 +22,7 @@ from flinkpy.operators.fields import field_of, is_indexed, with_field
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_loops import UPDATE_LINE, KeyedLoop, keys_of_all, loop_over_dict, loop_over_lent
 from flinkpy.operators.keyed_pairs import PairForm, pair_form, pair_of
-from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
 from flinkpy.state.running_values import RUNNING_VALUES, RunningValues
 
@@ -192,7 +192,7 @@ class KeyedReduceOperator(KeyedOperator):
     def open(self) -> None:
         super().open()
         open_function(self.function, self.context, self.backend)
-        if not {RUNNING_RESULT, *RUNNING_VALUES}.issuperset(self.backend.statistics.keys):
+        if may_ask_for_state(self.function):
             self.set_key_first()
         self._reduce = method_of(self.function, "reduce")
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")

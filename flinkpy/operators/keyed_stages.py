@@ -1,7 +1,7 @@
 """map, filter and flat_map on a keyed stream, where the function may keep state per key.
 
-They are stages like their unkeyed forms and fuse with what follows. Only a function that asked for state in ``open`` pays for it: then the key is set
-before each call. Anything else runs as if there were no key.
+They are stages like their unkeyed forms and fuse with what follows. Only a function with an ``open``, where state is asked for, pays for it: then the
+key is set before each call. Anything else runs as if there were no key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stages import Stage
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, FunctionStageOperator, MapOperator
 from flinkpy.state.backend import KeyedStateBackend
@@ -55,7 +55,7 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
 
     def stage(self) -> Stage:
         function = method_of(self.function, self.method)
-        return Stage(self.kind, with_key(function, key_function(self.key), self.backend) if self.backend.statistics.keys else function)
+        return Stage(self.kind, with_key(function, key_function(self.key), self.backend) if may_ask_for_state(self.function) else function)
 
 
 class KeyedMapOperator(KeyedStageOperator, MapOperator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 from flinkpy.core.config import read
 from flinkpy.core.elements import CheckpointBarrier
@@ -10,6 +11,8 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext, StreamOperator
+from flinkpy.operators.checkpointed import CheckpointedFunction
+from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
 from flinkpy.state.heap import HeapKeyedStateBackend
@@ -25,6 +28,12 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
 
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
+
+
+def may_ask_for_state(function: Any) -> bool:
+    """Whether it may have kept its runtime context, to ask for state when records come."""
+    function = getattr(function, "wrapped_function", function)
+    return isinstance(function, CheckpointedFunction) or (isinstance(function, Function) and type(function).open is not Function.open)
 
 
 class KeyedStateOperator(StreamOperator):

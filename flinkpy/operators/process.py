@@ -20,7 +20,7 @@ from flinkpy.operators.given_out import GivenOut
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_stages import with_key
-from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
 from flinkpy.operators.timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
 
@@ -367,7 +367,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         open_selectors(self.keys or (), self.context)
         open_function(self.function, self.context, self.backend if self.keys is not None else None)
         first, second = (method_of(self.function, method) for method in self.methods)
-        if self.keys is not None and self.backend.statistics.keys:
+        if self.keys is not None and may_ask_for_state(self.function):
             first, second = (with_key(each, key_function(key), self.backend) for each, key in zip((first, second), self.keys))
         self._first, self._second = first, second
 

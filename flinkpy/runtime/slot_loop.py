@@ -3,6 +3,9 @@
 A task that has work stands in the ready queue and gets one bounded step per round. When nothing is ready the loop waits in its selector,
 and nowhere else, until a socket, a timer or another thread has something for it. While tasks are ready it looks at the sockets every so
 often, without waiting: a system call per step would cost more than most steps do, and gives the interpreter lock away each time.
+
+That also starves the other threads of the process: each time, who waits for the lock begins its patience (``sys.setswitchinterval``) anew, and is too
+late for the moment in which it was free. So a busy loop looks less often when there is nothing to be seen: in the end less often than patience lasts.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from flinkpy.runtime.poller import READABLE, WRITABLE, make_poller
 
 LOG = logging.getLogger(__name__)
 
-POLL_INTERVAL_S = 200e-6
+POLL_INTERVAL_S = 200e-6  # after a look that found something
+QUIET_POLL_INTERVAL_S = 6.4e-3  # after many that found nothing: longer than Python's switch interval of 5 ms
 MAX_WAIT_S = 3600.0
 
 Action = Callable[[], None]
@@ -109,6 +113,7 @@ class SlotLoop:
         self._thread: threading.Thread | None = None
         self._thread_id: int | None = None
         self._next_poll: float | None = None
+        self._poll_interval = POLL_INTERVAL_S
         self._steps = self._waits = 0
         self._courtesy = courtesy or Courtesy()
         self.give_way = self._courtesy.give_way  # type: ignore[method-assign]  # one call less per message
@@ -240,7 +245,7 @@ class SlotLoop:
         self._courtesy.has_slept = False
         if ready or self._soon or self._stopping or not may_wait:
             if not ready or self._poll_is_due():
-                self._poll(0.0)
+                self._look()
         else:
             self._wait()
 
@@ -248,8 +253,13 @@ class SlotLoop:
         """Whether enough time has passed since the first round after the last look at the sockets."""
         now = self.clock.monotonic()
         if self._next_poll is None:
-            self._next_poll = now + POLL_INTERVAL_S
+            self._next_poll = now + self._poll_interval
         return now >= self._next_poll
+
+    def _look(self) -> None:
+        """At the sockets, between two steps; twice as long to the next look after one that found nothing."""
+        found = self._poll(0.0)
+        self._poll_interval = POLL_INTERVAL_S if found else min(2 * self._poll_interval, QUIET_POLL_INTERVAL_S)
 
     def _crashed(self, task: LoopTask, error: BaseException) -> None:
         level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or an exit of the user's, which the task tells
@@ -279,7 +289,8 @@ class SlotLoop:
         self._poll(0.0 if self._soon else max(0.0, timeout))
         self._waiting = False
 
-    def _poll(self, timeout: float) -> None:
+    def _poll(self, timeout: float) -> bool:
+        """Whether there was something."""
         events = self._poller.poll(timeout)
         self._waiting = False
         self._next_poll = None
@@ -294,6 +305,7 @@ class SlotLoop:
                     LOG.exception("%s: a callback raised", self.name)
             if watched.writer is not None and mask & ~READABLE:
                 self._guarded(watched.writer)
+        return bool(events)
 
     def _drain_wake_ups(self) -> None:
         try:

@@ -94,9 +94,40 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
         raise ProgramError(f"{expression!r}: {expression.function} cannot take {' and '.join(map(str, types))} ({_first_line(error)})") from None
     if all(each.is_constant for each in arguments):
         scalars = [each.evaluate(None) for each in arguments]
-        constant = kernel(*[pa.array([each.as_py()], each.type) for each in scalars])[0]
+        try:
+            constant = kernel(*[pa.array([each.as_py()], each.type) for each in scalars])[0]
+        except (pa.ArrowException, ArithmeticError) as error:
+            raise ProgramError(f"{expression!r}: {_first_line(error)}") from None
         return Compiled(result, lambda batch: constant, is_constant=True)
-    return Compiled(result, _applied(kernel, [each.evaluate for each in arguments]))
+    evaluate = _applied(kernel, [each.evaluate for each in arguments])
+    return Compiled(result, _guarded(evaluate, kernel, arguments) if expression.function == "then" else evaluate)
+
+
+def _guarded(evaluate: Evaluate, kernel: Callable[..., Any], arguments: list[Compiled]) -> Evaluate:
+    """A branch of ``then`` counts only where it is chosen. Both are computed for all rows, which is fast; where that fails, each for its own rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    condition, if_true, if_false = arguments
+
+    def apart(batch: Any) -> Any:
+        truth = condition.evaluate(batch)
+        truth = pa.repeat(truth, batch.num_rows) if condition.is_constant else truth
+        truth = pc.fill_null(truth.cast(pa.bool_()), False)
+        rest = pc.invert(truth)
+        chosen, others = batch.filter(truth), batch.filter(rest)
+        one = kernel(truth.filter(truth), if_true.evaluate(chosen), pa.nulls(chosen.num_rows, if_false.type))
+        other = kernel(truth.filter(rest), pa.nulls(others.num_rows, if_true.type), if_false.evaluate(others))
+        behind = pc.if_else(truth, pc.cumulative_sum(truth.cast(pa.int64())), pc.add(pc.cumulative_sum(rest.cast(pa.int64())), len(one)))
+        return pa.concat_arrays([one, other]).take(pc.subtract(behind, 1))
+
+    def either(batch: Any) -> Any:
+        try:
+            return evaluate(batch)
+        except (pa.ArrowException, ArithmeticError):
+            return apart(batch)
+
+    return either
 
 
 def _applied(kernel: Callable[..., Any], arguments: list[Evaluate]) -> Evaluate:

@@ -2,24 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkpy.common.types import Row, rows_of_columns
 
 
 def python_values(column: Any) -> list[Any]:
-    """A column's values. Numbers without nulls go through numpy, several times faster than Arrow's own way."""
+    """A column's values, as a row has them: structs are Rows, maps dicts. Numbers without nulls go through numpy, several times faster than Arrow's
+    own way."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return values
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
+    elif _has_rows(kind):
+        return _nested_values(column)
     listed: list[Any] = column.to_pylist()
     return listed
+
+
+def _has_rows(kind: Any) -> bool:
+    """Whether Arrow's own Python values of the type are other than those of a row."""
+    return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or (_is_list(kind) and _has_rows(kind.value_type)))
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _nested_values(column: Any) -> list[Any]:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        rows = rows_of_columns(tuple(field.name for field in kind), [python_values(each) for each in column.flatten()], len(column))
+        return [row if there else None for row, there in zip(rows, column.is_valid().to_pylist())] if column.null_count else rows
+    if pa.types.is_map(kind):
+        column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+    values = iter(python_values(column.flatten()))
+    lists = [None if length is None else list(islice(values, length)) for length in pc.list_value_length(column).to_pylist()]
+    return [None if pairs is None else dict(pairs) for pairs in lists] if pa.types.is_map(kind) else lists
+
+
+def _to_arrow(kind: Any) -> Callable[[Any], Any] | None:
+    """The other way: what brings a row's value into a form that Arrow takes for this type; None: as it is."""
+    if pa.types.is_struct(kind):
+        names, inner = [field.name for field in kind], [_to_arrow(field.type) or _as_it_is for field in kind]
+
+        def struct(value: Any) -> Any:
+            if value is None:
+                return None
+            fields = [value.get(name) for name in names] if isinstance(value, dict) else value
+            return {name: convert(each) for name, convert, each in zip(names, inner, fields, strict=True)}
+
+        return struct
+    if pa.types.is_map(kind):
+        key, item = _to_arrow(kind.key_type) or _as_it_is, _to_arrow(kind.item_type) or _as_it_is
+        return lambda value: None if value is None else [(key(each), item(its)) for each, its in dict(value).items()]
+    element = _to_arrow(kind.value_type) if _is_list(kind) else None
+    return None if element is None else lambda value: None if value is None else list(map(element, value))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def array_of(values: Sequence[Any], kind: Any) -> Any:
+    """Values of rows, nested Rows and dicts too, as an Arrow array of this type; Arrow's error, or Python's, for what is none of it."""
+    convert = _to_arrow(kind)
+    return pa.array(values if convert is None else list(map(convert, values)), kind)
+
+
+_PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
+
+
+def without_views(data: Any) -> Any:
+    """A table or record batch whose texts and bytes are no views: for those Arrow has few kernels, and cannot even pick rows."""
+    fields = [field.with_type(_PLAIN[str(field.type)]) if str(field.type) in _PLAIN else field for field in data.schema]
+    schema = pa.schema(fields, data.schema.metadata)
+    return data if schema.equals(data.schema) else data.cast(schema)
+
+
+def conformed(batch: Any, schema: Any) -> Any:
+    """The batch with exactly this schema: columns picked by name and cast. Names that are not there raise ArrowInvalid."""
+    missing = [name for name in schema.names if name not in batch.schema.names]
+    if missing:
+        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
+    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
 
 
 def rows_of_batch(data: Any) -> list[Row]:
@@ -41,8 +114,8 @@ def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
         columns = list(zip(*values, strict=True)) if names else []
         if len(columns) != len(names):
             raise ValueError(f"records have {len(columns)} fields, the declared type {len(names)}")
-        return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, schema)], schema=schema)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        return pa.RecordBatch.from_arrays([array_of(column, field.type) for column, field in zip(columns, schema)], schema=schema)
+    except (pa.ArrowException, LookupError, ValueError, TypeError, OverflowError) as error:
         raise ValueError(_culprit(values, schema) or str(error)) from error
 
 
@@ -53,7 +126,7 @@ def _culprit(values: Sequence[Any], schema: Any) -> str | None:
             return f"{value!r:.100} has {len(fields)} fields, the declared type {len(schema)}: {', '.join(schema.names)}"
         for field, each in zip(schema, fields):
             try:
-                pa.scalar(each, field.type)
-            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                array_of([each], field.type)
+            except (pa.ArrowException, LookupError, ValueError, TypeError, OverflowError):
                 return f"field {field.name!r} of {value!r:.100} is not of its declared type {field.type}"
     return None

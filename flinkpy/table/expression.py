@@ -227,7 +227,7 @@ class Expression:
                            "with parentheses around comparisons")
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
-        """One value where it is true, the other where it is false or null.
+        """One value where it is true, the other where it is false or null. A value that cannot be computed is no error where it is not taken.
 
         >>> from flinkpy.table.expressions import col
         >>> (col("delay") > 15).then("late", "on time")

@@ -7,6 +7,7 @@ constant), or raises TypeError. Their common meaning, one row at a time, stands 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,13 +19,15 @@ Kernel: TypeAlias = Callable[..., Any]
 Types: TypeAlias = "list[Any]"
 
 _INT, _FLOAT, _TEXT, _BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+_INT_DIGITS = 19  # of the largest 64-bit integer
 
 
 # -- bringing operands to common types -------------------------------------------------------------------------------------
 
 
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (_is_dictionary(kind) and _is_text(kind.value_type)))
+def is_text(kind: Any) -> bool:
+    """Whether a column of it holds text, in whichever form."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (_is_dictionary(kind) and is_text(kind.value_type)))
 
 
 def _is_dictionary(kind: Any) -> bool:
@@ -66,7 +69,17 @@ def _common_number(types: Types) -> Any:
         return _INT
     if _FLOAT in known:
         return _FLOAT
-    return next((kind for kind in known if pa.types.is_decimal(kind)), _INT)
+    return _common_decimal(known) if any(map(pa.types.is_decimal, known)) else _INT
+
+
+def _common_decimal(kinds: Types) -> Any:
+    """The decimal that holds every value of these decimals and integers."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    parts = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (_INT_DIGITS, 0) for kind in kinds]
+    scale = max(behind for _, behind in parts)
+    digits = max(before for before, _ in parts) + scale
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
 def _common(types: Types) -> Any:
@@ -74,9 +87,9 @@ def _common(types: Types) -> Any:
     known = [kind for kind in types if not pa.types.is_null(kind)]
     if not known:
         return pa.null()
-    if all(_is_text(kind) for kind in known):
+    if all(is_text(kind) for kind in known):
         return _TEXT
-    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz for kind in known}) == 1:
+    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:  # zones only say how moments are shown
         return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
     if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
         return known[0]
@@ -108,7 +121,7 @@ def _arithmetic(checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
 
 
 def _plus(types: Types) -> Kernel:
-    if all(_is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(_is_text, types)):
+    if all(is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(is_text, types)):
         return _concat(types)
     if any(pa.types.is_temporal(kind) for kind in types):
         return pc.add_checked  # type: ignore[no-any-return]
@@ -141,11 +154,13 @@ def _integer_modulo(left: Any, right: Any) -> Any:
         if divisor is None:
             return pa.nulls(len(left), _INT)
         if divisor == 0:
+            if left.null_count == len(left):
+                return pa.nulls(len(left), _INT)
             raise ZeroDivisionError("integer modulo by zero")
         values = _numpy(left, 0)
         return _masked(values - values // divisor * divisor if divisor not in (-1, 1) else np.zeros_like(values), missing)
     length, missing = len(right), pc.is_null(pc.add(left, right))
-    values, divisors = (left.as_py() or 0) if isinstance(left, pa.Scalar) else _numpy(left, 0), _numpy(right, 1)
+    values, divisors = (left.as_py() or 0) if isinstance(left, pa.Scalar) else _numpy(left, 0), _numpy(pc.if_else(missing, 1, right), 1)
     if not divisors.all():
         raise ZeroDivisionError("integer modulo by zero")
     with np.errstate(over="ignore"):
@@ -190,7 +205,7 @@ def _of_float(kernel: Kernel) -> Callable[[Types], Kernel]:
 
 
 def _sign(types: Types) -> Kernel:
-    wanted = _common_number(types)
+    wanted = _common_number([*types, _INT])  # a decimal has room for 1
     return _brought(lambda values: pc.sign(values).cast(wanted), types, wanted)
 
 
@@ -270,20 +285,20 @@ def _coalesce(types: Types) -> Kernel:
 def _of_text(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
     """A kernel of one text, made from the function's options."""
     def choose(types: Types, **options: Any) -> Kernel:
-        if not _is_text(types[0]) and not pa.types.is_null(types[0]):
+        if not is_text(types[0]) and not pa.types.is_null(types[0]):
             raise TypeError("it needs text")
         return _brought(make(**options), types, _TEXT)
     return choose
 
 
 def _concat(types: Types) -> Kernel:
-    if not all(_is_text(kind) or pa.types.is_null(kind) for kind in types):
+    if not all(is_text(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs text; cast numbers to DataTypes.STRING()")
     return _brought(lambda *texts: pc.binary_join_element_wise(*texts, pa.scalar("")), types, _TEXT)
 
 
 def _concat_ws(types: Types, separator: str) -> Kernel:
-    if not all(_is_text(kind) or pa.types.is_null(kind) for kind in types):
+    if not all(is_text(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs text; cast numbers to DataTypes.STRING()")
     between = pa.scalar(separator)
 
@@ -298,6 +313,14 @@ def _substring(begin: int, length: int | None) -> Kernel:
     return lambda texts: pc.utf8_slice_codeunits(texts, begin - 1, None if length is None else begin - 1 + length)
 
 
+def _like(pattern: str) -> Kernel:
+    if "\\" not in pattern:
+        return lambda texts: pc.match_like(texts, pattern)
+    # Arrow takes a backslash for an escape; without ESCAPE, SQL has none.
+    wanted = "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
+    return lambda texts: pc.match_substring_regex(texts, rf"(?s)\A{wanted}\z")
+
+
 # -- casts -----------------------------------------------------------------------------------------------------------------
 
 
@@ -305,8 +328,12 @@ def _cast(types: Types, to: Any) -> Kernel:
     from flinkpy.table.arrow_types import arrow_type
 
     source, target = types[0], arrow_type(to)
-    if pa.types.is_floating(source) and pa.types.is_integer(target):
+    if (pa.types.is_floating(source) or pa.types.is_decimal(source)) and pa.types.is_integer(target):
         return lambda values: pc.trunc(values).cast(target)
+    if is_text(source) and target != _TEXT:  # spaces around a number or a date mean nothing, as in Flink
+        return lambda values: pc.utf8_trim(values.cast(_TEXT), " ").cast(target)
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):  # what is finer than the target is cut off
+        return lambda values: values.cast(target, safe=False)
     if pa.types.is_floating(source) and target == _TEXT:  # Arrow writes 1.0 as "1"
         return lambda values: pa.array([None if each is None else str(each) for each in values.cast(_FLOAT).to_pylist()], _TEXT)
     if pa.types.is_floating(target):
@@ -327,7 +354,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "substring": _of_text(_substring), "trim": _of_text(lambda: lambda texts: pc.utf8_trim(texts, " ")),
     "trim_leading": _of_text(lambda: lambda texts: pc.utf8_ltrim(texts, " ")),
     "trim_trailing": _of_text(lambda: lambda texts: pc.utf8_rtrim(texts, " ")),
-    "like": _of_text(lambda pattern: lambda texts: pc.match_like(texts, pattern)),
+    "like": _of_text(_like),
     "startswith": _of_text(lambda pattern: lambda texts: pc.starts_with(texts, pattern)),
     "endswith": _of_text(lambda pattern: lambda texts: pc.ends_with(texts, pattern)),
     "replace": _of_text(lambda search, replacement: lambda texts: pc.replace_substring(texts, search, replacement)),

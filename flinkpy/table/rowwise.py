@@ -26,6 +26,9 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         return expression.value
     if not isinstance(expression, Call):
         raise ProgramError(f"{expression!r} cannot be computed row by row")
+    if expression.function == "then":  # the other branch is not computed: it may stand for what cannot be
+        condition, if_true, if_false = expression.arguments
+        return evaluate(if_true if evaluate(condition, row) is True else if_false, row)
     values = [evaluate(each, row) for each in expression.arguments]
     options = dict(expression.options)
     if expression.function in _WITH_NULLS:
@@ -140,7 +143,6 @@ _STRICT: dict[str, Callable[..., Any]] = {
 _WITH_NULLS: dict[str, Callable[..., Any]] = {
     "is_null": lambda value: value is None, "is_not_null": lambda value: value is not None,
     "is_true": lambda value: value is True, "is_false": lambda value: value is False, "&": _and, "|": _or,
-    "then": lambda condition, if_true, if_false: if_true if condition is True else if_false,
     "coalesce": lambda *values: next((value for value in values if value is not None), None),
     "concat_ws": lambda *texts, separator: separator.join(text for text in texts if text is not None),
 }

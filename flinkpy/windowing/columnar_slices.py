@@ -6,7 +6,6 @@ order, those grouped before first, so that sums of floats are rounded exactly as
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.core.errors import ProgramError
+from flinkpy.table.aggregates import adding, computed_in
 from flinkpy.table.conversion import python_values
-from flinkpy.table.kernels import wide
 
 _LIMIT = 1 << 63
 _WAITING = 1 << 15  # so many records are put aside before they are grouped; more where a slice has more keys than that
-_COMBINE: dict[str, Callable[[Any, Any], Any]] = {"min": min, "max": max, "sum": operator.add, "avg": operator.add}
+_CHOOSE: dict[str, Callable[[Any, Any], Any]] = {"min": min, "max": max}
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class ColumnAggregate:
 
     def __init__(self, kind: str, input_type: Any, keeps_type: bool = False) -> None:
         self.kind, self._keeps_type = kind, keeps_type
-        self.computed_in = pa.int64() if kind == "count" else _computed_in(kind, input_type)
+        self.computed_in = pa.int64() if kind == "count" else computed_in(kind, input_type)
         self.result_type = {"count": pa.int64(), "avg": pa.float64()}.get(kind, self.computed_in)
         if keeps_type and kind in ("min", "max"):
             self.result_type = input_type
@@ -152,7 +150,7 @@ class ColumnAggregate:
         return sums
 
     def _one_by_one(self, values: Any, codes: Any, size: int) -> Any:
-        combine, found = _COMBINE[self.kind], np.full(size, None, dtype=object)
+        combine, found = _CHOOSE.get(self.kind, adding(self.computed_in)), np.full(size, None, dtype=object)
         for code, value in zip(codes.tolist(), values.tolist()):
             if value is not None:
                 current = found[code]
@@ -168,17 +166,6 @@ class ColumnAggregate:
             if count and (current is None or (value < current if self.kind == "min" else value > current)):
                 found[code] = value
         return np.array([np.nan if value is None else value for value in found])
-
-
-def _computed_in(kind: str, input_type: Any) -> Any:
-    if kind in ("sum", "avg") or pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
-        try:
-            return wide(input_type)
-        except TypeError:
-            raise ProgramError(f"{kind} needs numbers, this is {input_type}") from None
-    if not any(is_kind(input_type) for is_kind in (pa.types.is_string, pa.types.is_temporal, pa.types.is_boolean, pa.types.is_decimal)):
-        raise ProgramError(f"{kind} of {input_type} is not there; cast it")
-    return input_type
 
 
 class SliceColumns:

@@ -14,6 +14,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 
 TIMEOUT_S = 40.0
 CTRL_C, CTRL_D = "\x03", "\x04"
+_PLAIN = {"TERM": "dumb", "FLINKPY_CLIENT_PROGRESS": "true"}  # prompts write no escapes then; progress, which is drawn with some, is asked for
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x01\x02]")
 
 
@@ -25,7 +26,7 @@ class Terminal:
         # the first terminal that a process without one opens becomes its own: so the shell does, and then becomes the program
         adopting = ["/bin/sh", "-c", 'exec "$@" 0<>"$0"', os.ttyname(theirs), *command]
         self.process = subprocess.Popen(adopting, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=folder, start_new_session=True,
-                                        env={**os.environ, "TERM": "dumb", **(environment or {})})
+                                        env={**os.environ, **_PLAIN, **(environment or {})})
         os.close(theirs)
         self._unread = self.screen = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,84 @@ def test_the_exit_code_of_the_program_is_kept(flinkpy: Flinkpy, tmp_path: Path) 
     assert flinkpy("run", job(tmp_path, "import sys; sys.exit()")).code == 0
     outcome = flinkpy("run", job(tmp_path, "import sys; sys.exit('no input')"))
     assert (outcome.code, outcome.err) == (1, "no input\n")
+
+
+@pytest.mark.parametrize(("value", "shown"), [("ValueError('no input')", "no input\n"), ("('a', 1)", "('a', 1)\n"), ("0.0", "0.0\n")])
+def test_a_program_that_exits_with_anything_but_a_number_shows_it_as_under_python(flinkpy: Flinkpy, tmp_path: Path, value: str, shown: str) -> None:
+    outcome = flinkpy("run", job(tmp_path, f"import sys; sys.exit({value})"))
+    assert (outcome.code, outcome.err) == (1, shown)
+
+
+def test_a_program_may_end_with_an_error_that_is_no_exception(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "class Abandoned(BaseException): pass\nraise Abandoned('now')"))
+    assert outcome.code == 1
+    assert outcome.err.startswith(f'Traceback (most recent call last):\n  File "{tmp_path}/job.py", line 2')
+    assert outcome.err.endswith("Abandoned: now\n")
+
+
+def test_ctrl_c_ends_a_command_as_a_signal_does(flinkpy: Flinkpy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flinkpy.cli.jobs.show_jobs", interrupted)
+    assert flinkpy("list").code == 128 + signal.SIGINT
+
+
+def test_a_text_that_the_program_fails_to_parse_is_an_error_of_the_line_that_parses_it(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "def rule(text):\n    return eval(text)\nrule('1 +')\n"))
+    assert 'job.py", line 3, in <module>' in outcome.err
+    assert 'job.py", line 2, in rule' in outcome.err
+    assert outcome.err.endswith("SyntaxError: invalid syntax\n")
+
+
+def test_what_is_refused_inside_exec_names_the_line_that_calls_it(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
+                                           "env = StreamExecutionEnvironment.get_execution_environment()\n"
+                                           "exec('env.set_parallelism(0)')\n"))
+    assert outcome.code == 1
+    assert f'  File "{tmp_path}/job.py", line 3, in <module>' in outcome.err
+
+
+def test_a_refused_program_shows_its_line_also_where_the_working_folder_is_gone(
+    flinkpy: Flinkpy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
+                  "StreamExecutionEnvironment.get_execution_environment().set_parallelism(0)\n")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    outcome = flinkpy("run", f"{tmp_path}/job.py")
+    assert f'  File "{tmp_path}/job.py", line 2, in <module>' in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_a_name_that_no_file_can_have_is_a_missing_file(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    assert flinkpy("run", "x" * 1000).err == f"there is no file {'x' * 1000}\n"
+    assert flinkpy("run", "--conf", "x" * 1000, job(tmp_path, "")).err == f"there is no configuration file {'x' * 1000}\n"
+
+
+def test_a_file_that_is_no_text_is_refused_without_the_engines_frames(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, "x = 1\0\n"))
+    assert outcome.code == 1
+    assert outcome.err.startswith("SyntaxError: source code")
+
+
+def test_a_file_that_may_not_be_read_is_refused_in_a_word(flinkpy: Flinkpy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root, who runs tests too, may read every file
+    outcome = flinkpy("run", job(tmp_path, "print(1)"))
+    assert (outcome.code, outcome.err) == (1, "job.py cannot be read: permission denied\n")
+
+
+@pytest.mark.parametrize("program", [
+    "try:\n    env.execute()\nexcept:\n    pass\n",
+    "import threading\nthread = threading.Thread(target=env.execute)\nthreading.excepthook = print\nthread.start()\nthread.join()\n",
+])
+def test_a_plan_that_was_drawn_is_enough_however_the_program_goes_on(flinkpy: Flinkpy, tmp_path: Path, program: str) -> None:
+    outcome = flinkpy("info", job(tmp_path, "from flinkpy.datastream import StreamExecutionEnvironment\n"
+                                            "env = StreamExecutionEnvironment.get_execution_environment()\n"
+                                            f"env.from_collection([1]).print()\n{program}"))
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Collection Source" in outcome.out
 
 
 def test_a_syntax_error_shows_the_line_only(flinkpy: Flinkpy, tmp_path: Path) -> None:

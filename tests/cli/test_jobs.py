@@ -179,3 +179,29 @@ def test_sessions_are_listed_in_a_table() -> None:
 @pytest.mark.parametrize(("ms", "text"), [(0, "0.0 s"), (59_949, "59.9 s"), (60_000, "1 min 0 s"), (3_723_000, "1 h 2 min")])
 def test_durations_are_for_people(ms: int, text: str) -> None:
     assert duration(ms) == text
+
+
+CHILDREN = """
+import multiprocessing, sys
+
+def wait(ready):
+    ready.set()
+    while True:
+        try:
+            multiprocessing.Event().wait()
+        except KeyboardInterrupt:
+            print("interrupted")
+
+ready = multiprocessing.Event()
+child = multiprocessing.get_context("fork").Process(target=wait, args=(ready,))
+child.start()
+ready.wait()
+child.terminate()
+child.join()
+print(child.exitcode)
+"""
+
+
+def test_a_child_of_the_program_is_terminated_as_under_python(tmp_path: Path) -> None:
+    outcome = flinkpy("run", job(tmp_path, CHILDREN))
+    assert (outcome.out, outcome.err) == (f"{-signal.SIGTERM}\n", "")

@@ -66,8 +66,19 @@ def test_modules_of_the_folder_one_is_in_travel_with_the_functions(tmp_path: Pat
     assert out == "[8]\n"
 
 
+def test_a_file_where_one_is_may_be_named_as_a_module_that_the_prompt_needs(tmp_path: Path) -> None:
+    (tmp_path / "command.py").write_text("import flinkpy.cli.main\nflinkpy.cli.main.main(['shell'])\n")  # as the installed command: not from here
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "code.py").write_text("raise RuntimeError('not that one')\n")
+    done = subprocess.run([sys.executable, tmp_path / "command.py"], input="print('typed')\n", capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False, cwd=tmp_path / "here")
+    assert (done.returncode, done.stdout) == (0, "typed\n"), done.stderr
+
+
 def test_exit_gives_its_code(tmp_path: Path) -> None:
     feed("exit(3)\n", tmp_path, code=3)
+    _, err = feed("exit('no input')\n", tmp_path, code=1)
+    assert err.endswith("no input\n")
 
 
 def test_a_wrong_option_is_refused_before_the_prompt(tmp_path: Path) -> None:
@@ -140,7 +151,7 @@ def test_ctrl_c_at_an_empty_prompt_keeps_the_prompt_and_the_jobs(tmp_path: Path)
 
 
 def test_pythons_own_prompt_does_the_same(tmp_path: Path) -> None:
-    with Terminal([sys.executable, "-q"], tmp_path, {"PYTHON_BASIC_REPL": "1", "FLINKPY_CLIENT_PROGRESS": "true"}) as terminal:
+    with Terminal([sys.executable, "-q"], tmp_path, {"PYTHON_BASIC_REPL": "1"}) as terminal:
         terminal.expect(">>> ")
         terminal.type("from flinkpy.datastream import *; env = StreamExecutionEnvironment.get_execution_environment()")
         for line in (ENDLESS, "env.from_collection([1]).map(3)"):
@@ -160,7 +171,7 @@ def test_pythons_own_prompt_does_the_same(tmp_path: Path) -> None:
 
 def test_ipython_is_the_prompt_where_it_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("IPython")
-    environment = {"IPY_TEST_SIMPLE_PROMPT": "1", "IPYTHONDIR": str(tmp_path / "ipython"), "FLINKPY_CLIENT_PROGRESS": "true"}
+    environment = {"IPY_TEST_SIMPLE_PROMPT": "1", "IPYTHONDIR": str(tmp_path / "ipython")}
     with Terminal([*FLINKPY, "shell"], tmp_path, environment) as terminal:
         terminal.expect("In [1]: ")
         terminal.type(ENDLESS)

@@ -157,3 +157,5 @@ def test_a_job_is_found_by_the_first_digits_of_its_id() -> None:
         session.find_job("ab")
     with pytest.raises(ProgramError, match="no job ef"):
         session.find_job("ef")
+    with pytest.raises(ProgramError, match="name the job by its id"):  # `flinkpy cancel "$ID"` without one must not end the only job there is
+        session.find_job("")

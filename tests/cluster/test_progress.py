@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import doctest
 import io
 import sys
+import unicodedata
 
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
+from flinkpy.cluster import progress
 from flinkpy.cluster.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
 from flinkpy.cluster.slot_notice import SlotNotice
 from flinkpy.core.clock import ManualClock
@@ -95,6 +98,26 @@ def test_the_line_of_the_job_says_how_many_subtasks_wait_for_slots() -> None:
     assert progress_lines(waiting, {"v1": (0.0, 0.0)}, 3.0, 80)[0] == "wc · RUNNING · 3 s · 2 subtasks wait for slots"
 
 
+@pytest.mark.parametrize("name", ["数据清洗" * 20, "first\nsecond", "\x1b[31mred"])
+def test_a_name_takes_one_line_of_the_terminal_whatever_it_is_made_of(name: str) -> None:
+    for line in progress_lines(details(vertex(0, 0, name)), {"v1": (0.0, 0.0)}, 3.0, 60):
+        assert line.isprintable()
+        assert sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line) < 60
+
+
+def test_the_display_is_no_higher_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "4")
+    screen = Terminal()
+    display = ProgressDisplay(screen, ManualClock())
+    display.update(details(*(VertexDetails(str(i), f"v{i}", 1, {}) for i in range(10))))
+    assert screen.getvalue().count("\n") < 3
+    display.close()
+
+
+def test_the_columns_a_text_takes_are_counted() -> None:
+    assert doctest.testmod(progress).failed == 0
+
+
 def test_many_vertices_are_cut_short() -> None:
     many = tuple(VertexDetails(str(i), f"v{i}", 1, {}) for i in range(40))
     assert progress_lines(details(*many), {str(i): (0.0, 0.0) for i in range(40)}, 0.0, 120)[-1] == "  and 28 more"
@@ -120,14 +143,46 @@ def test_a_closed_display_leaves_nothing_behind() -> None:
     assert screen.getvalue().endswith("\r\x1b[J")
 
 
-def test_the_display_is_for_terminals_unless_asked_for() -> None:
+def test_the_display_is_for_terminals_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     assert progress_wanted({}, Terminal())
     assert not progress_wanted({}, io.StringIO())
     assert progress_wanted({"client.progress": "true"}, io.StringIO())
     assert not progress_wanted({"client.progress": "false"}, Terminal())
+    monkeypatch.setenv("TERM", "dumb")  # an editor's shell: it would show the escapes
+    assert not progress_wanted({}, Terminal())
+    assert progress_wanted({"client.progress": "true"}, Terminal())
 
 
 def test_where_nothing_is_drawn_a_word_about_slots_remains_unless_progress_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert isinstance(make_progress({}, ""), SlotNotice)
     assert make_progress({"client.progress": False}, "") is None
+
+
+class Tee:
+    """What programs put in the place of standard output to log it: no more than ``print`` needs."""
+
+    def __init__(self, under: io.StringIO) -> None:
+        self.write, self.flush = under.write, under.flush
+
+
+def test_an_output_that_says_nothing_of_terminals_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Tee(io.StringIO()))
+    assert isinstance(make_progress({}, ""), SlotNotice)
+
+
+def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    tee = Tee(io.StringIO())
+    monkeypatch.setattr(sys, "stdout", tee)
+    monkeypatch.setattr(sys, "stderr", None)
+    display = ProgressDisplay(Terminal(), ManualClock())
+    display.update(details(vertex(0, 0)))
+    assert (sys.stdout, sys.stderr) == (tee, None)
+    display.close()
+
+
+def test_where_standard_error_is_closed_nothing_is_drawn_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert make_progress({}, "") is None
+    assert make_progress({"client.progress": True}, "") is None

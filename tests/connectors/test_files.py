@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.common import Row
 from flinkpy.connectors.column_files import CsvSource, JsonLinesSource, ParquetSource
 from flinkpy.connectors.paths import FileInfo, find_files
 from flinkpy.connectors.source import Source
@@ -52,6 +53,18 @@ def test_directories_globs_and_lists_are_searched_and_hidden_files_left_out(tmp_
     assert names(str(tmp_path / "*.txt")) == ["a.txt", "b.txt"]
     assert names(str(tmp_path / "**" / "*.txt")) == ["_temporary/d.txt", "a.txt", "b.txt", "deep/c.txt"]
     assert names([tmp_path / "b.txt", tmp_path / "deep"]) == ["b.txt", "deep/c.txt"]
+
+
+def test_a_file_that_a_pattern_finds_several_times_is_read_once(tmp_path: Path) -> None:
+    for name in ("a.txt", "deep/b.txt", "deep/er/c.txt", "_SUCCESS", "deep/.a.txt.crc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    def names(pattern: str) -> list[str]:
+        return sorted(os.path.relpath(info.path, tmp_path) for info in find_files(str(tmp_path / pattern)))
+
+    assert names("**") == names("*") == ["a.txt", "deep/b.txt", "deep/er/c.txt"]
+    assert names("_*") == ["_SUCCESS"]
 
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
@@ -172,6 +185,11 @@ def test_a_charset_that_cannot_be_cut_is_refused(tmp_path: Path) -> None:
         TextFileSource(tmp_path, charset="utf-16")
 
 
+def test_a_byte_order_mark_is_left_out_with_the_charset_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes("\ufeffone\ntwo\n".encode())
+    assert read_all(TextFileSource(tmp_path / "t.txt", charset="utf-8-sig")) == ["one", "two"]
+
+
 def test_the_position_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
     reader = LineReader(next(cut_file(find_files(tmp_path / "a.txt")[0], 100)), "utf-8")
@@ -262,17 +280,52 @@ def test_a_csv_value_of_another_type_is_told_with_the_file(tmp_path: Path) -> No
         read_all(CsvSource(tmp_path))
 
 
+@pytest.mark.parametrize("long", [0, 1, 2])
+def test_a_csv_row_longer_than_a_block_is_read_too(tmp_path: Path, long: int) -> None:
+    lengths = [3_000_000 if at == long else 600_000 for at in range(3)]  # so that blocks before it were given out already
+    (tmp_path / "t.csv").write_text("n,text\n" + "".join(f'{at},"{"y" * length}"\n' for at, length in enumerate(lengths)))
+    assert [(n, len(text)) for n, text in rows(CsvSource(tmp_path / "t.csv"))] == list(enumerate(lengths))
+
+
+@pytest.mark.parametrize("first", ["", "a,b\n"])
+def test_a_csv_file_with_no_rows_says_nothing_of_types(tmp_path: Path, first: str) -> None:
+    (tmp_path / "0.csv").write_text(first)
+    (tmp_path / "1.csv").write_text("a,b\n1,x\n")
+    assert rows(CsvSource(tmp_path)) == [(1, "x")]
+
+
+def test_an_empty_csv_file_has_no_rows_where_the_schema_is_known(tmp_path: Path) -> None:
+    (tmp_path / "0.csv").write_text("1,x\n")
+    (tmp_path / "1.csv").write_text("")
+    assert rows(CsvSource(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.string())]), header=False)) == [(1, "x")]
+    with pytest.raises(ProgramError, match="is empty; its columns are not known"):
+        CsvSource(tmp_path / "1.csv")
+
+
+def test_columns_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(ProgramError, match="two columns would be called 'a'"):
+        CsvSource(tmp_path / "t.csv")
+    assert rows(CsvSource(tmp_path / "t.csv", columns=["b"])) == [(2,)]
+    for columns, message in ((["b", "b"], "called 'b'"), ([], "at least one"), ("b", "a list of names")):
+        with pytest.raises(ProgramError, match=message):
+            CsvSource(tmp_path / "t.csv", columns=columns)  # type: ignore[arg-type]
+    with pytest.raises(ProgramError, match="one character"):
+        CsvSource(tmp_path / "t.csv", delimiter=";;")
+
+
 def test_gzipped_csv_is_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,x\n2,y\n"))
     assert rows(CsvSource(tmp_path / "t.csv.gz")) == [(1, "x"), (2, "y")]
 
 
 def test_json_lines_are_cut_and_read_as_columns(tmp_path: Path) -> None:
-    records = [{"n": number, "tags": ["a", "b"], "inner": {"x": number / 2}, "text": "ü" * (number % 5)} for number in range(5000)]
+    records: list[dict[str, Any]] = [
+        {"n": number, "tags": ["a", "b"], "inner": {"x": number / 2}, "text": "ü" * (number % 5)} for number in range(5000)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     source = JsonLinesSource(tmp_path / "t.jsonl", columns=["n", "inner"], split_bytes=1)
-    assert sorted(rows(source, parallelism=3), key=lambda row: row[0]) == [(record["n"], record["inner"]) for record in records]
-    assert rows(JsonLinesSource(tmp_path / "t.jsonl"))[7] == tuple(records[7].values())
+    assert sorted(rows(source, parallelism=3), key=lambda row: row[0]) == [(record["n"], Row(**record["inner"])) for record in records]
+    assert rows(JsonLinesSource(tmp_path / "t.jsonl"))[7] == (7, ["a", "b"], Row(x=3.5), "üü")
 
 
 def test_a_json_field_that_comes_later_is_an_error_that_names_it(tmp_path: Path) -> None:

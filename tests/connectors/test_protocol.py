@@ -460,3 +460,22 @@ def test_without_splits_a_reader_asks_once_and_waits() -> None:
         assert subtask.operator.emit_next() is InputStatus.NOTHING_AVAILABLE
     assert len(world.mail) == 1
     world.close()
+
+
+class Polled(NumberSequenceSource):
+    """Its reader's ``poll`` gives that."""
+
+    def __init__(self, polled: Any) -> None:
+        super().__init__(1, 1)
+        self.polled = polled
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
+        reader = super().create_reader(context)
+        reader.poll = lambda limit: self.polled  # type: ignore[method-assign]
+        return reader
+
+
+@pytest.mark.parametrize("polled", [None, [1, 2], "text"])
+def test_a_reader_that_gives_no_batch_is_told_what_it_should(polled: Any) -> None:
+    with pytest.raises(UserCodeError, match=r"poll\(\) gives a RowBatch, .* this is"):
+        read_all(Polled(polled))

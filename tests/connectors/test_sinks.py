@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.common import Row, Types
 from flinkpy.common.serialization import Encoder
-from flinkpy.connectors.file_formats import CsvFormat, TextFormat
+from flinkpy.connectors.file_formats import CsvFormat, ParquetFormat, TextFormat
 from flinkpy.connectors.file_sink import FileSink
 from flinkpy.connectors.file_system import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
 from flinkpy.connectors.file_system import FileSink as FileSystemSink
@@ -32,12 +33,14 @@ def write(sink: Sink, *batches: RowBatch | ColumnBatch, subtask: int = 0, parall
     """One subtask of the sink, from open to close."""
     operator = SinkOperator(loads(dumps(sink)))
     operator.setup(operator_context(subtask, parallelism), Collected())
-    operator.open()
-    for batch in batches:
-        operator.process_batch(batch)
-    if not fail:
-        operator.finish()
-    operator.close()
+    try:
+        operator.open()
+        for batch in batches:
+            operator.process_batch(batch)
+        if not fail:
+            operator.finish()
+    finally:
+        operator.close()
 
 
 def columns(**data: Any) -> ColumnBatch:
@@ -130,6 +133,17 @@ def test_csv_columns_may_be_named(tmp_path: Path) -> None:
     assert parts(tmp_path)[0].read_text() == "word\tcount\na\t1\nb\t2\n"
 
 
+@pytest.mark.parametrize(("columns", "expected"), [(None, "a,b\n1,2\n4,3\n,5\n"), (["b", "a"], "b,a\n2,1\n3,4\n5,\n"), (["b"], "b\n2\n3\n5\n")])
+def test_csv_fields_stand_under_their_names(tmp_path: Path, columns: list[str] | None, expected: str) -> None:
+    write(FileSink(tmp_path, CsvFormat(columns)), RowBatch([{"a": 1, "b": 2}, {"b": 3, "a": 4}]), RowBatch([{"b": 5}]))
+    assert parts(tmp_path)[0].read_text() == expected
+
+
+def test_a_csv_field_that_has_no_column_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="has fields that the file's first record has not"):
+        write(FileSink(tmp_path, "csv"), RowBatch([{"a": 1}, {"a": 2, "c": 3}]))
+
+
 def test_text_may_be_encoded_by_a_function(tmp_path: Path) -> None:
     write(FileSink(tmp_path, TextFormat(lambda value: value[0].upper(), charset="latin-1"), suffix=""), RowBatch([("ä", 1)]))
     assert parts(tmp_path)[0].read_bytes() == "Ä\n".encode("latin-1")
@@ -140,6 +154,13 @@ def test_json_lines_hold_an_object_per_record(tmp_path: Path) -> None:
     write(FileSink(tmp_path, "json"), RowBatch([City("Köln", 2), {"n": None}, [1]]), columns(a=[1], b=["x"]))
     read = [json.loads(line) for line in parts(tmp_path)[0].read_text().splitlines()]
     assert read == [{"name": "Köln", "people": 2}, {"n": None}, [1], {"a": 1, "b": "x"}]
+
+
+def test_rows_within_rows_are_objects_in_json(tmp_path: Path) -> None:
+    nested = pa.array([[("k", {"x": 1})]], pa.map_(pa.string(), pa.struct([("x", pa.int64())])))
+    write(FileSink(tmp_path, "json"), RowBatch([Row(a=1, b=Row(c=2)), {"d": [Row(1, None)]}]), columns(m=nested))
+    assert [json.loads(line) for line in parts(tmp_path)[0].read_text().splitlines()] == [
+        {"a": 1, "b": {"c": 2}}, {"d": [[1, None]]}, {"m": {"k": {"x": 1}}}]
 
 
 def test_parquet_keeps_columns_as_they_are(tmp_path: Path) -> None:
@@ -155,6 +176,38 @@ def test_parquet_takes_rows_with_the_schema_they_show(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_the_schema_are_told(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="records do not fit the Parquet schema"):
         write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), RowBatch([("one", "x")]))
+
+
+def test_parquet_has_the_schema_of_the_declared_type(tmp_path: Path) -> None:
+    declared = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.ROW_NAMED(["c"], [Types.STRING()])])
+    write(FileSink(tmp_path, "parquet").of_type(declared), RowBatch([Row(a=1, b=None)]), RowBatch([Row(a=None, b=Row(c="x"))]))
+    table = pq.read_table(parts(tmp_path)[0])
+    assert table.schema == pa.schema([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
+    assert table.to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": {"c": "x"}}]
+    odd = Types.ROW_NAMED(["a"], [Types.PICKLED_BYTE_ARRAY()])  # no column type: what the values show
+    write(FileSink(tmp_path / "odd", "parquet").of_type(odd), RowBatch([Row(a=Row(c=1))]))
+    assert pq.read_table(parts(tmp_path / "odd")[0]).to_pylist() == [{"a": {"c": 1}}]
+
+
+def test_parquet_brings_columns_to_its_schema(tmp_path: Path) -> None:
+    form = ParquetFormat(pa.schema([("a", pa.int64()), ("b", pa.int64())]))
+    write(FileSink(tmp_path, form), columns(b=[2], a=pa.array([1], pa.int32())), columns(c=["x"], a=[3], b=[4]))
+    assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"a": [1, 3], "b": [2, 4]}
+
+
+@pytest.mark.parametrize(("batch", "message"), [
+    (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"), (RowBatch([{"f0": 1, "more": 2}]), "has fields that the first records have not"),
+    (columns(f0=[1], f1=["x"], more=[2]), "give the sink schema="), (columns(f1=["x"]), "no column f0")])
+def test_what_has_no_column_in_a_parquet_file_is_not_lost_in_silence(tmp_path: Path, batch: RowBatch | ColumnBatch, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), batch)
+
+
+def test_a_file_uri_is_a_directory(tmp_path: Path) -> None:
+    write(FileSink(f"file://{tmp_path}/a%20b"), RowBatch(["x"]))
+    assert parts(tmp_path / "a b")[0].read_text() == "x\n"
+    with pytest.raises(ProgramError, match="not to s3://bucket"):
+        FileSink("s3://bucket/out")
 
 
 def test_senseless_file_sinks_are_refused(tmp_path: Path) -> None:

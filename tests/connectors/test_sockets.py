@@ -224,3 +224,9 @@ def test_a_server_that_is_not_there_is_named() -> None:
     server.close()
     with pytest.raises(RecipientUnreachableError, match="cannot be reached"):
         SocketSink("127.0.0.1", server.port).open(operator_context())
+
+
+def test_a_port_that_is_none_is_refused() -> None:
+    for port in (0, 65536, "9000", None):
+        with pytest.raises(ProgramError, match="is not a whole number between 1 and 65535"):
+            SocketTextSource("127.0.0.1", port)  # type: ignore[arg-type]

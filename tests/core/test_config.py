@@ -7,15 +7,16 @@ import pytest
 from flinkpy.core import options
 from flinkpy.core.config import SCHEMA, parse_duration, parse_memory, read, validate
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import NetworkConfig, RuntimeMode
+from flinkpy.core.options import NetworkConfig, RpcConfig, RuntimeMode
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("100ms", 0.1), ("2 h", 7200), ("1500", 1.5), ("1.5 min", 90)])
+@pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("100ms", 0.1), ("2 h", 7200), ("1500", 1.5), ("1.5 min", 90),
+                                               ("3 milliseconds", 0.003), ("250 µs", 0.00025), ("250 micros", 0.00025)])
 def test_durations_are_spelled_as_in_flink(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(("text", "size"), [("32 kb", 32768), ("1g", 1 << 30), ("17", 17)])
+@pytest.mark.parametrize(("text", "size"), [("32 kb", 32768), ("1g", 1 << 30), ("17", 17), ("2 kibibytes", 2048), ("3 bytes", 3)])
 def test_memory_is_spelled_as_in_flink(text: str, size: int) -> None:
     assert parse_memory(text) == size
 
@@ -58,6 +59,7 @@ def test_a_layer_reads_its_options_once_into_a_frozen_record() -> None:
 @pytest.mark.parametrize(("key", "value", "message"), [
     ("parallelism.default", "two", r"'two' is not a whole number"),
     ("taskmanager.ray.num-cpus-per-slot", "half", r"'half' is not a number"),
+    ("taskmanager.ray.num-cpus-per-slot", "nan", r"'nan' is not a number"),
     ("taskmanager.numberOfTaskSlots", -2, r"-2 is too small; it must be at least 1"),
     ("taskmanager.memory.segment-size", "0", r"0 is too small; it must be at least 1"),
     ("taskmanager.data.port", 99_999, r"99999 is too large; it must be at most 65535"),
@@ -71,3 +73,18 @@ def test_a_number_that_cannot_be_is_refused_with_its_option(key: str, value: obj
 def test_network_memory_that_holds_no_segment_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"taskmanager\.memory\.network\.size: 1024 bytes do not hold one segment of 32768"):
         NetworkConfig.of({"taskmanager.memory.network.size": "1 kb"})
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ({"heartbeat.timeout": "5 s"}, "heartbeat.timeout: it is shorter than heartbeat.interval"),
+    ({"heartbeat.interval": "2 min"}, "heartbeat.timeout: it is shorter than heartbeat.interval"),
+    ({"heartbeat.interval": "0"}, "heartbeat.interval: it must be longer than 0"),
+    ({"rpc.ask.timeout": "0 s"}, "rpc.ask.timeout: it must be longer than 0"),
+])
+def test_times_with_which_no_worker_could_live_are_refused(values: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"option {message}"):
+        RpcConfig.of(values)
+
+
+def test_a_heartbeat_may_be_as_rare_as_its_timeout_allows() -> None:
+    assert RpcConfig.of({"heartbeat.interval": "5 s", "heartbeat.timeout": "5 s"}).heartbeat_timeout == timedelta(seconds=5)

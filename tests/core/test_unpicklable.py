@@ -120,6 +120,7 @@ CASES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("a class attribute", lambda p: p.Shares(), rf"its Shares object has self\.cache {LOCK}"),
     ("a slot", lambda p: p.Slotted(), rf"its Slotted object has self\.held {LOCK}"),
     ("in a partial", lambda p: functools.partial(p.guarded, 1), rf"function guarded \(.*:7\) uses lock {LOCK}"),
+    ("under a cache", lambda p: functools.lru_cache(p.guarded), rf"its function guarded \(.*:7\) uses lock {LOCK}"),
     ("given to a partial", lambda p: functools.partial(p.captures, p.lock), rf"its partial object has self\.args\[0\] {LOCK}"),
     ("a generator", lambda p: p.next_number, r"uses numbers \(generator\), which cannot be pickled\. Make it inside the function, or give a list"),
     ("in its own words", lambda p: p.uses_what_refuses,

@@ -198,6 +198,12 @@ def test_a_row_that_lacks_one_of_the_names_ends_the_job_with_it() -> None:
         embedded_environment().from_collection([Row(n=1, m="a")], ROWS)
 
 
+@pytest.mark.parametrize("single", ["ab", b"ab", 5])
+def test_a_single_value_is_no_declared_row_and_a_text_is_not_its_letters(single: Any) -> None:
+    with pytest.raises(JobExecutionError, match=r"(5|'ab') is no row of k, n: give a Row, a tuple, a list or a dict of its fields"):
+        run(pairs().map(lambda pair: single, ROWS))
+
+
 def test_without_a_declared_row_values_stay_as_they_are() -> None:
     given = pairs().process(Every(FORMS["Row without names"]), Types.PICKLED_BYTE_ARRAY())
     assert run(given) == [Row("a", 1), Row("b", 2)]

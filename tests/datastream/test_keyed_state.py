@@ -13,9 +13,13 @@ from flinkpy.common.watermark_strategy import TimestampAssigner
 from flinkpy.core.errors import JobExecutionError
 from flinkpy.datastream import (
     AggregateFunction,
+    CoFlatMapFunction,
     CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
     KeyedProcessFunction,
     MapFunction,
+    ReduceFunction,
     RuntimeContext,
     SourceFunction,
     StreamExecutionEnvironment,
@@ -107,6 +111,59 @@ def test_a_map_function_on_a_keyed_stream_keeps_state(env: StreamExecutionEnviro
 def test_state_on_a_stream_without_keys_fails_the_job_with_what_to_do(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(JobExecutionError, match=r"call key_by\(\.\.\.\) before it"):
         results(env.from_collection(WORDS).map(WordCount()))
+
+
+class AskingLate(MapFunction, FlatMapFunction, FilterFunction, ReduceFunction, CoMapFunction, CoFlatMapFunction):
+    """Asks for its state when the first record comes: until then it does not know that it needs any."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.context = runtime_context
+
+    def map(self, value: str) -> Any:
+        count = self.context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        count.update((count.value() or 0) + 1)
+        return value[0], count.value()
+
+    def flat_map(self, value: str) -> Any:
+        yield self.map(value)
+
+    def filter(self, value: str) -> bool:
+        return bool(self.map(value)[1] == int(value[1:]))
+
+    def reduce(self, value1: str, value2: str) -> str:
+        letter, count = self.map(value2)
+        return f"{letter}{count}"
+
+    map1 = map2 = map
+    flat_map1 = flat_map2 = flat_map
+
+
+@pytest.mark.parametrize(("call", "expected"), [
+    (lambda keyed, f: keyed.map(f), [("a", 1), ("a", 2), ("b", 1)]),
+    (lambda keyed, f: keyed.map(f, Types.TUPLE([Types.STRING(), Types.LONG()])), [("a", 1), ("a", 2), ("b", 1)]),
+    (lambda keyed, f: keyed.flat_map(f), [("a", 1), ("a", 2), ("b", 1)]),
+    (lambda keyed, f: keyed.filter(f), ["a1", "a2", "b1"]),
+    (lambda keyed, f: keyed.reduce(f), ["a1", "a1", "b1"]),  # it is called for the second one only
+    (lambda keyed, f: keyed.connect(keyed).map(f), [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)]),
+    (lambda keyed, f: keyed.connect(keyed).flat_map(f), [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2)]),
+])
+def test_state_may_be_asked_for_when_the_first_record_comes(env: StreamExecutionEnvironment, call: Any, expected: list[Any]) -> None:
+    assert sorted(results(call(env.from_collection(["a1", "b1", "a2"]).key_by(lambda value: value[0]), AskingLate()))) == expected
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("use", [lambda state: state.value(), lambda state: state.update(7)])
+def test_state_is_refused_in_open_where_there_is_no_record_and_so_no_key(env: StreamExecutionEnvironment, backend: str, use: Any) -> None:
+    class Hasty(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            use(runtime_context.get_state(ValueStateDescriptor("count", Types.LONG())))
+
+        def map(self, value: str) -> str:
+            return value
+
+    env.configure({"state.backend.type": backend})
+    with pytest.raises(JobExecutionError, match=r"test_keyed_state\.py:\d+: there is no record yet, and so no key: open\(\) takes the state"):
+        results(env.from_collection(WORDS).key_by(len).map(Hasty()))
 
 
 class Multiply(CoMapFunction):

@@ -168,3 +168,16 @@ def test_an_isolated_function_sees_copies_and_passes_on_what_else_it_gets() -> N
     assert isolated(changes)(mine, yours, context) == 2
     assert (mine, context) == ([1], [[2]])
     assert context[0] is not yours
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_that_stands_in_a_collection_several_times_is_as_many_records(form: str) -> None:
+    def spoiled(record: Any) -> int:
+        found = number(record)
+        spoil(record)
+        return found
+
+    record = FORMS[form](7, 0)
+    stream = embedded_environment().from_collection([record, FORMS[form](8, 0), record, record])
+    assert stream.map(spoiled).execute_and_collect(limit=4) == [7, 8, 7, 7]
+    assert number(record) == 7

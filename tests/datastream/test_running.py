@@ -179,6 +179,31 @@ def test_a_limit_ends_an_unbounded_job(env: StreamExecutionEnvironment) -> None:
     assert env.generate(lambda index: index * index).execute_and_collect(limit=3) == [0, 1, 4]
 
 
+def test_what_one_subtask_makes_is_collected_in_its_order_whatever_the_programs_parallelism(env: StreamExecutionEnvironment) -> None:
+    env.set_parallelism(3)
+    numbers, odd = list(range(40)), OutputTag("odd")
+
+    class Aside(ProcessFunction):
+        def process_element(self, value: int, ctx: Any) -> Any:
+            yield (odd, value) if value % 2 else value
+
+    stream = env.from_collection(numbers)
+    assert list(stream.execute_and_collect()) == numbers
+    assert stream.take(5) == numbers[:5]
+    split = stream.process(Aside()).set_parallelism(1)
+    assert list(split.get_side_output(odd).execute_and_collect()) == numbers[1::2]
+    both = list(stream.union(env.from_collection([100, 101, 102])).execute_and_collect())
+    assert [value for value in both if value < 100] == numbers
+    assert [value for value in both if value >= 100] == [100, 101, 102]
+
+
+@pytest.mark.parametrize("call", ["broadcast", "shuffle", "global_"])
+def test_a_stream_behind_a_partitioning_is_collected_once(env: StreamExecutionEnvironment, call: str) -> None:
+    env.set_parallelism(2)
+    stream = getattr(env.from_sequence(1, 20), call)()
+    assert sorted(stream.execute_and_collect()) == list(range(1, 21))
+
+
 def test_an_object_with_write_is_a_sink(env: StreamExecutionEnvironment, tmp_path: Any) -> None:
     class Lines:
         def __init__(self, path: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from flinkpy.core.errors import UserCodeError
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.stateless import FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
 
@@ -80,6 +80,16 @@ def test_endless_recursion_shows_both_ends_of_its_frames_and_how_many_are_left_o
     assert len(error.frames) == 16
     assert [frame.text for frame in error.frames if "more frames" in frame.text] == [error.frames[7].text]
     assert str(error).count("return deeper(value)") == 16
+
+
+def test_a_generator_that_lets_a_stop_iteration_out_is_shown_with_its_line() -> None:
+    def first_of_nothing(value: int) -> Iterator[int]:
+        yield next(iter(()))
+
+    with pytest.raises(UserCodeError) as caught:
+        ChainHarness(linear(FlatMapOperator(first_of_nothing))).push([7])
+    assert caught.value.cause.startswith("RuntimeError: generator raised StopIteration")
+    assert [(frame.function, frame.text) for frame in caught.value.frames] == [("first_of_nothing", "yield next(iter(()))")]
 
 
 def test_frames_of_libraries_are_shown_behind_the_users_own_only() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.elements import Element, Watermark, WatermarkStatus
+from flinkpy.core.elements import MIN_TIMESTAMP, Element, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.functions import RuntimeContext, SinkFunction, SourceContext, SourceFunction
@@ -193,6 +193,30 @@ def test_every_kind_of_sink_gets_its_values(sink: Any, expected: list[Any]) -> N
     WRITTEN.clear()
     assert run([SinkOperator(sink)], [1, 2]) == []
     assert expected == WRITTEN
+
+
+class Told(SinkFunction):
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]  # required, as a program may write it
+        WRITTEN.append((value, context.timestamp(), context.current_watermark(), context.current_processing_time()))
+
+
+class Untold(SinkFunction):
+    def invoke(self, value: Any) -> None:  # type: ignore[override]
+        WRITTEN.append(value)
+
+
+def test_a_sink_function_is_told_the_time_of_its_value_if_it_wants_to_know() -> None:
+    WRITTEN.clear()
+    harness = ChainHarness(linear(SinkOperator(Told())))
+    now = harness.timers.now_ms()
+    harness.push([1])
+    harness.push([2, 3], timestamps=[20, 30])
+    harness.chain.control(Watermark(25))
+    harness.push([4], timestamps=[40])
+    assert [(1, None, MIN_TIMESTAMP, now), (2, 20, MIN_TIMESTAMP, now), (3, 30, MIN_TIMESTAMP, now), (4, 40, 25, now)] == WRITTEN
+    WRITTEN.clear()
+    run([SinkOperator(Untold())], [1, 2])
+    assert WRITTEN == [1, 2]
 
 
 def test_a_sink_that_wants_a_pause_makes_the_chain_unavailable() -> None:

@@ -268,3 +268,53 @@ def test_task_timers_run_as_mail_and_end_when_quiesced(loop: SlotLoop, clock: Ma
     clock.advance(20)
     rounds(loop)
     assert (timers.pending, len(mail), loop.statistics().timers) == (0, 2, 0)
+
+
+class Busy:
+    """A task that always has more to do; a step takes a fifth of a millisecond."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.scheduled = False
+
+    def step(self) -> bool:
+        self._clock.advance(200e-6)
+        return True
+
+    def crashed(self, error: BaseException) -> None:
+        raise error
+
+
+class Looks:
+    """A poller that counts."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller, self.count = poller, 0
+        self.register, self.modify, self.unregister, self.close = poller.register, poller.modify, poller.unregister, poller.close
+
+    def poll(self, timeout: float) -> list[tuple[int, int]]:
+        self.count += 1
+        return self._poller.poll(timeout)
+
+
+def looks_in(loop: SlotLoop, steps: int) -> int:
+    loop._poller = looks = Looks(loop._poller)
+    rounds(loop, steps)
+    loop._poller = looks._poller
+    return looks.count
+
+
+def test_a_busy_loop_looks_at_quiet_sockets_less_often_than_other_threads_are_patient_and_at_busy_ones_often(
+    loop: SlotLoop, clock: ManualClock,
+) -> None:
+    loop.schedule(Busy(clock))
+    looks_in(loop, 200)  # it finds out that there is nothing to be seen
+    patience_s = 5e-3  # sys.getswitchinterval() as Python sets it
+    assert looks_in(loop, 1000) < 1000 * 200e-6 / patience_s
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        loop.add_reader(ours, lambda: None)  # reads nothing, so there is always something
+        theirs.send(b"x")
+        rounds(loop, 40)
+        assert looks_in(loop, 1000) > 300
+        loop.remove_reader(ours)

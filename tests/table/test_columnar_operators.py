@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
+from flinkpy.connectors.arrow import ArrowSource
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream.keys import FieldKey
@@ -26,8 +29,10 @@ from flinkpy.operators.columnar import (
 )
 from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar_keys import KeyIndex
+from flinkpy.operators.columnar_last import LastOfKeys
 from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
 from flinkpy.operators.keyed import KeyedAggregateOperator
+from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import aggregate_calls, col, named
 from tests.table.harness import run
 
@@ -183,3 +188,85 @@ def test_a_column_that_is_not_there_is_told_with_the_operator() -> None:
 def test_rows_of_a_columnar_stream_have_names() -> None:
     [rows] = run(ColumnsToRowsOperator(), [batch_of([("a", 1, 2, 3.5, "n")])])
     assert rows == RowBatch([Row(k="a", j=1, n=2, x=3.5, note="n")])
+
+
+# -- values of less usual types ------------------------------------------------------------------------------------------------------------
+
+NARROW, WIDE = pa.decimal128(3, 2), pa.decimal128(38, 2)
+
+
+@pytest.mark.parametrize(("kind", "values", "total"), [
+    (NARROW, ["9.99"] * 11, "109.89"), (WIDE, ["12345678901234567890123456789012345.12"] * 2, "24691357802469135780246913578024690.24")])
+@pytest.mark.parametrize("rows", [1, 100])
+def test_sums_of_decimals_are_exact_and_may_have_more_digits(kind: Any, values: list[str], total: str, rows: int) -> None:
+    table = pa.table({"k": [1] * len(values), "d": pa.array(map(Decimal, values), kind)})
+    batches = [ColumnBatch(batch) for batch in table.to_batches(max_chunksize=rows)]
+    calls = aggregate_calls([col("d").sum.alias("s")], "test")
+    for operator in (KeyedAggregatesOperator(["k"], calls), KeyedColumnAggregateOperator("sum", "d", ["k"])):
+        assert str(tuples(run(operator, batches))[-1][1]) == total
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_extremes_of_text_are_found_in_whichever_form_it_comes(kind: Any) -> None:
+    column = pa.array(["b", None, "a"], pa.string()).cast(kind)
+    operator = KeyedAggregatesOperator(["k"], aggregate_calls([col("s").min.alias("low"), col("s").max.alias("high")], "test"))
+    assert tuples(run(operator, [ColumnBatch(pa.RecordBatch.from_pydict({"k": [1, 1, 1], "s": column}))])) == [(1, "a", "b")]
+
+
+def test_a_sum_of_decimals_that_leaves_38_digits_is_an_error() -> None:
+    table = pa.table({"k": [1, 1], "d": pa.array([Decimal("9" * 38)] * 2, pa.decimal128(38, 0))})
+    operator = KeyedAggregatesOperator(["k"], aggregate_calls([col("d").sum.alias("s")], "test"))
+    with pytest.raises(UserCodeError, match="precision"):
+        run(operator, [ColumnBatch(table.to_batches()[0])])
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([math.nan, 1.0, 2.0, -3.5, math.inf])), min_size=1, max_size=6), min_size=1,
+                max_size=4), st.sampled_from(["min", "max"]))
+def test_a_not_a_number_does_the_same_to_columns_as_to_rows(batches: list[Any], kind: str) -> None:
+    by_rows = run(KeyedAggregateOperator(kind, 1, KeySpec(FieldKey((0,)))), [RowBatch(list(records)) for records in batches])
+    by_columns = run(KeyedColumnAggregateOperator(kind, "x", ["k"]), [
+        ColumnBatch(pa.RecordBatch.from_pydict({"k": [k for k, _ in records], "x": [x for _, x in records]})) for records in batches])
+    assert repr(tuples(by_columns)) == repr([value for batch in by_rows for value in batch.values])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("column", [
+    pa.array([0.0, -0.0, math.nan, None, -math.nan, None, -0.0]), pa.array([0.0, -0.0, math.nan, None, -math.nan, None, -0.0], pa.float32()),
+    pa.array(np.array([0, 0, 1, 2, 1, 2, 0], dtype=np.float16)),
+    pa.array([{"a": 0}, {"a": 0}, {"a": 1}, None, {"a": 1}, None, {"a": 0}]),
+    pa.array(["a", "a", "", None, "", None, "a"]).dictionary_encode(),
+], ids=lambda column: str(column.type))
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_a_batch_jobs_last_rows_have_the_keys_of_the_running_ones(column: Any, rows: int) -> None:
+    table = pa.table({"k": column, "v": [1, 2, 3, 4, 5, 6, 7]})
+    running = run(KeyedAggregatesOperator(["k"], aggregate_calls([col("v").sum.alias("v")], "test")),
+                  [ColumnBatch(batch) for batch in table.to_batches(max_chunksize=rows)])
+    last = LastOfKeys(("k",))
+    for batch in running:
+        last.emit(batch)
+    merged = last.merged()
+    assert merged is not None
+    assert sorted(merged.data.column("v").to_pylist()) == [8, 10, 10]
+
+
+NESTED = Types.ROW_NAMED(["point", "path", "by_name"], [
+    Types.ROW_NAMED(["x", "y"], [Types.INT(), Types.STRING()]), Types.LIST(Types.ROW_NAMED(["x"], [Types.INT()])),
+    Types.MAP(Types.STRING(), Types.ROW_NAMED(["x"], [Types.INT()]))])
+POINTS = st.builds(lambda x, y: Row(x=x, y=y), st.none() | st.integers(0, 9), st.sampled_from(["a", None]))
+STEPS = st.builds(lambda x: Row(x=x), st.none() | st.integers(0, 9))
+
+
+@given(st.lists(st.builds(lambda a, b, c: Row(point=a, path=b, by_name=c), st.none() | POINTS, st.none() | st.lists(st.none() | STEPS, max_size=3),
+                          st.none() | st.dictionaries(st.sampled_from("abc"), st.none() | STEPS)), min_size=2, max_size=8), st.integers(0, 2))
+def test_rows_lists_and_maps_within_rows_are_the_same_after_columns(records: list[Row], start: int) -> None:
+    [columns] = run(RowsToColumnsOperator(NESTED), [RowBatch(list(records))])  # type: ignore[arg-type]
+    assert rows_of_batch(columns.data) == records  # type: ignore[union-attr]
+    assert rows_of_batch(columns.data.slice(start, 2)) == records[start : start + 2]  # type: ignore[union-attr]
+
+
+def test_views_of_text_become_text_where_they_enter() -> None:
+    table = pa.table({"s": pa.array(["a", None], pa.string_view()), "b": pa.array([b"x", None], pa.binary_view())})
+    plain = pa.schema([("s", pa.string()), ("b", pa.binary())])
+    assert ArrowSource(table).schema == plain
+    [batch] = run(MapBatchesOperator(lambda batch: table), [ColumnBatch(pa.RecordBatch.from_pydict({"a": [1, 2]}))])
+    assert batch.data.to_pydict() == {"s": ["a", None], "b": [b"x", None]}  # type: ignore[union-attr]
+    assert batch.data.schema == plain  # type: ignore[union-attr]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -279,3 +280,13 @@ def test_keys_of_any_type_are_found_again_after_a_restore(keys: Any) -> None:
         alone.push(Watermark(MAX_TIMESTAMP))
     assert sorted(map(repr, second.results)) == sorted(map(repr, whole.results))
     assert len(whole.results) > len(set(map(repr, keys.to_pylist())))
+
+
+@pytest.mark.parametrize(("kind", "value", "total"), [
+    (pa.decimal128(3, 2), "9.99", "19.98"),
+    (pa.decimal128(38, 2), "12345678901234567890123456789012345.12", "24691357802469135780246913578024690.24")])
+def test_sums_of_decimals_are_exact_and_may_have_more_digits(kind: Any, value: str, total: str) -> None:
+    alone = Alone(WindowAggregatesOperator((), TUMBLING, True, aggregate_calls([col("d").sum.alias("s")], "test")))
+    alone.push(ColumnBatch(pa.RecordBatch.from_pydict({"d": pa.array([Decimal(value)] * 2, kind)}), np.array([1, 2])))
+    alone.push(Watermark(9))
+    assert str(alone.results[0][0][0]) == total

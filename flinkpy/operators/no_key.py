@@ -1,0 +1,26 @@
+"""What stands as the current key where there is none: before the first record, and while a broadcast element is processed."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from flinkpy.core.program_line import refuse
+
+
+class NoKey:
+    """Every keyed state looks its key up by hash, so this refuses without a check per access."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __hash__(self) -> int:
+        self._refuse()
+
+    def __reduce__(self) -> NoReturn:  # a backend that pickles its keys
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise refuse(self._why)
+
+    def __repr__(self) -> str:
+        return "no key"
