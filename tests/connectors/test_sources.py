@@ -230,9 +230,12 @@ class Blocking(PythonSource):
 class Failing(PythonSource):
     blocking = True
 
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
     def read(self, split: Any, position: int) -> Iterator[int]:
         yield 0
-        raise ValueError("device broken")
+        raise self._error
 
 
 def _poll_until(world: World, count: int, woken: threading.Event) -> None:
@@ -258,8 +261,15 @@ def test_a_blocking_source_is_read_on_a_thread_of_its_own() -> None:
 
 
 def test_an_error_on_the_reading_thread_reaches_the_task() -> None:
-    world = World(Failing())
+    world = World(Failing(ValueError("device broken")))
     with pytest.raises(UserCodeError, match="device broken"):
+        _poll_until(world, 2, threading.Event())
+    world.close()
+
+
+def test_an_exit_on_the_reading_thread_reaches_the_task_too() -> None:
+    world = World(Failing(SystemExit(3)))
+    with pytest.raises(SystemExit):
         _poll_until(world, 2, threading.Event())
     world.close()
 
