@@ -14,6 +14,8 @@ from flinkpy.core.errors import EngineError, FlinkpyError, JobExecutionError, Pr
 _ENGINE = tuple(str(Path(folder).resolve()) for package in (flinkpy,) for folder in package.__path__)
 _ENGINE_LINKS = tuple(str(Path(folder).resolve().parent / name) for folder in flinkpy.__path__ for name in ("actors", "network", "scheduler"))
 
+_NO_TEXT = "source code string cannot contain null bytes"
+
 
 def describe(error: BaseException, script: Path | None = None, *, verbose: bool = False) -> str:
     """The text for standard error.
@@ -23,7 +25,7 @@ def describe(error: BaseException, script: Path | None = None, *, verbose: bool 
     """
     if verbose:
         return _everything(error)
-    if isinstance(error, SyntaxError) and script is not None and _is_of_script(error, script):
+    if isinstance(error, (SyntaxError, ValueError)) and script is not None and _is_of_script(error, script):
         return "".join(traceback.format_exception_only(error)).rstrip()
     if isinstance(error, EngineError):
         return f"this is a bug in flinkpy, please report it: {error}\n(run again with --verbose for the full traceback)"
@@ -44,8 +46,10 @@ def _short(error: BaseException) -> str:
     return str(error) if isinstance(error, FlinkpyError) else f"{type(error).__name__}: {error}"
 
 
-def _is_of_script(error: SyntaxError, script: Path) -> bool:
+def _is_of_script(error: SyntaxError | ValueError, script: Path) -> bool:
     """Whether it is the job, or a module beside it, that does not parse; not a text that the job itself has parsed."""
+    if not isinstance(error, SyntaxError):  # before Python 3.11.4
+        return str(error) == _NO_TEXT and not _has_run(script, error.__traceback__)
     if error.filename is None:  # Python names no file where it cannot even read one as text
         return not _has_run(script, error.__traceback__)
     return _lies_beside(error.filename, script)
