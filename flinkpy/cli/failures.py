@@ -48,11 +48,10 @@ def _short(error: BaseException) -> str:
 
 def _is_of_script(error: SyntaxError | ValueError, script: Path) -> bool:
     """Whether it is the job, or a module beside it, that does not parse; not a text that the job itself has parsed."""
-    if not isinstance(error, SyntaxError):  # before Python 3.11.4
-        return str(error) == _NO_TEXT and not _has_run(script, error.__traceback__)
-    if error.filename is None:  # Python names no file where it cannot even read one as text
-        return not _has_run(script, error.__traceback__)
-    return _lies_beside(error.filename, script)
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return _lies_beside(error.filename, script)
+    is_no_text = isinstance(error, SyntaxError) or str(error) == _NO_TEXT  # for which Python names no file; a ValueError before Python 3.11.4
+    return is_no_text and not _has_run(script, error.__traceback__)
 
 
 def _lies_beside(file: str, script: Path) -> bool:

@@ -21,7 +21,6 @@ _definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VAL
 _conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
 _pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
 _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
-_INTERRUPTED = 128 + signal.SIGINT
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
 
 
@@ -32,7 +31,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            ctx.exit(_INTERRUPTED)
+            from flinkpy.cli.script import SIGNALLED
+
+            ctx.exit(SIGNALLED + signal.SIGINT)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:

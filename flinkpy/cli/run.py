@@ -13,15 +13,13 @@ from typing import Any
 import click
 
 from flinkpy.cli.failures import describe
-from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
+from flinkpy.cli.script import SIGNALLED, exit_code, exit_message, find_script, run_script
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.launch_context import is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
-
-SIGNALLED = 128  # and the signal's number, as shells have it
 
 
 class Terminated(KeyboardInterrupt):
