@@ -1,0 +1,1 @@
+"""What reviewers caught flinkpy at, program by program: ``known`` names each, tests marked ``finding("…")`` hold it right."""
