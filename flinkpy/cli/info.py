@@ -12,7 +12,6 @@ from flinkpy.cli.run import gather, guarded, pyflink_names
 from flinkpy.cli.script import run_script
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.launch_context import ProgramAborted, set_launch_context
-from flinkpy.core.options import PYFLINK_IMPORTS
 
 
 def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,
@@ -28,9 +27,7 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
         click.echo(draw_plan(stream_graph))
 
     def run(path: Path) -> None:
-        settings = gather(conf, definitions, parallelism, None)
-        if pyflink:
-            settings[PYFLINK_IMPORTS.key] = True
+        settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)
         set_launch_context(settings, draw)
         try:
             with pyflink_names(settings):

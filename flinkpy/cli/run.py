@@ -33,13 +33,11 @@ def run_job(
     """Runs it; the exit code."""
 
     def run(path: Path) -> None:
-        settings = gather(conf, definitions, parallelism, target)
+        settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
         if detached:
             if choose_target(settings) is Target.EMBEDDED:
                 raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
             settings[ATTACHED.key] = False
-        if pyflink:
-            settings[PYFLINK_IMPORTS.key] = True
         set_launch_context(settings)
         with _terminable(), pyflink_names(settings):
             run_script(path, arguments)
@@ -94,13 +92,15 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | None, target: str | None) -> dict[str, Any]:
-    """The options of file, environment and command line; ``-p`` and ``-t`` are short for their ``-D``."""
+def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | None, target: str | None, *, pyflink: bool = False) -> dict[str, Any]:
+    """The options of file, environment and command line; ``-p``, ``-t`` and ``--pyflink`` are short for their ``-D``."""
     overrides: dict[str, Any] = dict(parse_definitions(definitions))
     if parallelism is not None:
         overrides[PARALLELISM.key] = parallelism
     if target is not None:
         overrides[TARGET.key] = target
+    if pyflink:
+        overrides[PYFLINK_IMPORTS.key] = True
     return load_settings(conf=conf, overrides=overrides)
 
 

@@ -20,16 +20,14 @@ from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.launch_context import set_launch_context
 from flinkpy.core.lifecycles import JOB
-from flinkpy.core.options import PYFLINK_IMPORTS, Target
+from flinkpy.core.options import Target
 
 CANCEL_TIMEOUT_S = 10.0
 
 
 def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
     """Opens it; the exit code, when it was left."""
-    settings = gather(conf, definitions, parallelism, target)
-    if pyflink:
-        settings[PYFLINK_IMPORTS.key] = True
+    settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
     try:
         with _as_main() as namespace, pyflink_names(settings):

@@ -1,8 +1,10 @@
 """Where options come from, outside the program: a file, environment variables, ``-D`` on the command line. Later ones win; code wins over all.
 
-File: ``flinkpy-conf.yaml`` in the folder named by ``FLINKPY_CONF_DIR`` (or the path given to ``--conf``), flat keys or nested ones.
+File: ``flinkpy-conf.yaml`` in the folder named by ``FLINKPY_CONF_DIR`` (or the path given to ``--conf``), flat keys or nested ones. Where it is
+absent, Flink's own ``config.yaml`` is read.
 Environment: ``FLINKPY_`` and the key in capitals, anything else than letters and digits as ``_``: ``FLINKPY_PARALLELISM_DEFAULT=4``.
-An unknown key, wherever it stands, is refused with the place it stands in and the nearest known key.
+An unknown key is refused with the place it stands in and the nearest known key. In Flink's own file, and for a program written for PyFlink
+(``--pyflink``), unknown keys are kept, have no effect, and are told in one warning.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from flinkpy.core import options  # noqa: F401  (declares the schema)
-from flinkpy.core.config import SCHEMA, validate
+from flinkpy.common.foreign_options import check_options
+from flinkpy.core.config import SCHEMA, read
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.launch_context import launch_configuration, launched_by_command_line
+from flinkpy.core.options import PYFLINK_IMPORTS
 
 FILE_NAME = "flinkpy-conf.yaml"
+FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # today's, and that of Flink 1.x
 ENVIRONMENT_PREFIX = "FLINKPY_"
 CONF_DIR = "FLINKPY_CONF_DIR"
 _NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of what YAML reads out of plain words
@@ -35,13 +39,11 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     path = find_file(conf, environ)
-    settings: dict[str, Any] = {}
-    if path is not None:
-        settings.update(read_file(path))
-    settings.update(read_environment(environ))
-    if overrides:
-        _checked(overrides, "-D")
-        settings.update({_canonical(key): value for key, value in overrides.items()})
+    sources = {str(path): {} if path is None else read_file(path), "the environment": read_environment(environ), "-D": overrides or {}}
+    settings = {_canonical(key): value for values in sources.values() for key, value in values.items()}
+    for_pyflink = read(settings, PYFLINK_IMPORTS)
+    for where, values in sources.items():
+        _check(values, where, foreign=for_pyflink or (path is not None and where == str(path) and path.name in FLINKS_FILE_NAMES))
     return settings
 
 
@@ -54,17 +56,21 @@ def find_file(conf: str | Path | None, environ: Mapping[str, str]) -> Path | Non
     """The configuration file to read: the one asked for, or the one in ``FLINKPY_CONF_DIR``; None when there is none."""
     if conf is not None:
         path = Path(conf)
-        path = path / FILE_NAME if os.path.isdir(path) else path  # not pathlib's, which raises where a folder on the way may not be searched
-        if not os.path.isfile(path):
+        path = _file_in(path) or path / FILE_NAME if os.path.isdir(path) else path
+        if not os.path.isfile(path):  # not pathlib's, which raises where a folder on the way may not be searched
             raise ConfigurationError(f"there is no configuration file {path}")
         return path
     folder = environ.get(CONF_DIR)
     if not folder:
         return None
-    path = Path(folder) / FILE_NAME
-    if not os.path.isfile(path):
+    found = _file_in(Path(folder))
+    if found is None:
         raise ConfigurationError(f"{CONF_DIR} is {folder!r}, which holds no {FILE_NAME}")
-    return path
+    return found
+
+
+def _file_in(folder: Path) -> Path | None:
+    return next((folder / name for name in (FILE_NAME, *FLINKS_FILE_NAMES) if os.path.isfile(folder / name)), None)
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -82,9 +88,7 @@ def read_file(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: write options as `key: value` lines")
     texts = dict(_flattened(written))
-    flat = {_canonical(key): texts.get(key) if key in SCHEMA else value for key, value in _flattened(content)}
-    _checked(flat, str(path))
-    return flat
+    return {_canonical(key): texts.get(key) if key in SCHEMA else value for key, value in _flattened(content)}
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -99,7 +103,6 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             raise ConfigurationError(f"environment variable {name}: no such option" + (f"; did you mean {near[0]}?" if near else ""))
         found[key] = value
-    _checked(found, "the environment")
     return found
 
 
@@ -132,9 +135,9 @@ def _canonical(key: str) -> str:
     return SCHEMA.get(key).key if key in SCHEMA else key
 
 
-def _checked(values: Mapping[str, Any], where: str) -> None:
+def _check(values: Mapping[str, Any], where: str, *, foreign: bool) -> None:
     try:
-        validate(values)
+        check_options(values, foreign=foreign)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
 

@@ -220,8 +220,16 @@ def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
     return wanted.default
 
 
-def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",)) -> None:
-    """Refuses unknown keys and values that do not parse. Keys under ``user.`` belong to the program and pass."""
+def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",), *, keep_unknown: bool = False) -> list[str]:
+    """Refuses values that do not parse, and unknown keys. Keys under ``user.`` belong to the program and pass. With ``keep_unknown`` other
+    unknown keys pass too, and are returned.
+    """
+    unknown = []
     for key, value in values.items():
-        if not key.startswith(prefixes_let_through):
+        if key.startswith(prefixes_let_through):
+            continue
+        if keep_unknown and key not in SCHEMA:
+            unknown.append(key)
+        else:
             SCHEMA.get(key).parse(value)
+    return unknown

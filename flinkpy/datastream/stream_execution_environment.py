@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.common.configuration import Configuration
 from flinkpy.common.execution_config import ExecutionConfig, positive
+from flinkpy.common.foreign_options import check_options
 from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core import kept_options, options
-from flinkpy.core.config import SCHEMA, read, validate
+from flinkpy.core.config import SCHEMA, read
 from flinkpy.core.launch_context import ProgramAborted, note_defined, note_used, plan_listener
 from flinkpy.core.prompts import shorten_errors
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
@@ -70,12 +71,13 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     # -- options --------------------------------------------------------------------------------------------------------------
 
     def configure(self, configuration: Configuration | Mapping[str, Any]) -> StreamExecutionEnvironment:
-        """Sets options by key. An unknown key is refused, naming the nearest; keys under ``user.`` are the program's own."""
+        """Sets options by key. An unknown key is refused, naming the nearest; keys under ``user.`` are the program's own. In a program written for
+        PyFlink (``flinkpy run --pyflink``) unknown keys are kept, have no effect, and are told in one warning."""
         values = Configuration(configuration)
         found: dict[str, Any] = {}
         values.add_all_to_dict(found)
         with located():
-            validate(found)
+            check_options(found)
         self._values.update({SCHEMA.get(key).key if key in SCHEMA else key: value for key, value in found.items()})
         return self
 
