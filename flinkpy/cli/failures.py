@@ -35,7 +35,12 @@ def describe(error: BaseException, script: Path | None = None, *, verbose: bool 
         return "\n".join([_short(error), *_where(error, script)])
     if isinstance(error, FlinkpyError):
         return _short(error)
-    return _own_traceback(error, script)
+    return "\n".join([_own_traceback(error, script), *_hint(error)])
+
+
+def _hint(error: BaseException) -> Iterator[str]:
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pyflink":
+        yield "this program was written for PyFlink: run it with flinkpy run --pyflink, and `import pyflink` means flinkpy"
 
 
 def _short(error: BaseException) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import code
+import io
 import linecache
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -18,6 +20,7 @@ class Prompt(code.InteractiveConsole):
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         super().__init__(namespace)
+        self.has_failed = False
         self._number = 1
         self._idle = IdleLine()
 
@@ -34,18 +37,45 @@ class Prompt(code.InteractiveConsole):
 
     def showtraceback(self) -> None:
         """flinkpy's errors, and an interrupted job, in short; others as Python shows them."""
+        self.has_failed = True
         error = sys.exc_info()[1]
         interrupted(error)
         render = getattr(error, "_render_traceback_", None)
-        if render is None:
+        if error is None or sys.excepthook is not sys.__excepthook__:
             super().showtraceback()
         else:
-            sys.last_value = error
-            self.write("\n".join(render()) + "\n")
+            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+            self.write("".join(_python_traceback(error)) if render is None else "\n".join(render()) + "\n")
+
+    def showsyntaxerror(self, *arguments: Any, **options: Any) -> None:
+        self.has_failed = True
+        super().showsyntaxerror(*arguments, **options)
 
     def interact(self, banner: str | None = None, exitmsg: str | None = None) -> None:
         with _completing(self.locals), self._idle.covering_output():
             super().interact(banner, exitmsg)
+
+
+def _python_traceback(error: BaseException) -> list[str]:
+    """As Python shows it, from the input's own frame on."""
+    own = error.__traceback__ and error.__traceback__.tb_next
+    lines = traceback.format_exception(type(error), error, own)
+    suggestion = _suggestion(error.with_traceback(own))
+    if suggestion and suggestion not in lines[-1]:
+        lines[-1] = lines[-1].rstrip("\n") + suggestion + "\n"
+    return lines
+
+
+def _suggestion(error: BaseException) -> str:
+    """``. Did you mean: …?``, which before Python 3.12 only the interpreter's own hook finds."""
+    told, before = io.StringIO(), sys.stderr
+    sys.stderr = told
+    try:
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    finally:
+        sys.stderr = before
+    _, found, name = told.getvalue().rstrip().rpartition(". Did you mean: ")
+    return found + name if found and "\n" not in name else ""
 
 
 class IdleLine:

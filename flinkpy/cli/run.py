@@ -18,7 +18,7 @@ from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.launch_context import is_pending, set_launch_context
+from flinkpy.core.launch_context import FORGOTTEN_EXECUTE, is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
 
@@ -42,7 +42,7 @@ def run_job(
         with _terminable(), pyflink_names(settings):
             run_script(path, arguments)
         if is_pending():
-            click.echo(f"{path.name} defined streams and ended without execute(), so they did not run", err=True)
+            click.echo(f"{path.name} {FORGOTTEN_EXECUTE}", err=True)
         if detached:
             for job in submitted_jobs():
                 click.echo(f"submitted {job.name!r}, job id {job.job_id}")

@@ -26,7 +26,7 @@ CANCEL_TIMEOUT_S = 10.0
 
 
 def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
-    """Opens it; the exit code, when it was left."""
+    """Opens it; the exit code, when it was left: 1 where lines from a file or pipe failed."""
     settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
     try:
@@ -115,8 +115,9 @@ def _interact(namespace: dict[str, Any], text: str, plain: bool) -> int:
         return _ipython(namespace, text)
     prompts = {name: getattr(sys, name, None) for name in ("ps1", "ps2")}
     sys.ps1, sys.ps2 = (">>> ", "... ") if sys.stdin.isatty() else ("", "")
+    prompt = Prompt(namespace)
     try:
-        Prompt(namespace).interact(text, "")
+        prompt.interact(text, "")
     except SystemExit as end:
         message = exit_message(end)
         if message is not None:
@@ -125,7 +126,7 @@ def _interact(namespace: dict[str, Any], text: str, plain: bool) -> int:
     finally:
         for name, value in prompts.items():
             setattr(sys, name, value) if value is not None else delattr(sys, name)
-    return 0
+    return int(prompt.has_failed and not sys.stdin.isatty())
 
 
 def _ipython(namespace: dict[str, Any], text: str) -> int:

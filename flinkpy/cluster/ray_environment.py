@@ -20,6 +20,7 @@ from typing import Any
 
 import ray
 
+from flinkpy.cluster.program_files import requirement_lines
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.kept_options import PYTHON_ARCHIVES, PYTHON_FILES, PYTHON_REQUIREMENTS
@@ -152,8 +153,7 @@ def _with_requirements(environment: Mapping[str, Any], option: str) -> dict[str,
         raise ConfigurationError("this program's Ray job has uv or conda packages of its own; add the requirements there instead of "
                                  "set_python_requirements()")
     name, _, cache = option.partition("#")
-    wanted = [stripped for line in _existing(name, "set_python_requirements()").read_text(encoding="utf-8").splitlines()
-              if (stripped := line.partition(" #")[0].strip()) and not stripped.startswith("#")]
+    wanted = requirement_lines(name)
     there = environment.get("pip", {})
     known = dict(there) if isinstance(there, Mapping) else {"packages": list(there)}
     known["packages"] = [*known.get("packages", ()), *(each for each in wanted if each not in known.get("packages", ()))]

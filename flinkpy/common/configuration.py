@@ -25,8 +25,8 @@ class Configuration:
             self.add_all(other)
 
     @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> Configuration:
-        return Configuration(values)
+    def from_dict(map: Mapping[str, Any]) -> Configuration:
+        return Configuration(map)
 
     # -- reading ----------------------------------------------------------------------------------------------------------------
 
@@ -134,6 +134,9 @@ class Configuration:
 
     def __deepcopy__(self, memo: Any) -> Configuration:
         return Configuration(self)
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
 
     def __repr__(self) -> str:
         return f"Configuration({self.to_dict()})"

@@ -1,6 +1,6 @@
 """How a job is executed: the typed face of the environment's options. Every setter writes an option, every getter reads one.
 
-Flink's settings for Java serialisers (Kryo, POJO and type registration, closure cleaner) have nothing to stand for here and are left out.
+Flink's settings for Java serialisers (Kryo, POJO and type registration) have nothing to stand for here and are left out.
 """
 
 from __future__ import annotations
@@ -124,6 +124,16 @@ class ExecutionConfig:
     def is_use_snapshot_compression(self) -> bool:
         return bool(read(self._values, kept_options.SNAPSHOT_COMPRESSION))
 
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Java's closures. Kept, without effect: functions travel by value, with what they use."""
+        return self._set(kept_options.CLOSURE_CLEANER, "RECURSIVE")
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        return self._set(kept_options.CLOSURE_CLEANER, "NONE")
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        return str(read(self._values, kept_options.CLOSURE_CLEANER)) != "NONE"
+
     def get_registered_pojo_types(self) -> list[str]:
         """Java classes: there are none."""
         return []
@@ -146,9 +156,9 @@ class ExecutionConfig:
         self._values[wanted.key] = value
         return self
 
-    def set_global_job_parameters(self, global_job_parameters: Mapping[str, Any]) -> ExecutionConfig:
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
         """Values every function finds by ``RuntimeContext.get_job_parameter``."""
-        for key, value in global_job_parameters.items():
+        for key, value in global_job_parameters_dict.items():
             if not isinstance(key, str):
                 raise ConfigurationError(f"a job parameter's name is text, this is {key!r}")
             self._values[PARAMETER_PREFIX + key] = str(value)
@@ -156,6 +166,11 @@ class ExecutionConfig:
 
     def get_global_job_parameters(self) -> dict[str, str]:
         return {key[len(PARAMETER_PREFIX):]: str(value) for key, value in self._values.items() if key.startswith(PARAMETER_PREFIX)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]  # its options change
 
     def __repr__(self) -> str:
         return f"ExecutionConfig({self._values})"

@@ -13,8 +13,8 @@ class TypeSerializer(ABC, Generic[T]):
 
     >>> import io
     >>> class Short(TypeSerializer):
-    ...     def serialize(self, value, stream):
-    ...         stream.write(value.to_bytes(2, "big", signed=True))
+    ...     def serialize(self, element, stream):
+    ...         stream.write(element.to_bytes(2, "big", signed=True))
     ...     def deserialize(self, stream):
     ...         return int.from_bytes(stream.read(2), "big", signed=True)
     >>> Short().deserialize(io.BytesIO(b"\\xff\\xfe"))
@@ -22,7 +22,7 @@ class TypeSerializer(ABC, Generic[T]):
     """
 
     @abstractmethod
-    def serialize(self, value: T, stream: BinaryIO) -> None:
+    def serialize(self, element: T, stream: BinaryIO) -> None:
         """Writes one value."""
 
     @abstractmethod

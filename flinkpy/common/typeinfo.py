@@ -20,7 +20,7 @@ Conversion: TypeAlias = Callable[[Any], Any]
 
 
 class TypeInformation:
-    """What kind of value a stream carries. Equal types compare equal; the repr is how it is declared."""
+    """What kind of value a stream carries. Equal types compare equal; the repr is how it is declared, the text how PyFlink prints it."""
 
     def check(self, value: Any) -> None:
         """Raises ProgramError where ``value`` is not of this type."""
@@ -56,6 +56,10 @@ def _refuse(value: Any, wanted: TypeInformation, why: str = "") -> ProgramError:
     return ProgramError(f"{value!r:.100} is not a value of {wanted!r}" + (f": {why}" if why else f" (it is a {type(value).__name__})"))
 
 
+_PYFLINKS_NAMES = {"INT": "Integer", "BIG_INT": "BigInteger", "BIG_DEC": "BigDecimal", "SQL_DATE": "DateTypeInfo", "SQL_TIME": "TimeTypeInfo",
+                   "SQL_TIMESTAMP": "TimestampTypeInfo"}  # of the others it writes the first letter large
+
+
 class BasicTypeInfo(TypeInformation):
     """One of the scalar types. Integers have Flink's ranges."""
 
@@ -77,12 +81,18 @@ class BasicTypeInfo(TypeInformation):
     def _parts(self) -> tuple[Any, ...]:
         return (self.name,)
 
+    def __str__(self) -> str:
+        return _PYFLINKS_NAMES.get(self.name, self.name.capitalize())
+
     def __repr__(self) -> str:
         return f"Types.{self.name}()"
 
 
 class PickledBytesTypeInfo(TypeInformation):
     """Any Python value."""
+
+    def __str__(self) -> str:
+        return "PickledByteArrayTypeInfo"
 
     def __repr__(self) -> str:
         return "Types.PICKLED_BYTE_ARRAY()"
@@ -121,6 +131,9 @@ class PrimitiveArrayTypeInfo(TypeInformation):
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.element_type,)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}<{self.element_type}>"
 
     def __repr__(self) -> str:
         return f"Types.{self._NAME}({self.element_type!r})"
@@ -170,6 +183,9 @@ class MapTypeInfo(TypeInformation):
     def _parts(self) -> tuple[Any, ...]:
         return (self.key_type, self.value_type)
 
+    def __str__(self) -> str:
+        return f"MapTypeInfo<{self.key_type}, {self.value_type}>"
+
     def __repr__(self) -> str:
         return f"Types.MAP({self.key_type!r}, {self.value_type!r})"
 
@@ -203,6 +219,9 @@ class TupleTypeInfo(TypeInformation):
 
     def _parts(self) -> tuple[Any, ...]:
         return tuple(self.field_types)
+
+    def __str__(self) -> str:
+        return f"TupleTypeInfo({', '.join(map(str, self.field_types))})"
 
     def __repr__(self) -> str:
         return f"Types.TUPLE([{', '.join(map(repr, self.field_types))}])"
@@ -283,6 +302,9 @@ class RowTypeInfo(TypeInformation):
 
     def _parts(self) -> tuple[Any, ...]:
         return (*self.field_names, *self.field_types)
+
+    def __str__(self) -> str:
+        return f"RowTypeInfo({', '.join(f'{name}: {field}' for name, field in zip(self.field_names, self.field_types))})"
 
     def __repr__(self) -> str:
         types = ", ".join(map(repr, self.field_types))

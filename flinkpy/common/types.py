@@ -77,9 +77,9 @@ class Row:
         """
         return [self._values[self._position(name)] for name in names]
 
-    def set_field_names(self, names: Iterable[str]) -> None:
+    def set_field_names(self, field_names: Iterable[str]) -> None:
         """Names the fields, as many as there are values."""
-        fields = tuple(names)
+        fields = tuple(field_names)
         if len(fields) != len(self._values):
             raise ProgramError(f"{len(fields)} names for a Row of {len(self._values)} values")
         object.__setattr__(self, "__class__", Row)  # a row of columns has its class's names

@@ -307,6 +307,10 @@ class StreamingFileSink(file_sink.FileSink):
     class BaseBuilder(_SinkBuilder):
         """Builds the sink."""
 
+        def with_rolling_policy(self: Self, policy: RollingPolicy) -> Self:
+            """When a part ends and the next begins."""
+            return _SinkBuilder.with_rolling_policy(self, policy)
+
         def build(self) -> StreamingFileSink:
             return self._build(StreamingFileSink)
 

@@ -50,6 +50,7 @@ CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", in
                                  aliases=("state.storage.fs.write-buffer-size",))
 
 # Flink 1.x: named by programs, without effect.
+CLOSURE_CLEANER = option("pipeline.closure-cleaner-level", str, "RECURSIVE", "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.")
 EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.")
 INPUT_DEPENDENCY = option("pipeline.input-dependency-constraint", str, "ANY", "When Flink 1.x scheduled a consumer.")
 TIME_CHARACTERISTIC = option("pipeline.time-characteristic", str, "EventTime", "ProcessingTime, IngestionTime or EventTime (Flink 1.x).")

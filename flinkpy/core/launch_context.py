@@ -6,8 +6,10 @@ environment and ``-D`` already merged; what the program's code sets comes after.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +22,9 @@ PlanListener = Callable[[Any, Mapping[str, Any]], None]
 _configuration: dict[str, Any] | None = None
 _plan_listener: PlanListener | None = None
 _pending = False
+_watches_end = False
+
+FORGOTTEN_EXECUTE = "defined streams and ended without execute(), so they did not run"
 
 
 class ProgramAborted(BaseException):
@@ -58,10 +63,30 @@ def launch_configuration() -> dict[str, Any]:
     return found
 
 
-def note_defined() -> None:
-    """The program has recorded an operator."""
+def note_defined(where: str | None = None) -> None:
+    """The program has recorded an operator, at this place."""
     global _pending
     _pending = True
+    _watch_end(where)
+
+
+def _watch_end(where: str | None) -> None:
+    """Under ``python job.py`` a forgotten ``execute()`` is told at the end, if the script itself recorded the operator."""
+    global _watches_end
+    script = getattr(sys.modules.get("__main__"), "__file__", None)  # Python takes it away before the end
+    if not _watches_end and _configuration is None and script is not None and where is not None and where.startswith(f"{script}:"):
+        _watches_end = True
+        atexit.register(_tell_forgotten_execute, os.path.basename(script))
+
+
+def _tell_forgotten_execute(script: str) -> None:
+    if _pending and not _has_failed() and not sys.flags.interactive:
+        print(f"{script} {FORGOTTEN_EXECUTE}", file=sys.stderr)
+
+
+def _has_failed() -> bool:
+    """Whether the program ends because of an error: then that is what it has to say."""
+    return getattr(sys, "last_value", None) is not None
 
 
 def note_used() -> None:

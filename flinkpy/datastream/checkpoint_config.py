@@ -125,8 +125,8 @@ class CheckpointConfig:
         timeout: timedelta = read(self._values, options.CHECKPOINT_ALIGNED_TIMEOUT)
         return timeout
 
-    def set_aligned_checkpoint_timeout(self, aligned_checkpoint_timeout: int | timedelta) -> CheckpointConfig:
-        return self._set_span(options.CHECKPOINT_ALIGNED_TIMEOUT, aligned_checkpoint_timeout)
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: int | timedelta) -> CheckpointConfig:
+        return self._set_span(options.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout)
 
     def get_alignment_timeout(self) -> timedelta:
         return self.get_aligned_checkpoint_timeout()
@@ -137,8 +137,8 @@ class CheckpointConfig:
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         return ExternalizedCheckpointRetention(read(self._values, options.CHECKPOINT_RETENTION))
 
-    def set_externalized_checkpoint_retention(self, retention: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        return self._set(options.CHECKPOINT_RETENTION, ExternalizedCheckpointRetention(retention).value)
+    def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        return self._set(options.CHECKPOINT_RETENTION, ExternalizedCheckpointRetention(retention_mode).value)
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         return self.get_externalized_checkpoint_retention() is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS

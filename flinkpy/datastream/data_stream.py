@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -13,7 +13,7 @@ from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_k
 from flinkpy.datastream.interactive import Interactive
 from flinkpy.datastream.joined_streams import WindowJoins
 from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
-from flinkpy.datastream.program import caller, check_function, check_process_function, check_strategy, check_type, located, refuse
+from flinkpy.datastream.program import caller, check_function, check_process_function, check_strategy, check_type, located, no_such_method, refuse
 from flinkpy.datastream.ray_bridge import TableResults
 from flinkpy.datastream.settings import OperatorSettings, copy_place
 from flinkpy.datastream.typed import declared, typed
@@ -407,6 +407,11 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
     def _refuse_stranger(self, other: DataStream, call: str) -> None:
         if other._env is not self._env:
             raise refuse(f"{call}: the streams belong to different environments; make both from one StreamExecutionEnvironment")
+
+    if not TYPE_CHECKING:  # for mypy a name that is not there is an error
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_such_method(self, name, KeyedStream)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} behind {self._transformation.name!r}{', columnar' if self._columnar else ''}>"

@@ -92,6 +92,15 @@ def check_process_function(function: Any, kind: type[Function]) -> None:
     check_function(function, kind, "process_element", 2, "process()")
 
 
+def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
+    """The error for a method that the stream does not have; one that a ``keyed`` stream has asks for ``key_by``."""
+    message = f"{type(stream).__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_") and hasattr(keyed, name):
+        whole = f"; {name}_all(...) takes the whole stream" if hasattr(type(stream), f"{name}_all") else ""
+        message = f"{name}() works on the records of a key: call key_by(...) before{whole}"
+    return AttributeError(message, name=name, obj=stream)
+
+
 def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:
     """Refuses a function that cannot take so many positional arguments."""
     import inspect

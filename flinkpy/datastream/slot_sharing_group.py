@@ -124,17 +124,17 @@ class SlotSharingGroup:
             self._external: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            if cpu_cores <= 0:
-                raise ProgramError(f"cpu cores must be positive ({cpu_cores})")
+            if not cpu_cores > 0:
+                raise ProgramError(f"set_cpu_cores() takes a number above 0, this is {cpu_cores!r}")
             self._cpu_cores = float(cpu_cores)
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize | str) -> SlotSharingGroup.Builder:
-            self._heap = _memory(task_heap_memory)
+            self._heap = _some(_memory(task_heap_memory))
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            self._heap = MemorySize.of_mebi_bytes(task_heap_memory_mb)
+            self._heap = _some(MemorySize.of_mebi_bytes(task_heap_memory_mb))
             return self
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize | str) -> SlotSharingGroup.Builder:
@@ -155,11 +155,19 @@ class SlotSharingGroup:
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
             """``gpu``, or a named resource of the Ray cluster."""
+            if not isinstance(name, str) or not name or not value > 0:
+                raise ProgramError(f"set_external_resource() takes a name and a number above 0, these are {name!r:.80} and {value!r:.80}")
             self._external[name] = float(value)
             return self
 
         def build(self) -> SlotSharingGroup:
             return SlotSharingGroup(self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, self._external)
+
+
+def _some(size: MemorySize) -> MemorySize:
+    if size.get_bytes() == 0:
+        raise ProgramError("the task heap memory of a slot sharing group is more than 0; leave it out where it may be anything")
+    return size
 
 
 def _memory(size: MemorySize | str) -> MemorySize:

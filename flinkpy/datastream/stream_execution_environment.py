@@ -263,14 +263,25 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """An archive (zip, tar) the functions need. On Ray it lies unpacked in the working directory of the job's workers, in a folder of its name,
-        or in ``target_dir``, as in Flink. Embedded, nothing is unpacked."""
+        or in ``target_dir``, as in Flink. Embedded, nothing is unpacked, and ``execute`` warns of it."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """The packages the functions need, as a requirements.txt. On Ray the job's workers run where pip has installed them; from the folder
-        ``requirements_cache_dir`` alone, where one is given, which every node must have. Embedded, this process has what it has."""
+        ``requirements_cache_dir`` alone, where one is given, which every node must have. Embedded, they must be installed in this process:
+        ``execute`` names those that are missing."""
         self._values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
+
+    def add_jars(self, *jars_path: str) -> NoReturn:
+        """Refused: there is no JVM to load a jar."""
+        raise refuse(f"add_jars(): there is no JVM that could load {', '.join(map(str, jars_path)) or 'a jar'}; take the line out, and read and "
+                     "write through flinkpy.connectors")
+
+    def add_classpaths(self, *classpaths: str) -> NoReturn:
+        """Refused: there is no JVM to load a class."""
+        raise refuse(f"add_classpaths(): there is no JVM that could load {', '.join(map(str, classpaths)) or 'a class'}; take the line out, and put "
+                     "Python modules on the path with add_python_file()")
 
     def set_python_executable(self, python_exec: str) -> None:
         """The workers' interpreter. Kept."""
@@ -374,7 +385,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
     def _add(self, transformation: Transformation) -> None:
         self._transformations.append(transformation)
-        note_defined()
+        note_defined(transformation.where)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an environment belongs to the program: functions run on the workers, and cannot use it")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
+_FIRST_YEAR, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 _ONLY_INTEGERS = frozenset({int})
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -151,9 +152,20 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
         found = evaluate(data)
         if found.null_count:
             raise ValueError(f"{found.null_count} of {len(found)} records have no timestamp: {expression!r} is null; filter them out before")
-        return convert(found)
+        moments = convert(found)
+        if len(moments):
+            _check_range(int(moments.min()), int(moments.max()), expression)
+        return moments
 
     return stamps
+
+
+def _check_range(first: int, last: int, expression: Any) -> None:
+    """Bounds of windows over columns are timestamps, and those end with the year 9999."""
+    for moment in (first, last):
+        if not _FIRST_YEAR <= moment < _YEAR_10000:
+            raise ValueError(f"{expression!r} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
+                             "microseconds by 1,000 and nanoseconds by 1,000,000, or cast it to a timestamp")
 
 
 def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:

@@ -21,8 +21,8 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     TimeWindow(start=0, end=10)
     """
 
-    def serialize(self, value: TimeWindow, stream: BinaryIO) -> None:
-        stream.write(_INTERVAL.pack(*value))
+    def serialize(self, element: TimeWindow, stream: BinaryIO) -> None:
+        stream.write(_INTERVAL.pack(*element))
 
     def deserialize(self, stream: BinaryIO) -> TimeWindow:
         return TimeWindow(*_INTERVAL.unpack(stream.read(_INTERVAL.size)))
@@ -38,8 +38,8 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
     7
     """
 
-    def serialize(self, value: CountWindow, stream: BinaryIO) -> None:
-        stream.write(_NUMBER.pack(value.id))
+    def serialize(self, element: CountWindow, stream: BinaryIO) -> None:
+        stream.write(_NUMBER.pack(element.id))
 
     def deserialize(self, stream: BinaryIO) -> CountWindow:
         return CountWindow(*_NUMBER.unpack(stream.read(_NUMBER.size)))
@@ -55,7 +55,7 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     GlobalWindow
     """
 
-    def serialize(self, value: GlobalWindow, stream: BinaryIO) -> None:
+    def serialize(self, element: GlobalWindow, stream: BinaryIO) -> None:
         stream.write(b"\0")
 
     def deserialize(self, stream: BinaryIO) -> GlobalWindow:

@@ -83,8 +83,8 @@ class EventTimeSessionWindows(_StaticGap):
         return EventTimeSessionWindows(milliseconds_of(size, "the session gap"))
 
     @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
-        return DynamicEventTimeSessionWindows(session_window_time_gap_extractor)
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
+        return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
@@ -107,8 +107,8 @@ class ProcessingTimeSessionWindows(_StaticGap):
         return ProcessingTimeSessionWindows(milliseconds_of(size, "the session gap"))
 
     @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
-        return DynamicProcessingTimeSessionWindows(session_window_time_gap_extractor)
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
+        return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
         now = context.get_current_processing_time()
@@ -125,8 +125,8 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
     event_time = True
 
     @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
-        return DynamicEventTimeSessionWindows(session_window_time_gap_extractor)
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
+        return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         if timestamp == MIN_TIMESTAMP:
@@ -144,8 +144,8 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap):
     event_time = False
 
     @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
-        return DynamicProcessingTimeSessionWindows(session_window_time_gap_extractor)
+    def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
+        return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[TimeWindow]:
         now = context.get_current_processing_time()

@@ -44,7 +44,7 @@ def test_the_common_names_are_there(tmp_path: Path) -> None:
 
 
 def test_functions_of_several_lines_are_told_by_the_input_and_its_line(tmp_path: Path) -> None:
-    _, err = feed("def careless(n):\n    left = n - 2\n    return 1 / left\n\nenv.from_collection([1, 2]).map(careless).show()\n", tmp_path)
+    _, err = feed("def careless(n):\n    left = n - 2\n    return 1 / left\n\nenv.from_collection([1, 2]).map(careless).show()\n", tmp_path, code=1)
     assert err.splitlines()[3:8] == [
         '  File "<input 2>", line 1, in <module>',
         "    env.from_collection([1, 2]).map(careless).show()",
@@ -55,7 +55,7 @@ def test_functions_of_several_lines_are_told_by_the_input_and_its_line(tmp_path:
 
 
 def test_an_error_of_ones_own_is_pythons(tmp_path: Path) -> None:
-    _, err = feed("def f():\n    return {}['missing']\n\nf()\n", tmp_path)
+    _, err = feed("def f():\n    return {}['missing']\n\nf()\n", tmp_path, code=1)
     assert 'Traceback (most recent call last):\n  File "<input 2>", line 1, in <module>' in err
     assert err.strip().splitlines()[-1] == "KeyError: 'missing'"
 

@@ -34,7 +34,7 @@ DIFFERENT = {
     "pyflink.datastream.connectors.file_system.StreamingFileSink": "parts become visible when the stream has ended well",
     "pyflink.datastream.data_stream.CachedDataStream": "bounded streams in any mode; the cache is files of the program's machine",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive":
-        "unpacked for the workers on Ray; an embedded program has its files at hand",
+        "unpacked for the workers on Ray; an embedded program has its files at hand, and is told that nothing is unpacked",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_changelog_state_backend": _KEPT,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.get_default_local_parallelism":
         "parallelism.default where none was set, not the number of cores",

@@ -91,7 +91,7 @@ def test_under_pyflink_unknown_options_are_kept_with_one_warning_that_names_them
 
 
 def test_without_pyflink_an_unknown_option_is_refused() -> None:
-    with pytest.raises(ProgramError, match="did you mean 'parallelism.default'"):
+    with pytest.raises(ProgramError, match=r"did you mean 'parallelism\.default'"):
         StreamExecutionEnvironment.get_execution_environment({"paralelism.default": "2"})
 
 
@@ -109,4 +109,5 @@ def test_a_pyflink_program_that_sets_pyflinks_options_runs(tmp_path: Path) -> No
     run = subprocess.run([sys.executable, "-m", "flinkpy", "run", "--pyflink", "-D", "rest.port=8081", str(program)],
                          capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stdout) == (0, "1\n2\n"), run.stderr
-    assert "rest.port" in run.stderr and "python.execution-mode" in run.stderr
+    assert "rest.port" in run.stderr
+    assert "python.execution-mode" in run.stderr
