@@ -1,0 +1,67 @@
+"""``python -m benchmarks.against REVISION [NAME ...] [--rounds N]``: this tree's benchmarks beside those of another commit, in turn.
+
+Each round runs each benchmark once in both trees. A row tells the medians, and the median of the quotients of neighbours: above 1 this tree is
+faster, unless the unit is a time or an amount of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.__main__ import ALL
+
+HERE = Path(__file__).resolve().parents[1]
+Figures = dict[str, tuple[float, float, str]]  # by row: our figure, its ratio to the bare loop's, the unit
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("revision", help="the commit to compare with")
+    parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which benchmarks (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each runs in each tree (default: 3)")
+    arguments = parser.parse_args()
+    with tree_of(arguments.revision) as there:
+        for name in arguments.names or ALL:
+            rounds = [(figures(name, HERE), figures(name, there)) for _ in range(arguments.rounds)]
+            for row in rounds[0][0]:
+                print(described(row, [(ours[row], theirs[row]) for ours, theirs in rounds if row in ours and row in theirs]), flush=True)
+
+
+@contextmanager
+def tree_of(revision: str) -> Iterator[Path]:
+    """The files of that commit, in a folder of their own."""
+    with tempfile.TemporaryDirectory(prefix="flinkpy-against-") as folder:
+        archive = subprocess.run(["git", "archive", revision], cwd=HERE, stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        yield Path(folder)
+
+
+def figures(name: str, tree: Path) -> Figures:
+    """What the benchmark of that tree gives in a process of its own."""
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        subprocess.run([sys.executable, "-m", "benchmarks", name, "--save", file.name], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
+                       stdout=subprocess.DEVNULL, check=True)
+        rows = [json.loads(line) for line in Path(file.name).read_text().splitlines()]
+    return {row["name"]: (row["ours"], row["ratio"], row["unit"]) for row in rows}
+
+
+def described(row: str, pairs: list[tuple[tuple[float, float, str], tuple[float, float, str]]]) -> str:
+    if not pairs:
+        return f"{row:<44} is not there in the other tree"
+    ours, theirs = (statistics.median(side[0] for side in sides) for sides in zip(*pairs))
+    quotient = statistics.median(mine[0] / other[0] for mine, other in pairs)
+    of_ratios = statistics.median(mine[1] / other[1] for mine, other in pairs)
+    return f"{row:<44} {ours:>14,.2f} and {theirs:>14,.2f} {pairs[0][0][2]:<10} quotient {quotient:.2f}   of the ratios to bare {of_ratios:.2f}"
+
+
+if __name__ == "__main__":
+    main()
