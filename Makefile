@@ -44,8 +44,8 @@ tests: $(READY)  ## the tests alone
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/spark tests/examples -m spark
 
-explore: $(READY) ## the property tests on new random examples, five times as many
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL)
+explore: $(READY) ## the property tests on new random examples, ten times as many
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) --timeout 1800
 
 findings: $(READY) ## every program that a review found wrong, and whether it is right
 	$(BIN)/python -m tests.findings -m 'finding and not spark'
