@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from flinkpy.connectors.part_writer import PartWriter
 from flinkpy.connectors.records import fields_of, plain
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
@@ -16,7 +17,7 @@ ADVICE = ("declare what the records are, with output_type=Types.ROW_NAMED([names
           "FileSink(..., format=ParquetFormat(schema=pyarrow.schema([...])))")
 
 
-class ParquetPart:
+class ParquetPart(PartWriter):
     """One file. ``schema``: of all batches, or None: what the first group shows."""
 
     def __init__(self, path: str, schema: Any, compression: str) -> None:
@@ -44,9 +45,6 @@ class ParquetPart:
     @property
     def size(self) -> int:
         return os.path.getsize(self._path) if self._writer is not None else 0
-
-    def flush(self) -> None:
-        """A group is written as a whole."""
 
     def close(self) -> None:
         if self._rows:
