@@ -1,20 +1,25 @@
 """A source and a sink of one's own: log files are read line by line, and errors are appended to a file per level.
 
-    python examples/own_source_and_sink.py FOLDER OUTPUT
+    python examples/own_source_and_sink.py [FOLDER OUTPUT]
+
+Without arguments it reads three lines of its own and prints what it wrote.
 
 The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. Where reading
-blocks, on a socket or a queue, ``blocking = True`` gives each split a thread. The sink makes a writer in each subtask, which gets whole batches.
+blocks, on a socket or a queue, ``blocking = True`` gives each split a thread. The sink makes a writer in each subtask, which gets whole batches;
+``rows_of`` gives their records, of rows and of columns.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from flinkpy.common import Types
 from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.rows import rows_of
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors import Sink
 from flinkpy.operators.sink_port import SinkWriter
@@ -54,7 +59,7 @@ class LevelWriter(SinkWriter):
         folder.mkdir(parents=True, exist_ok=True)
 
     def write_batch(self, batch: Any) -> None:
-        for file, level, message in batch.values:
+        for file, level, message in rows_of(batch):
             if level not in self.files:
                 self.files[level] = open(self.folder / f"{level}-{self.subtask}.txt", "a")  # noqa: SIM115  (closed in close)
             self.files[level].write(f"{file}: {message}\n")
@@ -69,7 +74,21 @@ def build(env: StreamExecutionEnvironment, folder: str | Path, output: str | Pat
     logs.filter(lambda line: line[1] in ("ERROR", "WARNING")).sink_to(FilePerLevel(output)).name("a file per level")
 
 
-if __name__ == "__main__":
+def run(folder: str | Path, output: str | Path) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
-    build(environment, sys.argv[1], sys.argv[2])
+    build(environment, folder, output)
     environment.execute("errors of log files")
+
+
+def run_on_three_lines() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        logs, output = Path(folder, "logs"), Path(folder, "output")
+        logs.mkdir()
+        (logs / "disk.log").write_text("INFO begun\nERROR full\nWARNING slow\n")
+        run(logs, output)
+        for path in sorted(output.iterdir()):
+            print(f"{path.name}: {path.read_text().strip()}")
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:3]) if len(sys.argv) > 2 else run_on_three_lines()

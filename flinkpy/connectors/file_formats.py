@@ -179,8 +179,8 @@ class ParquetFormat(FileFormat):
     """Parquet. Column batches bring their schema; rows need dicts, dataclasses or tuples, and take ``schema``, their declared type, or what the first
     131,072 of them show (tuples get columns f0, f1 …). With ``schema``, columns are picked by name and cast.
 
-    No value is changed: whole numbers that meet fractions become a column of floats, and what does not fit its column fails the job. Nested dicts
-    become structs with the fields of all records; for maps declare Types.MAP.
+    No value is changed: whole numbers that meet fractions become a column of floats, and what does not fit its column fails the job. Nested rows
+    become structs with the fields of all records; nested dicts maps, as in PyFlink and Spark, or structs where their values have no type in common.
     """
 
     suffix = ".parquet"

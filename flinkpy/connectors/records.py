@@ -119,7 +119,7 @@ def cell_text(value: Any) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
-    known = _known(value) if not isinstance(value, (int, float)) else value
-    if isinstance(known, (Mapping, list, tuple)) or known is not value and isinstance(value, Row):
-        return json_text(known)
-    return str.__str__(known) if isinstance(known, str) else repr(float(known)) if isinstance(known, float) else str(known)
+    if isinstance(value, (Mapping, list, tuple, Row, np.ndarray)) or is_dataclass(value):
+        return json_text(value)
+    known = value if isinstance(value, (int, float)) else _known(value)
+    return repr(float(known)) if isinstance(known, float) else str(known)

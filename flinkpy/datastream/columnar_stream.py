@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import RowTypeInfo
@@ -123,6 +123,19 @@ def key_columns(keys: tuple[Any, ...], schema: Any = None) -> tuple[str, ...]:
             for name in names:
                 column_index(name, schema)
     return names
+
+
+def refuse_other_columns(first: Any, others: Iterable[Any], call: str) -> None:
+    """Refuses streams whose columns are known to differ, by name, order or type."""
+    for other in others:
+        if first is None or other is None or (first.names, first.types) == (other.names, other.types):
+            continue
+        if first.names != other.names:
+            raise refuse(f"{call} needs streams of the same columns, these have {', '.join(first.names)} and {', '.join(other.names)}; "
+                         "bring them into line with select(...)")
+        name, one, two = next((one.name, one.type, two.type) for one, two in zip(first, other) if one.type != two.type)
+        raise refuse(f"{call} needs columns of the same types, and {name!r} is {one} here and {two} there; bring them into line with "
+                     f"select(..., col({name!r}).cast(...))")
 
 
 def _is_expression(value: Any) -> bool:

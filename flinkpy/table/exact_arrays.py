@@ -290,7 +290,7 @@ def _shorter_float(kind: Any) -> Exactly:
 
 
 def _without_new_infinities(array: Any, values: Sequence[Any]) -> Any:
-    if pc.sum(pc.is_inf(array)).as_py() != sum(1 for value in values if value is not None and math.isinf(value)):
+    if (pc.sum(pc.is_inf(array)).as_py() or 0) != sum(1 for value in values if value is not None and math.isinf(value)):
         raise ValueError
     return array
 

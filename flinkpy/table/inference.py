@@ -1,7 +1,7 @@
 """The column type that values of rows show, where none was declared: one that holds all of them exactly.
 
-Whole numbers that meet fractions become floats, big ones and those that meet decimals become decimals, records have the fields of all of them. What
-has no type in common is refused: a guess would change values.
+Whole numbers that meet fractions become floats, big ones and those that meet decimals become decimals; rows become structs with the fields of all,
+dicts maps. What has no type in common is refused: a guess would change values.
 """
 
 from __future__ import annotations
@@ -141,10 +141,15 @@ def _lists(values: Sequence[Any], field: str) -> Any:
 
 
 def _records(values: Sequence[Any], field: str) -> Any:
-    """A struct with the fields of all; a map where a dict's keys are no names."""
-    if any(isinstance(value, dict) and not all(isinstance(key, str) for key in value) for value in values):
-        pairs = [pair for value in values for pair in (named_fields(value) or {}).items()]
-        return pa.map_(inferred_type([key for key, _ in pairs], f"{field} (keys)"), inferred_type([each for _, each in pairs], f"{field}[]"))
+    """Dicts are maps, as they are when maps are read, and as in PyFlink and Spark. Those whose values have no type in common, and other records, are
+    structs with the fields of all."""
+    if all(isinstance(value, dict) for value in values):
+        keys, items = [key for value in values for key in value], [each for value in values for each in value.values()]
+        try:
+            return pa.map_(inferred_type(keys, f"{field} (keys)") if keys else pa.string(), inferred_type(items, f"{field}[]"))
+        except ValueError:
+            if not all(isinstance(key, str) for key in keys):
+                raise
     records = [named_fields(value) or {} for value in values]
     names = dict.fromkeys(name for record in records for name in record)
     return pa.struct([(name, inferred_type([record.get(name) for record in records], f"{field}.{name}")) for name in names])
