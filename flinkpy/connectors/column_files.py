@@ -266,8 +266,8 @@ class CsvSource(ColumnFileSource):
 
         for field in schema:
             if pa.types.is_binary(field.type):
-                raise ProgramError(f"column {field.name!r} of {file.path} is no {self._encoding} text; name the file's encoding with encoding=, such as "
-                                   "'latin-1'")
+                raise ProgramError(f"column {field.name!r} of {file.path} is no {self._encoding} text; name the file's encoding with encoding=, "
+                                   "such as 'latin-1'")
         return schema
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:

@@ -59,7 +59,8 @@ def folder_of(fields: dict[str, Any]) -> str:
     >>> folder_of({"city": "Oslo/Fornebu", "year": None})
     'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__'
     """
-    return "/".join(f"{quote(name, safe=' ')}={NOTHING if value is None or value == '' else quote(str(value), safe=' ')}" for name, value in fields.items())
+    texts = {name: NOTHING if value is None or value == "" else quote(str(value), safe=" ") for name, value in fields.items()}
+    return "/".join(f"{quote(name, safe=' ')}={text}" for name, text in texts.items())
 
 
 def _root(path: str) -> str:

@@ -90,7 +90,9 @@ def _known(value: Any) -> Any:
         return named
     if isinstance(value, Row):
         return list(value)
-    if isinstance(value, (np.bool_, np.number)) and not isinstance(value, np.timedelta64):
+    if isinstance(value, np.timedelta64):  # numpy's integer, that is
+        return str(value)
+    if isinstance(value, (np.bool_, np.number)):
         return value.item()
     return value.tolist() if isinstance(value, np.ndarray) else _text(value)
 
@@ -105,7 +107,7 @@ def _text(value: Any) -> str:
         return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)  # readers know no such offsets
     if isinstance(value, Instant):
         return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
-    if type(value).__str__ is object.__str__:
+    if getattr(type(value), "__str__", None) is object.__str__:
         what = "a set has no order: give sorted(...)" if isinstance(value, (set, frozenset)) else "it has no text: give a value of Python's own types"
         raise TypeError(f"{value!r:.60} is a {type(value).__name__}, {what}")
     return str(value)

@@ -9,6 +9,8 @@ from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.datastream.program import check_arity, located, refuse
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.table.expression import Expression
 
@@ -32,10 +34,12 @@ class ColumnarOperations:
         stream: DataStream = self._as_columns("select()")
         return stream._apply("Select", SelectColumnsOperator(chosen), None, columnar=True)
 
-    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns") -> DataStream:
+    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
+                    schema: pa.Schema | None = None) -> DataStream:
         """A function over whole batches: ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or ``pandas.DataFrame`` (``"pandas"``).
 
         It returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"`` any iterable of records.
+        ``schema`` says which columns these are, which the program knows then before it runs, and where no record comes.
 
         >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
         """
@@ -46,7 +50,9 @@ class ColumnarOperations:
         check_arity(function, 1, "map_batches()")
         if batch_format not in ("arrow", "pandas") or output not in ("columns", "rows"):
             raise refuse(f'map_batches(): batch_format is "arrow" or "pandas", output "columns" or "rows"; these are {batch_format!r} and {output!r}')
-        operator = MapBatchesOperator(function, batch_format, output)
+        if schema is not None and (output == "rows" or not hasattr(schema, "names")):
+            raise refuse(f'map_batches(): schema is a pyarrow.Schema, and goes with output="columns"; this is {schema!r:.80}')
+        operator = MapBatchesOperator(function, batch_format, output, schema)
         stream: DataStream = self._as_columns("map_batches()")
         return stream._apply("MapBatches", operator, None, columnar=output == "columns")
 

@@ -98,7 +98,8 @@ class SourceMethods:
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
         """
-        from flinkpy.connectors.column_files import DEFAULT_BATCH_ROWS, ParquetSource
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.column_files import ParquetSource
 
         with located():
             return self._read(ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows), "Parquet Source")
@@ -113,7 +114,8 @@ class SourceMethods:
 
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
         """
-        from flinkpy.connectors.column_files import DEFAULT_BATCH_ROWS, CsvSource
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.column_files import CsvSource
 
         with located():
             source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
@@ -123,7 +125,9 @@ class SourceMethods:
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
                         batch_rows: int | None = None, split_bytes: int | None = None) -> DataStream:
         """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
-        from flinkpy.connectors.column_files import DEFAULT_BATCH_ROWS, DEFAULT_SPLIT_BYTES, JsonLinesSource
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.column_files import JsonLinesSource
+        from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES
 
         with located():
             source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,

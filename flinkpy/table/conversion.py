@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from flinkpy.common.types import Row, rows_of_columns
 from flinkpy.table.exact_arrays import array_of
+from flinkpy.table.inference import inferred_type
 
 
 def python_values(column: Any) -> list[Any]:
@@ -80,6 +81,21 @@ def _cast(column: Any, field: Any) -> Any:
         return column.cast(wanted)
     except pa.ArrowException as error:
         raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+
+
+def batch_of_columns(columns: Mapping[str, Any]) -> Any:
+    """A record batch of columns by their names: arrays of Arrow, numpy and pandas as they are, lists of values as the values of rows."""
+    arrays = {name: _array(values, name) for name, values in columns.items()}
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _array(values: Any, name: str) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array) or hasattr(values, "__array__"):
+        return pa.array(values)
+    values = list(values)
+    return array_of(values, inferred_type(values, name), name)
 
 
 def rows_of_batch(data: Any) -> list[Row]:

@@ -79,7 +79,8 @@ class _Because(ValueError):
 
 def is_missing(value: Any) -> bool:
     """Whether it is None or what pandas and numpy have for it: NaT and NA."""
-    return value is None or type(value).__name__ in ("NaTType", "NAType") or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value)))
+    return (value is None or type(value).__name__ in ("NaTType", "NAType")
+            or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))))
 
 
 def _misfit(value: Any, kind: Any, field: str, why: str = "") -> ValueError:
@@ -178,7 +179,8 @@ def _maps(values: Sequence[Any], kind: Any, field: str) -> Any:
     flat = [pair for each in pairs if each is not None for pair in each]
     if any(key is None for key, _ in flat):
         raise _misfit(None, kind.key_type, f"{field} (keys)")
-    keys, items = array_of([key for key, _ in flat], kind.key_type, f"{field} (keys)"), array_of([item for _, item in flat], kind.item_type, f"{field}[]")
+    keys = array_of([key for key, _ in flat], kind.key_type, f"{field} (keys)")
+    items = array_of([item for _, item in flat], kind.item_type, f"{field}[]")
     made = pa.MapArray.from_arrays(_offsets([None if each is None else len(each) for each in pairs], pa.int32()), keys, items)
     return made if made.type.equals(kind) else made.cast(kind)
 
@@ -280,7 +282,7 @@ def _shorter_float(kind: Any) -> Exactly:
         number = _double(value)
         with np.errstate(over="ignore"):
             short = float(dtype(number))
-        if not isinstance(value, float) and short != number and number == number:  # a float is rounded, which is what declaring so few digits asks for
+        if not isinstance(value, float) and short != number and number == number:  # a float is rounded: declaring so few digits asks for that
             raise ValueError
         if math.isinf(short) and not math.isinf(number):
             raise ValueError

@@ -18,10 +18,11 @@ from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 from flinkpy.table.exact_arrays import is_missing, named_fields
 
-_FAMILIES: tuple[tuple[Any, str], ...] = (  # the first that fits: a bool is an int, a datetime a date, a timedelta64 an integer of numpy's
-    ((datetime.timedelta, np.timedelta64), "durations"), ((bool, np.bool_), "truth values"), ((int, np.integer), "whole numbers"), ((float, np.floating), "floats"),
-    (Decimal, "decimals"), (str, "texts"), ((bytes, bytearray, memoryview), "bytes"), ((datetime.datetime, np.datetime64, Instant), "moments"), (datetime.date, "dates"),
-    (datetime.time, "times"), (Row, "rows"), ((list, tuple, np.ndarray), "lists"))
+_FAMILIES: tuple[tuple[Any, str], ...] = (  # the first that fits: a bool is an int, a datetime a date, numpy's timedelta64 one of its integers
+    ((datetime.timedelta, np.timedelta64), "durations"), ((bool, np.bool_), "truth values"), ((int, np.integer), "whole numbers"),
+    ((float, np.floating), "floats"), (Decimal, "decimals"), (str, "texts"), ((bytes, bytearray, memoryview), "bytes"),
+    ((datetime.datetime, np.datetime64, Instant), "moments"), (datetime.date, "dates"), (datetime.time, "times"),
+    ((Row, list, tuple, np.ndarray), "lists"))
 _WIDER = {frozenset(("whole numbers", "floats")): "floats", frozenset(("whole numbers", "decimals")): "decimals"}
 
 
@@ -50,7 +51,7 @@ def _family(value: Any, field: str) -> str:
         return "records"
     for classes, family in _FAMILIES:
         if isinstance(value, classes):
-            return "lists" if family == "rows" else family
+            return family
     raise ValueError(f"field {field!r} holds {_shown(value)}, for which columns have no type")
 
 
@@ -61,9 +62,9 @@ def _shown(value: Any) -> str:
 def _whole_numbers(values: Sequence[Any], field: str) -> Any:
     numbers = list(map(int, values))
     low, high = min(numbers), max(numbers)
-    if -(1 << 63) <= low and high < 1 << 63:
+    if low >= -(1 << 63) and high < 1 << 63:
         return pa.int64()
-    if 0 <= low and high < 1 << 64:
+    if low >= 0 and high < 1 << 64:
         return pa.uint64()
     return _decimal(len(str(max(abs(low), abs(high)))), 0, field)
 
