@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -27,6 +27,7 @@ Exactly: TypeAlias = Callable[[Any], Any]  # an equal value that Arrow takes; Va
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_ALL_DIGITS = Context(prec=1200)  # a float has up to 1,075 behind the point
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _ARROWS_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -213,7 +214,7 @@ def _rule(kind: Any) -> _Rule:
     if is_a.is_boolean(kind):
         return _of(bool, exactly=_of_class(np.bool_, bool))
     if is_a.is_decimal(kind):
-        return _of(Decimal, int, exactly=_decimal)
+        return _of(int, exactly=_decimal(kind.scale))
     for test, cls, others in ((_is_text, str, str), (_is_bytes, bytes, (bytes, bytearray, memoryview))):
         if test(kind):
             return _of(cls, exactly=_of_class(others, cls))
@@ -297,9 +298,17 @@ def _without_new_infinities(array: Any, values: Sequence[Any]) -> Any:
     return array
 
 
-def _decimal(value: Any) -> Decimal:
-    number = _number(value)
-    return number if isinstance(number, Decimal) else Decimal(number)
+def _decimal(scale: int) -> Exactly:
+    def exactly(value: Any) -> Decimal:
+        number = value if type(value) is Decimal else Decimal(_number(value))
+        exponent = number.as_tuple().exponent
+        if isinstance(exponent, int) and -exponent > scale:  # Arrow rescales with numbers that have no room for all digits, and makes others of them
+            number = number.normalize(_ALL_DIGITS)
+            if -int(number.as_tuple().exponent) > scale:
+                raise ValueError
+        return number
+
+    return exactly
 
 
 def _date(value: Any) -> datetime.date:
