@@ -29,7 +29,7 @@ class CsvLines:
     def of(self, rows: Sequence[Sequence[Any]]) -> str:
         """The lines of these records."""
         if not _WRITTEN_WELL.issuperset({type(value) for row in rows for value in row}):
-            rows = [list(map(_cell, row)) for row in rows]
+            rows = [[value if type(value) in _WRITTEN_WELL else _cell(value) for value in row] for row in rows]
         if self._quote_all or self._null:  # which a number's text may be too
             return "".join(map(self._line, rows))
         out = io.StringIO()

@@ -24,7 +24,7 @@ class ParquetPart(PartWriter):
         self._path, self._schema, self._compression = path, schema, compression
         self._is_shown = schema is None
         self._writer: Any = None
-        self._records: list[dict[str, Any]] = []  # of the first group, until the types are known
+        self._records: list[Any] = []  # of the first group, until the types are known
         self._batches: list[Any] = []
         self._rows = 0
 
@@ -35,9 +35,9 @@ class ParquetPart(PartWriter):
             self._show_types()
             self._batches.append(self._fitting(batch.data))
         elif self._schema is None:
-            self._records += [_record_of(value, None) for value in batch.values]
+            self._records += batch.values
         else:
-            self._batches.append(self._columns_of([_record_of(value, self._schema.names) for value in batch.values]))
+            self._batches.append(self._fitted(_columns(batch.values, self._schema.names)))
         self._rows += len(batch)
         if self._rows >= GROUP_ROWS:
             self._write_group()
@@ -65,29 +65,30 @@ class ParquetPart(PartWriter):
         from flinkpy.table.inference import inferred_type
 
         records, self._records = self._records, []
-        names = dict.fromkeys(name for record in records for name in record)
+        columns = _columns(records, None)
         try:
-            self._schema = pa.schema([(str(name), inferred_type([record.get(name) for record in records], str(name))) for name in names])
+            self._schema = pa.schema([(name, inferred_type(column, name)) for name, column in columns.items()])
         except ValueError as error:
             raise ProgramError(f"records do not show the columns of a Parquet file: {error}; {ADVICE}") from error
-        self._batches.append(self._columns_of(records))
+        self._batches.append(self._fitted(columns))
 
-    def _columns_of(self, records: Sequence[dict[str, Any]]) -> Any:
+    def _fitted(self, columns: dict[str, Sequence[Any]]) -> Any:
+        """The columns with the types of the schema; those it has not are left out where it was declared."""
         import pyarrow as pa
 
         from flinkpy.table.exact_arrays import array_of
 
-        names = set(self._schema.names)
-        if self._is_shown:
-            for record in records:
-                if not record.keys() <= names:
-                    raise ProgramError(f"{record!r:.100} has fields that the first records have not ({', '.join(self._schema.names)}); {ADVICE}")
+        more = [name for name in columns if name not in self._schema.names]
+        if self._is_shown and more:
+            raise ProgramError(f"records have fields that the first records have not: {', '.join(map(repr, more))}; {ADVICE}")
+        rows = len(next(iter(columns.values())))
+        nothing = [None] * rows
         try:
-            columns = [array_of([record.get(field.name) for record in records], field.type, field.name) for field in self._schema]
+            arrays = [array_of(columns.get(field.name, nothing), field.type, field.name) for field in self._schema]
         except ValueError as error:
             shown = f", as the first {GROUP_ROWS} records were" if self._is_shown else ""
             raise ProgramError(f"records do not fit the Parquet schema: {error}{shown}; {ADVICE}") from error
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _fitting(self, data: Any) -> Any:
         if self._schema is None:
@@ -120,11 +121,30 @@ class ParquetPart(PartWriter):
             raise ProgramError(f"Parquet has no columns of this schema ({self._schema.to_string(truncate_metadata=True)}): {error}") from error
 
 
+def _columns(values: Sequence[Any], names: Sequence[str] | None) -> dict[str, Sequence[Any]]:
+    """The records' fields by their names; ``names`` are those of records without."""
+    if set(map(type, values)) == {tuple} and len(set(map(len, values))) == 1 and values[0]:
+        _check_length(values[0], values[0], names)
+        return dict(zip(names or _numbered(values[0]), zip(*values)))
+    records = [_record_of(value, names) for value in values]
+    if not any(records):
+        raise ProgramError(f"{values[0]!r:.100} has no fields, of which Parquet has columns")
+    return {str(name): [record.get(name) for record in records] for name in dict.fromkeys(name for record in records for name in record)}
+
+
 def _record_of(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
-    named = plain(value)
-    if isinstance(named, dict):
-        return named
-    fields = fields_of(named)
+    record = plain(value)
+    if isinstance(record, dict):
+        return record
+    fields = fields_of(record)
+    _check_length(value, fields, names)
+    return dict(zip(names if names is not None else _numbered(fields), fields))
+
+
+def _numbered(fields: Sequence[Any]) -> list[str]:
+    return [f"f{index}" for index in range(len(fields))]
+
+
+def _check_length(value: Any, fields: Sequence[Any], names: Sequence[str] | None) -> None:
     if names is not None and len(fields) > len(names):
         raise ProgramError(f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: {', '.join(names)}")
-    return dict(zip(names if names is not None else [f"f{index}" for index in range(len(fields))], fields))

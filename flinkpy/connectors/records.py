@@ -23,8 +23,13 @@ from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 
 
+_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # told fast that they have no parts
+
+
 def plain(value: Any) -> Any:
     """Dataclasses, named tuples and named rows as dicts, the rest as it is."""
+    if type(value) is dict:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if hasattr(value, "as_dict") and getattr(value, "_fields", None):
@@ -56,7 +61,7 @@ def json_text(record: Any) -> str:
 
 def _dumped(value: Any) -> str:
     try:
-        return json.dumps(value, default=_known, ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(value)
     except ValueError as error:
         if "JSON compliant" not in str(error):
             raise
@@ -85,6 +90,8 @@ def _culprit(record: Any) -> str:
 
 def _known(value: Any) -> Any:
     """What ``json`` does not know in terms of what it knows."""
+    if type(value) in _SINGLE:
+        return _text(value)
     named = plain(value)
     if named is not value:
         return named
@@ -98,10 +105,10 @@ def _known(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return base64.b64encode(value).decode()
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime):
         offset = value.utcoffset()
         return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)  # readers know no such offsets
@@ -113,6 +120,9 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+_ENCODER = json.JSONEncoder(default=_known, ensure_ascii=False, allow_nan=False)
+
+
 def cell_text(value: Any) -> str | None:
     """The value as a field of a CSV file: nested ones as JSON; None for None.
 
@@ -121,6 +131,8 @@ def cell_text(value: Any) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
+    if type(value) in _SINGLE:
+        return _text(value)
     if isinstance(value, (Mapping, list, tuple, Row, np.ndarray)) or is_dataclass(value):
         return json_text(value)
     known = value if isinstance(value, (int, float)) else _known(value)

@@ -23,6 +23,7 @@ _FAMILIES: tuple[tuple[Any, str], ...] = (  # the first that fits: a bool is an 
     ((float, np.floating), "floats"), (Decimal, "decimals"), (str, "texts"), ((bytes, bytearray, memoryview), "bytes"),
     ((datetime.datetime, np.datetime64, Instant), "moments"), (datetime.date, "dates"), (datetime.time, "times"),
     ((Row, list, tuple, np.ndarray), "lists"))
+_NEVER_MISSING = {int, float, str, bool, bytes, Decimal, dict, list, datetime.datetime}
 _WIDER = {frozenset(("whole numbers", "floats")): "floats", frozenset(("whole numbers", "decimals")): "decimals"}
 
 
@@ -32,11 +33,15 @@ def inferred_type(values: Iterable[Any], field: str) -> Any:
     >>> inferred_type([1, None, 2.5], "price")
     DataType(double)
     """
-    present = [value for value in values if not is_missing(value)]
+    present = [value for value in values if value is not None]
+    classes = dict.fromkeys(map(type, present))
+    if not _NEVER_MISSING.issuperset(classes):
+        present = [value for value in present if not is_missing(value)]
+        classes = dict.fromkeys(map(type, present))
     if not present:
         return pa.null()
     firsts: dict[str, Any] = {}
-    for cls in dict.fromkeys(map(type, present)):
+    for cls in classes:
         value = next(value for value in present if type(value) is cls)
         firsts.setdefault(_family(value, field), value)
     family = next(iter(firsts)) if len(firsts) == 1 else _WIDER.get(frozenset(firsts))
@@ -70,6 +75,8 @@ def _whole_numbers(values: Sequence[Any], field: str) -> Any:
 
 
 def _floats(values: Sequence[Any], field: str) -> Any:
+    if set(map(type, values)) == {float}:
+        return pa.float64()
     for value in values:
         if isinstance(value, (int, np.integer)) and not _is_float(int(value)):
             other = next(each for each in values if isinstance(each, (float, np.floating)))
