@@ -22,7 +22,6 @@ from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 
-
 _SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # told fast that they have no parts
 
 

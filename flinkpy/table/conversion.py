@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from flinkpy.common.types import Row, rows_of_columns
 from flinkpy.table.exact_arrays import array_of
+from flinkpy.table.exact_casts import cast_exactly
 from flinkpy.table.inference import inferred_type
 
 
@@ -66,21 +67,7 @@ def conformed(batch: Any, schema: Any) -> Any:
     missing = [name for name in schema.names if name not in batch.schema.names]
     if missing:
         raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
-    return pa.RecordBatch.from_arrays([_cast(batch.column(field.name), field) for field in schema], schema=schema)
-
-
-def _cast(column: Any, field: Any) -> Any:
-    """Arrow's safe cast, which is not safe for times: it forgets zones, makes them up, and cuts moments to dates."""
-    have, wanted = column.type, field.type
-    if pa.types.is_timestamp(have):
-        if pa.types.is_timestamp(wanted) and (have.tz is None) != (wanted.tz is None):
-            raise pa.ArrowInvalid(f"column {field.name} is {have}, and {wanted} {'has no zone' if wanted.tz is None else 'has one'}")
-        if pa.types.is_date(wanted) or pa.types.is_time(wanted):
-            raise pa.ArrowInvalid(f"column {field.name} is {have}, which {wanted} would cut")
-    try:
-        return column.cast(wanted)
-    except pa.ArrowException as error:
-        raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+    return pa.RecordBatch.from_arrays([cast_exactly(batch.column(field.name), field) for field in schema], schema=schema)
 
 
 def batch_of_columns(columns: Mapping[str, Any]) -> Any:

@@ -430,10 +430,16 @@ def test_json_lines_show_zones_and_refuse_one_too_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.finding("first-use 1")
-def test_files_whose_moments_have_zones_and_those_without_are_not_mixed(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "a.parquet")
-    pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("us"))}), tmp_path / "b.parquet")
-    with pytest.raises(JobExecutionError, match=r"column at is timestamp\[us\], and timestamp\[us, tz=UTC\] has one"):
+@pytest.mark.parametrize(("first", "second", "message"), [
+    (pa.array([0], pa.timestamp("us", "UTC")), pa.array([0], pa.timestamp("us")), r"v is timestamp\[us\], and timestamp\[us, tz=UTC\] has one"),
+    (pa.array([[0]], pa.list_(pa.timestamp("us"))), pa.array([[0]], pa.list_(pa.timestamp("us", "UTC"))), "has no zone"),
+    (pa.array([0], pa.date32()), pa.array([0], pa.timestamp("us")), "would cut it"), (pa.array([1]), pa.array([2.5]), "column v: Float value 2.5"),
+    (pa.array([1.5], pa.float32()), pa.array([1e300]), "values too large for float"),
+    (pa.array([{"a": 1}]), pa.array([{"a": 1, "b": 2}]), "has no field 'b'")])
+def test_files_of_other_types_are_refused_where_values_would_change(tmp_path: Path, first: Any, second: Any, message: str) -> None:
+    pq.write_table(pa.table({"v": first}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"v": second}), tmp_path / "b.parquet")
+    with pytest.raises(JobExecutionError, match=message):
         env().from_parquet(tmp_path).to_arrow()
 
 
