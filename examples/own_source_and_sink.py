@@ -1,12 +1,9 @@
 """A source and a sink of one's own: log files are read line by line, and errors are appended to a file per level.
 
-    python examples/own_source_and_sink.py [FOLDER OUTPUT]
+    python examples/own_source_and_sink.py [FOLDER OUTPUT]    (without: three lines of its own)
 
-Without arguments it reads three lines of its own and prints what it wrote.
-
-The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. Where reading
-blocks, on a socket or a queue, ``blocking = True`` gives each split a thread. The sink makes a writer in each subtask, which gets whole batches;
-``rows_of`` gives their records, of rows and of columns.
+The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. With
+``blocking = True`` each split gets a thread, to wait on a socket or a queue. The sink makes a writer in each subtask, which gets whole batches.
 """
 
 from __future__ import annotations
@@ -74,21 +71,10 @@ def build(env: StreamExecutionEnvironment, folder: str | Path, output: str | Pat
     logs.filter(lambda line: line[1] in ("ERROR", "WARNING")).sink_to(FilePerLevel(output)).name("a file per level")
 
 
-def run(folder: str | Path, output: str | Path) -> None:
-    environment = StreamExecutionEnvironment.get_execution_environment()
-    build(environment, folder, output)
-    environment.execute("errors of log files")
-
-
-def run_on_three_lines() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        logs, output = Path(folder, "logs"), Path(folder, "output")
-        logs.mkdir()
-        (logs / "disk.log").write_text("INFO begun\nERROR full\nWARNING slow\n")
-        run(logs, output)
-        for path in sorted(output.iterdir()):
-            print(f"{path.name}: {path.read_text().strip()}")
-
-
 if __name__ == "__main__":
-    run(*sys.argv[1:3]) if len(sys.argv) > 2 else run_on_three_lines()
+    with tempfile.TemporaryDirectory() as sample:
+        Path(sample, "disk.log").write_text("INFO begun\nERROR full\nWARNING slow\n")
+        folder, output = sys.argv[1:] or (sample, f"{sample}/output")
+        build(environment := StreamExecutionEnvironment.get_execution_environment(), folder, output)
+        environment.execute("errors of log files")
+        print("\n".join(f"{path.name}: {path.read_text().strip()}" for path in sorted(Path(output).iterdir())))
