@@ -98,6 +98,7 @@ class ColumnFileSource(Source[RowsSplit]):
         self._files = find_files(paths)
         self._batch_rows = batch_rows
         self._full_schema = schema if schema is not None else self._shown_schema()  # of the files
+        self._is_shown = schema is None
         self._folders = PartitionFolders(paths, self._files)
         full = pa.schema([*self._full_schema, *(field for field in self._folders.schema if field.name not in self._full_schema.names)])
         missing = [name for name in columns or [] if name not in full.names]
@@ -126,16 +127,20 @@ class ColumnFileSource(Source[RowsSplit]):
         return Boundedness.BOUNDED
 
     def _shown_schema(self) -> pa.Schema:
-        """That of the first file which shows one: a file with nothing in it, or nothing but a header line, says nothing of types."""
+        """That of the first file; columns of which it has nothing but nulls, or a header line, get the type they have in the next that shows one."""
         import pyarrow as pa
 
-        shown = None
+        shown: pa.Schema | None = None
         for file in self._files:
             if file.size:
                 schema = self._first_schema(file)
-                if not all(pa.types.is_null(field.type) for field in schema):
-                    return schema
-                shown = shown or schema
+                if shown is None or all(pa.types.is_null(field.type) for field in shown):
+                    shown = schema
+                else:
+                    shown = pa.schema([schema.field(field.name) if pa.types.is_null(field.type) and schema.names.count(field.name) == 1 else field
+                                       for field in shown])
+                if not any(pa.types.is_null(field.type) for field in shown):
+                    return shown
         if shown is None:
             raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
         return shown
@@ -170,7 +175,11 @@ class ColumnFileSource(Source[RowsSplit]):
                 read = batch if batch.schema.equals(self._in_files) else conformed(batch, self._in_files)
                 yield read if self._in_files is self._schema else self._with_folders(read, split.file, batch.num_rows)
         except (pa.ArrowException, OSError) as error:
-            raise ProgramError(f"cannot read {split.file.path} as {type(self).__name__.removesuffix('Source')}: {error}") from error
+            kind = type(self).__name__.removesuffix("Source")
+            raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file)}") from error
+
+    def _advice(self, file: FileInfo) -> str:
+        return "; the types are those of the first file, give schema= for others" if self._is_shown and file != self._files[0] else ""
 
     def _with_folders(self, read: Any, file: FileInfo, rows: int) -> Any:
         """The columns of the file, and those its folders say."""
@@ -185,15 +194,17 @@ class ColumnFileSource(Source[RowsSplit]):
 
 
 class ParquetSource(ColumnFileSource):
-    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk).
+    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk). ``schema``: their types, where the files
+    have several; else those of the first file.
 
     Raises ProgramError when built if there is no such file or column.
 
     >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
     """
 
-    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
-        super().__init__(paths, columns, None, batch_rows)
+    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
+                 schema: pa.Schema | None = None) -> None:
+        super().__init__(paths, columns, schema, batch_rows)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
         import pyarrow as pa

@@ -90,10 +90,11 @@ class SourceMethods:
 
     # -- columns --------------------------------------------------------------------------------------------------------------
 
-    def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None) -> DataStream:
+    def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
+                     schema: pa.Schema | None = None) -> DataStream:
         """Parquet files as columns: a file, a folder, a pattern, or a list of these; ``columns`` are read, the others not even from disk.
 
-        Folders below it such as ``city=Oslo`` are columns too, here and in the two methods below.
+        The first file says the types, or ``schema``. Folders below it such as ``city=Oslo`` are columns too, here and in the two methods below.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
@@ -102,7 +103,8 @@ class SourceMethods:
         from flinkpy.connectors.column_files import ParquetSource
 
         with located():
-            return self._read(ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows), "Parquet Source")
+            source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
+            return self._read(source, "Parquet Source")
 
     def from_csv(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,

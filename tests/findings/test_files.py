@@ -443,6 +443,17 @@ def test_files_of_other_types_are_refused_where_values_would_change(tmp_path: Pa
         env().from_parquet(tmp_path).to_arrow()
 
 
+@pytest.mark.finding("first-use 1")
+def test_parts_whose_rows_showed_other_types_are_read_with_a_schema(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": [1], "w": [None]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"v": [2.5], "w": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(JobExecutionError, match="the types are those of the first file, give schema= for others"):
+        env().from_parquet(tmp_path).to_arrow()
+    wanted = pa.schema([("v", pa.float64()), ("w", pa.string())])
+    assert env().from_parquet(tmp_path, schema=wanted).to_arrow().to_pylist() == [{"v": 1.0, "w": None}, {"v": 2.5, "w": "x"}]
+    assert env().from_parquet(tmp_path, ["w"]).to_arrow()["w"].to_pylist() == [None, "x"]  # the first that is more than nulls
+
+
 # -- as it is written ---------------------------------------------------------------------------------------------------------------------------
 
 
