@@ -1,7 +1,7 @@
 """Blocks of JSON lines as columns.
 
-Arrow's JSON reader takes a moment's text for a timestamp, forgets its zone, and knows no dates and times. So columns of time are read as text and
-cast: that keeps zones, and refuses what has one in a column without, or the other way round.
+Arrow's JSON reader takes a moment's text for a timestamp, forgets its zone, and knows no dates and times. So columns of time are read as text,
+for the source to cast: that keeps zones, and refuses what has one in a column without, or the other way round.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ def shown_schema(block: bytes) -> Any:
 
 
 def parse_lines(block: bytes, schema: Any) -> Any:
-    """The lines as a table of this schema; ArrowInvalid for what does not fit, and for fields it has not."""
-    as_text = _changed_schema(schema, lambda kind: pa.string() if _is_of_time(kind) else kind)
-    table = _read(block, as_text)
-    return table if as_text.equals(schema) else table.cast(schema)
+    """The lines as a table of this schema, but for times, which are text; ArrowInvalid for what does not fit, and for fields it has not."""
+    return _read(block, _changed_schema(schema, lambda kind: pa.string() if _is_of_time(kind) else kind))
 
 
 def _read(block: bytes, schema: Any) -> Any:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from examples import own_source_and_sink
 from flinkpy.common import Row, Types
+from flinkpy.connectors import parquet_part
 from flinkpy.connectors.arrow import ArrowSource
 from flinkpy.connectors.column_files import CsvSource, ParquetSource
 from flinkpy.connectors.csv_lines import CsvLines
@@ -236,10 +237,16 @@ def test_maps_and_nanoseconds_stay_what_they_are_behind_a_function(tmp_path: Pat
 
 
 @pytest.mark.finding("hunts 10")
-def test_decimals_have_room_for_those_that_come_later(tmp_path: Path) -> None:
+def test_decimals_have_room_for_those_that_come_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = [Decimal("1.5"), Decimal("12345678901234567890.123456789012345678"), None]
     written(tmp_path, [{"v": value} for value in values])
     assert pq.read_table(tmp_path)["v"].to_pylist() == values
+    part = ParquetPart(str(tmp_path / "groups"), None, "zstd")
+    monkeypatch.setattr(parquet_part, "GROUP_ROWS", 1)
+    for value in values:
+        part.write(RowBatch([{"v": value}]))
+    part.close()
+    assert pq.read_table(tmp_path / "groups")["v"].to_pylist() == values
 
 
 @pytest.mark.finding("hunts 11")
@@ -328,6 +335,7 @@ csv_texts = st.one_of(st.none(), st.text(st.one_of(st.sampled_from('";,\r\n \'\\
 @pytest.mark.finding("first-use 7")
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(csv_texts, csv_texts), min_size=1), null_value=st.sampled_from(["", "\\N", "NA"]), quote_all=st.booleans())
+@example(rows=[("a\rb", "x\r"), ("a", "b")], null_value="", quote_all=False)
 def test_texts_and_nulls_come_back_from_csv_as_they_were(tmp_path: Path, rows: list[tuple[Any, Any]], null_value: str, quote_all: bool) -> None:
     csv_lines = CsvLines(",", null_value, quote_all)
     path = tmp_path / "it.csv"
