@@ -1,20 +1,22 @@
 """A source and a sink of one's own: log files are read line by line, and errors are appended to a file per level.
 
-    python examples/own_source_and_sink.py FOLDER OUTPUT
+    python examples/own_source_and_sink.py [FOLDER OUTPUT]    (without: three lines of its own)
 
-The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. Where reading
-blocks, on a socket or a queue, ``blocking = True`` gives each split a thread. The sink makes a writer in each subtask, which gets whole batches.
+The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. With
+``blocking = True`` each split gets a thread, to wait on a socket or a queue. The sink makes a writer in each subtask, which gets whole batches.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from flinkpy.common import Types
 from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.rows import rows_of
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors import Sink
 from flinkpy.operators.sink_port import SinkWriter
@@ -54,7 +56,7 @@ class LevelWriter(SinkWriter):
         folder.mkdir(parents=True, exist_ok=True)
 
     def write_batch(self, batch: Any) -> None:
-        for file, level, message in batch.values:
+        for file, level, message in rows_of(batch):
             if level not in self.files:
                 self.files[level] = open(self.folder / f"{level}-{self.subtask}.txt", "a")  # noqa: SIM115  (closed in close)
             self.files[level].write(f"{file}: {message}\n")
@@ -70,6 +72,9 @@ def build(env: StreamExecutionEnvironment, folder: str | Path, output: str | Pat
 
 
 if __name__ == "__main__":
-    environment = StreamExecutionEnvironment.get_execution_environment()
-    build(environment, sys.argv[1], sys.argv[2])
-    environment.execute("errors of log files")
+    with tempfile.TemporaryDirectory() as sample:
+        Path(sample, "disk.log").write_text("INFO begun\nERROR full\nWARNING slow\n")
+        folder, output = sys.argv[1:] or (sample, f"{sample}/output")
+        build(environment := StreamExecutionEnvironment.get_execution_environment(), folder, output)
+        environment.execute("errors of log files")
+        print("\n".join(f"{path.name}: {path.read_text().strip()}" for path in sorted(Path(output).iterdir())))

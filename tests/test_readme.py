@@ -33,7 +33,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(code, text) for code, text in BLOCK.findall(page.read_text()) if ">>>" not in code]
 
 
-@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns"])
+@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns", "files"])
 def test_the_examples_of_a_page_run(page: str) -> None:
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert found.attempted > 0

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
+from flinkpy.connectors.csv_lines import check_encoding
 from flinkpy.connectors.enumerators import SplitQueue
+from flinkpy.connectors.json_lines import parse_lines, shown_schema
+from flinkpy.connectors.partition_folders import PartitionFolders
 from flinkpy.connectors.paths import FileInfo, PathArgument, find_files, open_binary, open_seekable
 from flinkpy.connectors.ranges import cut
 from flinkpy.connectors.readers import SequentialReader, SplitReader
@@ -90,21 +93,25 @@ class ColumnFileSource(Source[RowsSplit]):
             raise ProgramError(f"batch_rows {batch_rows} is less than 1")
         if isinstance(columns, str) or (columns is not None and not columns):
             raise ProgramError(f"columns= takes a list of names, at least one; this is {columns!r}")
+        import pyarrow as pa
+
         self._files = find_files(paths)
         self._batch_rows = batch_rows
-        full = schema if schema is not None else self._shown_schema()
+        self._full_schema = schema if schema is not None else self._shown_schema()  # of the files
+        self._is_shown = schema is None
+        self._folders = PartitionFolders(paths, self._files)
+        full = pa.schema([*self._full_schema, *(field for field in self._folders.schema if field.name not in self._full_schema.names)])
         missing = [name for name in columns or [] if name not in full.names]
         if missing:
             raise ProgramError(f"{self._files[0].path} has no column {', '.join(map(repr, missing))}; it has {', '.join(full.names)}")
-        import pyarrow as pa
-
-        self._full_schema = full
         names = full.names if columns is None else columns
         chosen, there = Counter(names), Counter(full.names)
         doubled = [name for name in chosen if chosen[name] > 1 or there[name] > 1]
         if doubled:
             raise ProgramError(f"{self._files[0].path}: two columns would be called {doubled[0]!r}; choose others with columns=")
         self._schema = pa.schema([full.field(name) for name in names])
+        in_files = [field for field in self._schema if field.name in self._full_schema.names]
+        self._in_files = self._schema if len(in_files) == len(self._schema) else pa.schema(in_files)
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,16 +127,20 @@ class ColumnFileSource(Source[RowsSplit]):
         return Boundedness.BOUNDED
 
     def _shown_schema(self) -> pa.Schema:
-        """That of the first file which shows one: a file with nothing in it, or nothing but a header line, says nothing of types."""
+        """That of the first file; columns of which it has nothing but nulls, or a header line, get the type they have in the next that shows one."""
         import pyarrow as pa
 
-        shown = None
+        shown: pa.Schema | None = None
         for file in self._files:
             if file.size:
                 schema = self._first_schema(file)
-                if not all(pa.types.is_null(field.type) for field in schema):
-                    return schema
-                shown = shown or schema
+                if shown is None or all(pa.types.is_null(field.type) for field in shown):
+                    shown = schema
+                else:
+                    shown = pa.schema([schema.field(field.name) if pa.types.is_null(field.type) and schema.names.count(field.name) == 1 else field
+                                       for field in shown])
+                if not any(pa.types.is_null(field.type) for field in shown):
+                    return shown
         if shown is None:
             raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
         return shown
@@ -161,24 +172,39 @@ class ColumnFileSource(Source[RowsSplit]):
 
         try:
             for batch in self._batches_of(split):
-                yield batch if batch.schema.equals(self._schema) else conformed(batch, self._schema)
+                read = batch if batch.schema.equals(self._in_files) else conformed(batch, self._in_files)
+                yield read if self._in_files is self._schema else self._with_folders(read, split.file, batch.num_rows)
         except (pa.ArrowException, OSError) as error:
-            raise ProgramError(f"cannot read {split.file.path} as {type(self).__name__.removesuffix('Source')}: {error}") from error
+            kind = type(self).__name__.removesuffix("Source")
+            raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file)}") from error
+
+    def _advice(self, file: FileInfo) -> str:
+        return "; the types are those of the first file, give schema= for others" if self._is_shown and file != self._files[0] else ""
+
+    def _with_folders(self, read: Any, file: FileInfo, rows: int) -> Any:
+        """The columns of the file, and those its folders say."""
+        import pyarrow as pa
+
+        said = self._folders.columns(file.path, rows)
+        return pa.RecordBatch.from_arrays(
+            [read.column(name) if name in self._in_files.names else said[name] for name in self._schema.names], schema=self._schema)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._files)} files: {', '.join(self._schema.names)})"
 
 
 class ParquetSource(ColumnFileSource):
-    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk).
+    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk). ``schema``: their types, where the files
+    have several; else those of the first file.
 
     Raises ProgramError when built if there is no such file or column.
 
     >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
     """
 
-    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
-        super().__init__(paths, columns, None, batch_rows)
+    def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
+                 schema: pa.Schema | None = None) -> None:
+        super().__init__(paths, columns, schema, batch_rows)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
         import pyarrow as pa
@@ -204,23 +230,32 @@ class ParquetSource(ColumnFileSource):
 
         first, last = split.groups or (0, 0)
         with pq.ParquetFile(open_seekable(split.file), pre_buffer=True) as parquet:
-            yield from parquet.iter_batches(batch_size=self._batch_rows, row_groups=list(range(first, last)), columns=self._schema.names)
+            yield from parquet.iter_batches(batch_size=self._batch_rows, row_groups=list(range(first, last)), columns=self._in_files.names)
 
 
 class CsvSource(ColumnFileSource):
     """CSV files with a header line. Types are those of the first block of the first file unless ``schema`` names them
     (``pyarrow.schema``); a value that does not fit later is an error that names the file.
+
+    A field without quotes whose text is one of ``null_values`` is null; one in quotes is text. ``quote_char`` None: quotes are letters like others.
     """
 
     def __init__(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",",
-        header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS,
+        header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8",
+        quote_char: str | None = '"',
     ) -> None:
         if not header and schema is None:
             raise ProgramError("a CSV file without a header line needs schema=, which names its columns")
         if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
             raise ProgramError(f"a CSV file's delimiter is one character, this is {delimiter!r:.80}")
+        if isinstance(null_values, str) or not all(isinstance(each, str) for each in null_values):
+            raise ProgramError(f"null_values= takes a list of texts, this is {null_values!r:.80}")
+        if quote_char is not None and (not isinstance(quote_char, str) or len(quote_char.encode()) != 1):
+            raise ProgramError(f"a CSV file's quote_char is one character or None, this is {quote_char!r:.80}")
+        check_encoding(encoding)
         self._delimiter, self._header = delimiter, header
+        self._null_values, self._encoding, self._quote_char = list(null_values), encoding, quote_char
         self._given = schema
         super().__init__(paths, columns, schema, batch_rows)
 
@@ -230,11 +265,21 @@ class CsvSource(ColumnFileSource):
         for block_bytes in _CSV_BLOCK_BYTES:
             try:
                 with self._open(file, None, block_bytes) as reader:
-                    return reader.schema
+                    return self._of_text(reader.schema, file)
             except pa.ArrowException as error:
                 if not _needs_longer_blocks(error, block_bytes):
                     raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
         return pa.schema([])
+
+    def _of_text(self, schema: pa.Schema, file: FileInfo) -> pa.Schema:
+        """Arrow takes what is no text for bytes; nobody writes these into a CSV file."""
+        import pyarrow as pa
+
+        for field in schema:
+            if pa.types.is_binary(field.type):
+                raise ProgramError(f"column {field.name!r} of {file.path} is no {self._encoding} text; name the file's encoding with encoding=, "
+                                   "such as 'latin-1'")
+        return schema
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
         if file.size:
@@ -256,6 +301,8 @@ class CsvSource(ColumnFileSource):
                             yield batch.slice(skip)
                 return
             except pa.ArrowInvalid as error:
+                if "invalid UTF8" in str(error):
+                    raise pa.ArrowInvalid(f"{error}; name the file's encoding with encoding=") from error
                 if not _needs_longer_blocks(error, block_bytes):
                     raise
 
@@ -266,10 +313,11 @@ class CsvSource(ColumnFileSource):
         names = None if self._header or self._given is None else self._given.names
         return csv.open_csv(
             stream,
-            read_options=csv.ReadOptions(block_size=block_bytes, column_names=names),
-            parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            read_options=csv.ReadOptions(block_size=block_bytes, column_names=names, encoding=self._encoding),
+            parse_options=csv.ParseOptions(delimiter=self._delimiter, quote_char=self._quote_char or False, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
-                column_types=schema, include_columns=self._schema.names if schema is not None else None, strings_can_be_null=False,
+                column_types=schema, include_columns=self._in_files.names if schema is not None else None, null_values=self._null_values,
+                strings_can_be_null=True, quoted_strings_can_be_null=False,
             ),
         )
 
@@ -299,7 +347,7 @@ class JsonLinesSource(ColumnFileSource):
             found = blocks.next()
             if found is None:
                 raise ProgramError(f"{file.path} is empty; its columns are not known, give schema=")
-            return _parse_lines(found[1], None).schema
+            return shown_schema(found[1])
         except pa.ArrowException as error:
             raise ProgramError(f"cannot read {file.path} as JsonLines: {error}") from error
         finally:
@@ -316,24 +364,6 @@ class JsonLinesSource(ColumnFileSource):
         blocks = LineBlocks(split.lines, 1 << 20)
         try:
             while (found := blocks.next()) is not None:
-                yield from _parse_lines(found[1], self._full_schema).to_batches()
+                yield from parse_lines(found[1], self._full_schema).to_batches()
         finally:
             blocks.close()
-
-
-def _parse_lines(block: bytes, schema: Any) -> Any:
-    import pyarrow as pa
-    from pyarrow import json
-
-    if not block.strip():
-        return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
-    read_options = json.ReadOptions(block_size=len(block) + 1)
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema is not None else "infer")
-    try:
-        return json.read_json(pa.BufferReader(block), read_options=read_options, parse_options=options)
-    except pa.ArrowInvalid as error:
-        if schema is None or "unexpected field" not in str(error):
-            raise
-        found = json.read_json(pa.BufferReader(block), read_options=read_options).schema.names
-        extra = ", ".join(repr(name) for name in found if name not in schema.names) or "inside an object"
-        raise pa.ArrowInvalid(f"field {extra} is not in the schema (from the first lines: {', '.join(schema.names)}); give schema=") from error

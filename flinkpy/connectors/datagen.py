@@ -70,10 +70,11 @@ class DataGeneratorSource(Source[StrideSplit]):
 
     def _make_columns(self, indices: range) -> Batch:
         import numpy as np
-        import pyarrow as pa
+
+        from flinkpy.table.conversion import batch_of_columns
 
         made = self._function(np.arange(indices.start, indices.stop, indices.step, dtype=np.int64))
-        return ColumnBatch(pa.RecordBatch.from_pydict(made) if isinstance(made, dict) else made)
+        return ColumnBatch(batch_of_columns(made) if isinstance(made, dict) else made)
 
     def without_data(self) -> Source[StrideSplit]:
         return DataGeneratorSource(_nothing, self._count, self._rate, columns=self._columns)

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
-from flinkpy.common.types import Row
+from flinkpy.connectors.csv_lines import CsvLines, check_encoding
+from flinkpy.connectors.parquet_part import ParquetPart
+from flinkpy.connectors.part_writer import PartWriter as PartWriter
+from flinkpy.connectors.records import fields_of, json_text, plain
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class PartWriter(ABC):
-    """Writes one part file."""
-
-    @abstractmethod
-    def write(self, batch: Batch) -> None: ...
-
-    def flush(self) -> None:
-        """Hands what was gathered to the operating system."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Bytes written so far, but for what is still gathered."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends the file properly."""
 
 
 class FileFormat(BulkWriterFactory):
@@ -123,30 +102,38 @@ class _BytesPart(PartWriter):
 
 class CsvFormat(FileFormat):
     """A row per record: tuples, lists, rows, dicts and dataclasses by their fields, anything else as a single field. ``columns`` makes
-    the header line, else the names of the first record. Records with names put their fields under these; other names go by position."""
+    the header line, else the names of the first record. Records with names put their fields under these; other names go by position.
+
+    None is ``null_value``, without quotes; the same text, and empty text, stand in quotes, so that readers tell them apart. ``quoting_style`` is
+    ``"needed"`` or ``"all_valid"``: everything in quotes but None. Bytes are written in Base64, nested values as JSON.
+    """
 
     suffix = ".csv"
 
-    def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True) -> None:
-        self._columns, self._delimiter, self._header = columns, delimiter, header
+    def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True, *, null_value: str = "",
+                 encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed") -> None:
+        if not isinstance(null_value, str) or any(letter in null_value for letter in ('"', "\n", "\r", delimiter)):
+            raise ProgramError(f"CsvFormat: null_value is text without quotes, line ends and delimiters, this is {null_value!r:.80}")
+        if quoting_style not in ("needed", "all_valid"):
+            raise ProgramError(f'CsvFormat: quoting_style is "needed" or "all_valid", this is {quoting_style!r:.80}')
+        check_encoding(encoding)
+        self._columns, self._header, self._encoding = columns, header, encoding
+        self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid")
 
     def open(self, path: str) -> PartWriter:
-        fields = _Fields(self._columns)
+        fields, lines = _Fields(self._columns), self._lines
         header_due = [self._header]
 
         def text_of(batch: Batch) -> str:
-            out = io.StringIO()
-            writer = csv.writer(out, delimiter=self._delimiter, lineterminator="\n")
             values = rows_of(batch)
             names = fields.begin(values[0])
+            head = ""
             if header_due[0]:
                 header_due[0] = False
-                if names:
-                    writer.writerow(names)
-            writer.writerows(map(fields.of, values))
-            return out.getvalue()
+                head = lines.header(names) if names else ""
+            return head + lines.of(list(map(fields.of, values)))
 
-        return _TextPart(path, "utf-8", text_of)
+        return _TextPart(path, self._encoding, text_of)
 
 
 class _Fields:
@@ -159,36 +146,42 @@ class _Fields:
     def begin(self, value: Any) -> list[str] | None:
         """The header; that of the first record, unless it was given."""
         if self._names is None:
-            self._names = _names_of(value)
+            record = plain(value)
+            self._names = list(record) if isinstance(record, dict) else None
         return self._names
 
     def of(self, value: Any) -> Sequence[Any]:
-        plain, names = _plain(value), self._names
-        if not isinstance(plain, dict) or names is None or list(plain) == names:
-            return _fields_of(plain)
-        if plain.keys() <= set(names) or (self._given and plain.keys() >= set(names)):
-            return [plain.get(name) for name in names]
+        record, names = plain(value), self._names
+        if not isinstance(record, dict) or names is None or list(record) == names:
+            return fields_of(record)
+        if record.keys() <= set(names) or (self._given and record.keys() >= set(names)):
+            return [record.get(name) for name in names]
         if self._given:
-            return list(plain.values())
+            return list(record.values())
         raise ProgramError(f"{value!r:.100} has fields that the file's first record has not ({', '.join(map(str, names))}); "
                            "name all of them with CsvFormat(columns=[...])")
 
 
 class JsonLinesFormat(FileFormat):
-    """A JSON value per line; dataclasses, rows and column batches become objects. What JSON does not know (dates …) is written as its ``str``."""
+    """A JSON value per line; dataclasses, rows and column batches become objects.
+
+    What JSON does not know is written as Flink and Spark write it: bytes in Base64, NaN and infinities as ``"NaN"``, ``"Infinity"`` and
+    ``"-Infinity"``, dates, times and decimals as text. numpy's numbers are numbers; a set is refused, and what has no text of its own.
+    """
 
     suffix = ".jsonl"
 
     def open(self, path: str) -> PartWriter:
-        def text_of(batch: Batch) -> str:
-            return "".join([json.dumps(_plain(value), default=_known_to_json, ensure_ascii=False) + "\n" for value in rows_of(batch)])
-
-        return _TextPart(path, "utf-8", text_of)
+        return _TextPart(path, "utf-8", lambda batch: "".join([json_text(value) + "\n" for value in rows_of(batch)]))
 
 
 class ParquetFormat(FileFormat):
     """Parquet. Column batches bring their schema; rows need dicts, dataclasses or tuples, and take ``schema``, their declared type, or what the first
-    batch shows (tuples get columns f0, f1 …). With ``schema``, columns are picked by name and cast."""
+    131,072 of them show (tuples get columns f0, f1 …). With ``schema``, columns are picked by name and cast.
+
+    No value is changed: whole numbers that meet fractions become a column of floats, and what does not fit its column fails the job. Nested rows
+    become structs with the fields of all records; nested dicts maps, as in PyFlink and Spark, or structs where their values have no type in common.
+    """
 
     suffix = ".parquet"
 
@@ -206,126 +199,4 @@ class ParquetFormat(FileFormat):
             return self
 
     def open(self, path: str) -> PartWriter:
-        return _ParquetPart(path, self._schema, self._compression)
-
-
-class _ParquetPart(PartWriter):
-    """Gathers batches to row groups of a useful length."""
-
-    GROUP_ROWS = 128 << 10
-
-    def __init__(self, path: str, schema: Any, compression: str) -> None:
-        self._path, self._schema, self._compression = path, schema, compression
-        self._is_shown = schema is None  # by the first batch
-        self._writer: Any = None
-        self._waiting: list[Any] = []
-        self._rows = 0
-
-    def write(self, batch: Batch) -> None:
-        data = self._fitting(batch.data) if isinstance(batch, ColumnBatch) else self._columns_of(batch.values)
-        self._waiting.append(data)
-        self._rows += data.num_rows
-        if self._rows >= self.GROUP_ROWS:
-            self._write_group()
-
-    def _fitting(self, data: Any) -> Any:
-        if self._schema is None:
-            self._schema = data.schema
-        if data.schema.equals(self._schema):
-            return data
-        import pyarrow as pa
-
-        from flinkpy.table.conversion import conformed
-
-        try:
-            if self._is_shown and len(data.schema) > len(self._schema):
-                raise pa.ArrowInvalid(f"the first batch had {', '.join(self._schema.names)}, this one has {', '.join(data.schema.names)}")
-            return conformed(data, self._schema)
-        except pa.ArrowException as error:
-            raise ProgramError(f"columns do not fit the Parquet schema: {error}; give the sink schema=") from error
-
-    @property
-    def size(self) -> int:
-        return os.path.getsize(self._path) if self._writer is not None else 0
-
-    def _columns_of(self, values: list[Any]) -> Any:
-        import pyarrow as pa
-
-        from flinkpy.table.conversion import array_of
-
-        if self._schema is None:
-            shown = [_shown(_record_of(value, None)) for value in values]
-            names = dict.fromkeys(name for record in shown for name in record)
-            self._schema = pa.schema([(name, pa.array([record.get(name) for record in shown]).type) for name in names])
-        names = self._schema.names
-        records = [_record_of(value, names) for value in values]
-        if self._is_shown:
-            for record in records:
-                if not record.keys() <= set(names):
-                    raise ProgramError(f"{record!r:.100} has fields that the first records have not ({', '.join(names)}); give the sink schema=")
-        try:
-            return pa.RecordBatch.from_arrays(
-                [array_of([record.get(field.name) for record in records], field.type) for field in self._schema], schema=self._schema)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise ProgramError(f"records do not fit the Parquet schema ({names}): {error}; give the sink schema=") from error
-
-    def _write_group(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression=self._compression)
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting, self._rows = [], 0
-
-    def close(self) -> None:
-        if self._waiting:
-            self._write_group()
-        if self._writer is not None:
-            self._writer.close()
-
-
-def _known_to_json(value: Any) -> Any:
-    plain = _plain(value)
-    return list(value) if isinstance(plain, Row) else str(value) if plain is value else plain
-
-
-def _names_of(value: Any) -> list[str] | None:
-    plain = _plain(value)
-    return list(plain) if isinstance(plain, dict) else None
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses and named rows as dicts, the rest as it is."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if hasattr(value, "as_dict") and getattr(value, "_fields", None):
-        return value.as_dict()
-    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
-
-
-def _fields_of(value: Any) -> Sequence[Any]:
-    plain = _plain(value)
-    if isinstance(plain, dict):
-        return list(plain.values())
-    if isinstance(plain, (str, bytes)) or not hasattr(plain, "__iter__"):
-        return [plain]
-    return list(plain)
-
-
-def _record_of(value: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    plain = _plain(value)
-    if isinstance(plain, dict):
-        return plain
-    fields = _fields_of(plain)
-    if names is not None and len(fields) > len(names):
-        raise ProgramError(f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: {', '.join(names)}")
-    return dict(zip(names if names is not None else [f"f{index}" for index in range(len(fields))], fields))
-
-
-def _shown(value: Any) -> Any:
-    """The value in forms whose type Arrow can tell."""
-    plain = _plain(value)
-    if isinstance(plain, dict):
-        return {name: _shown(each) for name, each in plain.items()}
-    return list(map(_shown, plain)) if isinstance(plain, (list, tuple, Row)) else plain
+        return ParquetPart(path, self._schema, self._compression)

@@ -16,7 +16,7 @@ from flinkpy.connectors.file_formats import CsvFormat, FileFormat, JsonLinesForm
 from flinkpy.connectors.paths import local_path
 from flinkpy.connectors.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext, TimerHandle
 from flinkpy.operators.sink_port import Sink, SinkWriter
@@ -119,11 +119,13 @@ class _FileWriter(SinkWriter):
         if bucket is not None:
             self._write(bucket, batch, now)
             return
-        shares: dict[str, list[object]] = {}
-        for value in rows_of(batch):
-            shares.setdefault(self._assigner.bucket_of(value), []).append(value)
-        for bucket, values in shares.items():
-            self._write(bucket, RowBatch(values), now)
+        values = rows_of(batch)
+        shares: dict[str, list[int]] = {}
+        for at, value in enumerate(values):
+            shares.setdefault(self._assigner.bucket_of(value), []).append(at)
+        for bucket, positions in shares.items():
+            share = ColumnBatch(batch.data.take(positions)) if isinstance(batch, ColumnBatch) else RowBatch([values[at] for at in positions])
+            self._write(bucket, share, now)
 
     def _write(self, name: str, batch: Batch, now: int) -> None:
         bucket = self._buckets.get(name)
@@ -171,7 +173,7 @@ class _FileWriter(SinkWriter):
         for bucket in self._buckets.values():
             part, bucket.part = bucket.part, None
             if part is not None:
-                part.close()
+                part.abandon()
 
 
 def _compact(pending: list[_Names], strategy: FileCompactStrategy, compactor: FileCompactor) -> None:

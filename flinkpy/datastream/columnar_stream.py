@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.datastream.program import check_arity, located, refuse
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.table.expression import Expression
 
@@ -32,10 +34,12 @@ class ColumnarOperations:
         stream: DataStream = self._as_columns("select()")
         return stream._apply("Select", SelectColumnsOperator(chosen), None, columnar=True)
 
-    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns") -> DataStream:
+    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
+                    schema: pa.Schema | None = None) -> DataStream:
         """A function over whole batches: ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or ``pandas.DataFrame`` (``"pandas"``).
 
         It returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"`` any iterable of records.
+        ``schema`` says which columns these are, which the program knows then before it runs, and where no record comes.
 
         >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
         """
@@ -46,7 +50,9 @@ class ColumnarOperations:
         check_arity(function, 1, "map_batches()")
         if batch_format not in ("arrow", "pandas") or output not in ("columns", "rows"):
             raise refuse(f'map_batches(): batch_format is "arrow" or "pandas", output "columns" or "rows"; these are {batch_format!r} and {output!r}')
-        operator = MapBatchesOperator(function, batch_format, output)
+        if schema is not None and (output == "rows" or not hasattr(schema, "names")):
+            raise refuse(f'map_batches(): schema is a pyarrow.Schema, and goes with output="columns"; this is {schema!r:.80}')
+        operator = MapBatchesOperator(function, batch_format, output, schema)
         stream: DataStream = self._as_columns("map_batches()")
         return stream._apply("MapBatches", operator, None, columnar=output == "columns")
 
@@ -123,6 +129,19 @@ def key_columns(keys: tuple[Any, ...], schema: Any = None) -> tuple[str, ...]:
             for name in names:
                 column_index(name, schema)
     return names
+
+
+def refuse_other_columns(first: Any, others: Iterable[Any], call: str) -> None:
+    """Refuses streams whose columns are known to differ, by name, order or type."""
+    for other in others:
+        if first is None or other is None or (first.names, first.types) == (other.names, other.types):
+            continue
+        if first.names != other.names:
+            raise refuse(f"{call} needs streams of the same columns, these have {', '.join(first.names)} and {', '.join(other.names)}; "
+                         "bring them into line with select(...)")
+        name, one, two = next((one.name, one.type, two.type) for one, two in zip(first, other) if one.type != two.type)
+        raise refuse(f"{call} needs columns of the same types, and {name!r} is {one} here and {two} there; bring them into line with "
+                     f"select(..., col({name!r}).cast(...))")
 
 
 def _is_expression(value: Any) -> bool:

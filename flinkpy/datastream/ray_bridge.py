@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.errors import ProgramError
 from flinkpy.datastream.program import located, refuse
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class TableResults:
         with execute_and_collect(stream, job_name, quiet=False) as results:
             batches = list(results.batches())
         if batches:
-            return pa.Table.from_batches(batches)
+            return _one_table(batches)
         return stream._schema.empty_table() if stream._schema is not None else pa.table({})
 
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
@@ -67,6 +68,19 @@ class TableResults:
         from flinkpy.spark.sink import SparkSink
 
         return write_blocks(stream, job_name, SparkSink)[0].dataframe(spark, stream._schema)
+
+
+def _one_table(batches: list[Any]) -> Any:
+    """The batches as a table. A function of batches may have given whole numbers first and fractions later: the column is one of fractions then."""
+    import pyarrow as pa
+
+    if all(batch.schema.equals(batches[0].schema) for batch in batches):
+        return pa.Table.from_batches(batches)
+    try:
+        return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ProgramError(f"to_arrow(): batches of the stream have columns of different types: {error}; bring them into line with "
+                           "select(...)") from error
 
 
 def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:

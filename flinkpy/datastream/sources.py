@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import TypeInformation, Types
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from flinkpy.connectors.paths import PathArgument
     from flinkpy.connectors.source import Source
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.operators.functions import SourceFunction
@@ -89,30 +90,51 @@ class SourceMethods:
 
     # -- columns --------------------------------------------------------------------------------------------------------------
 
-    def from_parquet(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
+    def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
+                     schema: pa.Schema | None = None) -> DataStream:
         """Parquet files as columns: a file, a folder, a pattern, or a list of these; ``columns`` are read, the others not even from disk.
+
+        The first file says the types, or ``schema``. Folders below it such as ``city=Oslo`` are columns too, here and in the two methods below.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
         """
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.column_files import ParquetSource
 
         with located():
-            return self._read(ParquetSource(paths, columns, **options), "Parquet Source")
+            source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
+            return self._read(source, "Parquet Source")
 
-    def from_csv(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
-        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) says the types, else the first block does."""
+    def from_csv(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
+        batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
+    ) -> DataStream:
+        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) says the types, else the first block does.
+
+        A field without quotes whose text is one of ``null_values`` is null; text in quotes is text, also empty text.
+
+        >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.column_files import CsvSource
 
         with located():
-            return self._read(CsvSource(paths, columns, **options), "CSV Source")
+            source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
+                               null_values=null_values, encoding=encoding, quote_char=quote_char)
+            return self._read(source, "CSV Source")
 
-    def from_json_lines(self, paths: Any, columns: list[str] | None = None, **options: Any) -> DataStream:
+    def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
+                        batch_rows: int | None = None, split_bytes: int | None = None) -> DataStream:
         """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
+        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.column_files import JsonLinesSource
+        from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES
 
         with located():
-            return self._read(JsonLinesSource(paths, columns, **options), "JSON Lines Source")
+            source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
+                                     DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes)
+            return self._read(source, "JSON Lines Source")
 
     def from_arrow(self, data: pa.Table | pa.RecordBatch, **options: Any) -> DataStream:
         """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns."""

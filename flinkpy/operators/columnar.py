@@ -18,7 +18,7 @@ from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.table.arrow_types import arrow_schema
 from flinkpy.table.compiler import compile_expression
-from flinkpy.table.conversion import batch_of_rows, rows_of_batch, without_views
+from flinkpy.table.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
 from flinkpy.table.expression import Expression
 
 
@@ -119,11 +119,14 @@ class SelectColumnsOperator(ColumnOperator):
 class MapBatchesOperator(ColumnOperator):
     """The user's function of a whole batch. Event times are kept where the number of records stays the same; else the result has none."""
 
-    def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns") -> None:
-        self.function, self.batch_format, self.output_kind = function, batch_format, output
+    def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
+        self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema
 
     def prepare(self, schema: Any) -> None:
         """The function knows its schema itself."""
+
+    def output_schema(self, schema: Any) -> Any:
+        return self.declared
 
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
         given = batch.data.to_pandas() if self.batch_format == "pandas" else batch.data
@@ -133,7 +136,7 @@ class MapBatchesOperator(ColumnOperator):
             stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(values) == len(batch) else None
             return RowBatch(values, stamps)
         data = as_record_batch(result)
-        data = None if data is None else without_views(data)
+        data = None if data is None else without_views(data) if self.declared is None else conformed(data, self.declared)
         return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
 
 
@@ -142,7 +145,7 @@ def as_record_batch(result: Any) -> Any:
     if result is None or isinstance(result, pa.RecordBatch):
         return result
     if isinstance(result, dict):
-        return pa.RecordBatch.from_pydict(result)
+        return batch_of_columns(result)
     if isinstance(result, pa.Table):
         return one_batch(result)
     if type(result).__module__.partition(".")[0] == "pandas" and hasattr(result, "columns"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.common.types import Row, rows_of_columns
+from flinkpy.table.exact_arrays import array_of
+from flinkpy.table.exact_casts import cast_exactly
+from flinkpy.table.inference import inferred_type
 
 
 def python_values(column: Any) -> list[Any]:
@@ -48,35 +51,6 @@ def _nested_values(column: Any) -> list[Any]:
     return [None if pairs is None else dict(pairs) for pairs in lists] if pa.types.is_map(kind) else lists
 
 
-def _to_arrow(kind: Any) -> Callable[[Any], Any] | None:
-    """The other way: what brings a row's value into a form that Arrow takes for this type; None: as it is."""
-    if pa.types.is_struct(kind):
-        names, inner = [field.name for field in kind], [_to_arrow(field.type) or _as_it_is for field in kind]
-
-        def struct(value: Any) -> Any:
-            if value is None:
-                return None
-            fields = [value.get(name) for name in names] if isinstance(value, dict) else value
-            return {name: convert(each) for name, convert, each in zip(names, inner, fields, strict=True)}
-
-        return struct
-    if pa.types.is_map(kind):
-        key, item = _to_arrow(kind.key_type) or _as_it_is, _to_arrow(kind.item_type) or _as_it_is
-        return lambda value: None if value is None else [(key(each), item(its)) for each, its in dict(value).items()]
-    element = _to_arrow(kind.value_type) if _is_list(kind) else None
-    return None if element is None else lambda value: None if value is None else list(map(element, value))
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def array_of(values: Sequence[Any], kind: Any) -> Any:
-    """Values of rows, nested Rows and dicts too, as an Arrow array of this type; Arrow's error, or Python's, for what is none of it."""
-    convert = _to_arrow(kind)
-    return pa.array(values if convert is None else list(map(convert, values)), kind)
-
-
 _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
@@ -88,11 +62,27 @@ def without_views(data: Any) -> Any:
 
 
 def conformed(batch: Any, schema: Any) -> Any:
-    """The batch with exactly this schema: columns picked by name and cast. Names that are not there raise ArrowInvalid."""
+    """The batch with exactly this schema: columns picked by name and cast. Raises ArrowInvalid for names that are not there, and for values that
+    a cast would change."""
     missing = [name for name in schema.names if name not in batch.schema.names]
     if missing:
         raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
-    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([cast_exactly(batch.column(field.name), field) for field in schema], schema=schema)
+
+
+def batch_of_columns(columns: Mapping[str, Any]) -> Any:
+    """A record batch of columns by their names: arrays of Arrow, numpy and pandas as they are, lists of values as the values of rows."""
+    arrays = {name: _array(values, name) for name, values in columns.items()}
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _array(values: Any, name: str) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array) or hasattr(values, "__array__"):
+        return pa.array(values)
+    values = list(values)
+    return array_of(values, inferred_type(values, name), name)
 
 
 def rows_of_batch(data: Any) -> list[Row]:
@@ -114,8 +104,8 @@ def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
         columns = list(zip(*values, strict=True)) if names else []
         if len(columns) != len(names):
             raise ValueError(f"records have {len(columns)} fields, the declared type {len(names)}")
-        return pa.RecordBatch.from_arrays([array_of(column, field.type) for column, field in zip(columns, schema)], schema=schema)
-    except (pa.ArrowException, LookupError, ValueError, TypeError, OverflowError) as error:
+        return pa.RecordBatch.from_arrays([array_of(column, field.type, field.name) for column, field in zip(columns, schema)], schema=schema)
+    except (LookupError, ValueError, TypeError) as error:
         raise ValueError(_culprit(values, schema) or str(error)) from error
 
 
@@ -126,7 +116,7 @@ def _culprit(values: Sequence[Any], schema: Any) -> str | None:
             return f"{value!r:.100} has {len(fields)} fields, the declared type {len(schema)}: {', '.join(schema.names)}"
         for field, each in zip(schema, fields):
             try:
-                array_of([each], field.type)
-            except (pa.ArrowException, LookupError, ValueError, TypeError, OverflowError):
-                return f"field {field.name!r} of {value!r:.100} is not of its declared type {field.type}"
+                array_of([each], field.type, field.name)
+            except (LookupError, ValueError, TypeError) as error:
+                return f"field {field.name!r} of {value!r:.100} is not of its declared type {field.type}: {error}"
     return None

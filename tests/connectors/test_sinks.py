@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
 from flinkpy.common.serialization import Encoder
+from flinkpy.connectors import parquet_part
 from flinkpy.connectors.file_formats import CsvFormat, ParquetFormat, TextFormat
 from flinkpy.connectors.file_sink import FileSink
 from flinkpy.connectors.file_system import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
@@ -174,8 +175,18 @@ def test_parquet_takes_rows_with_the_schema_they_show(tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit_the_schema_are_told(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="records do not fit the Parquet schema"):
+    with pytest.raises(ProgramError, match=r"field 'f0' holds 1 \(int\) and 'one' \(str\), and a column has one type; declare"):
         write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), RowBatch([("one", "x")]))
+    with pytest.raises(ProgramError, match=r"records do not fit the Parquet schema: field 'a': 2.9 \(float\) is no int64; declare"):
+        write(FileSink(tmp_path, ParquetFormat(pa.schema([("a", pa.int64())]))), RowBatch([(1,)]), RowBatch([(2.9,)]))
+
+
+def test_what_comes_behind_the_first_group_of_rows_fits_its_types_or_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_part, "GROUP_ROWS", 2)
+    write(FileSink(tmp_path / "well", "parquet"), RowBatch([{"a": 1}, {"a": 2.5, "b": "x"}]), RowBatch([{"a": 3}]))
+    assert pq.read_table(tmp_path / "well").to_pylist() == [{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}, {"a": 3.0, "b": None}]
+    with pytest.raises(ProgramError, match=r"field 'a': 2.5 \(float\) is no int64, as the first 2 records were; declare"):
+        write(FileSink(tmp_path / "cut", "parquet"), RowBatch([{"a": 1}, {"a": 2}]), RowBatch([{"a": 2.5}]))
 
 
 def test_parquet_has_the_schema_of_the_declared_type(tmp_path: Path) -> None:
@@ -196,9 +207,11 @@ def test_parquet_brings_columns_to_its_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("batch", "message"), [
-    (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"), (RowBatch([{"f0": 1, "more": 2}]), "has fields that the first records have not"),
-    (columns(f0=[1], f1=["x"], more=[2]), "give the sink schema="), (columns(f1=["x"]), "no column f0")])
-def test_what_has_no_column_in_a_parquet_file_is_not_lost_in_silence(tmp_path: Path, batch: RowBatch | ColumnBatch, message: str) -> None:
+    (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"), (RowBatch([{"f0": 1, "more": 2}]), "'more'"),
+    (columns(f0=[1], f1=["x"], more=[2]), "give ParquetFormat"), (columns(f1=["x"]), "no column f0")])
+def test_what_has_no_column_in_a_parquet_file_is_not_lost_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: RowBatch | ColumnBatch, message: str) -> None:
+    monkeypatch.setattr(parquet_part, "GROUP_ROWS", 1)
     with pytest.raises(ProgramError, match=message):
         write(FileSink(tmp_path, "parquet"), RowBatch([(1, "x")]), batch)
 

@@ -1,0 +1,138 @@
+"""Records as text formats see them: their fields, and their values as JSON and as text.
+
+Both formats write a value in one way, as Flink and Spark do: bytes in Base64, decimals with all their digits and without an exponent, moments with
+the offset of their zone. JSON has no NaN and no infinities; they are the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A set is refused: in
+what order would it be?
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from flinkpy.common.time import Instant
+from flinkpy.common.types import Row
+from flinkpy.core.errors import ProgramError
+
+_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # told fast that they have no parts
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, named tuples and named rows as dicts, the rest as it is."""
+    if type(value) is dict:
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if hasattr(value, "as_dict") and getattr(value, "_fields", None):
+        return value.as_dict()
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
+
+
+def fields_of(value: Any) -> Sequence[Any]:
+    """The values of a record's fields; anything that is no record is its only field."""
+    fields = plain(value)
+    if isinstance(fields, dict):
+        return list(fields.values())
+    if isinstance(fields, (str, bytes)) or not hasattr(fields, "__iter__"):
+        return [fields]
+    return list(fields)
+
+
+def json_text(record: Any) -> str:
+    """The record as JSON on one line; ProgramError naming the field that has a value JSON cannot hold.
+
+    >>> json_text({"at": datetime.datetime(2024, 5, 1, 12), "raw": b"abc", "rate": math.nan})
+    '{"at": "2024-05-01 12:00:00", "raw": "YWJj", "rate": "NaN"}'
+    """
+    try:
+        return _dumped(plain(record))
+    except (TypeError, ValueError) as error:
+        raise ProgramError(f"{_culprit(record)} cannot be written as JSON: {error}") from error
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return _ENCODER.encode(value)
+    except ValueError as error:
+        if "JSON compliant" not in str(error):
+            raise
+        return json.dumps(_with_named_floats(value), default=lambda each: _with_named_floats(_known(each)), ensure_ascii=False)
+
+
+def _with_named_floats(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _with_named_floats(each) for key, each in value.items()}
+    return list(map(_with_named_floats, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _culprit(record: Any) -> str:
+    named = plain(record)
+    fields = named.items() if isinstance(named, dict) else enumerate(fields_of(named))
+    for name, value in fields:
+        try:
+            _dumped(value)
+        except (TypeError, ValueError):
+            return f"field {name!r} of {record!r:.100}"
+    return f"{record!r:.100}"
+
+
+def _known(value: Any) -> Any:
+    """What ``json`` does not know in terms of what it knows."""
+    if type(value) in _SINGLE:
+        return _text(value)
+    named = plain(value)
+    if named is not value:
+        return named
+    if isinstance(value, Row):
+        return list(value)
+    if isinstance(value, np.timedelta64):  # numpy's integer, that is
+        return str(value)
+    if isinstance(value, (np.bool_, np.number)):
+        return value.item()
+    return value.tolist() if isinstance(value, np.ndarray) else _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime.datetime):
+        offset = value.utcoffset()
+        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)  # readers know no such offsets
+    if isinstance(value, Instant):
+        return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
+    if getattr(type(value), "__str__", None) is object.__str__:
+        what = "a set has no order: give sorted(...)" if isinstance(value, (set, frozenset)) else "it has no text: give a value of Python's own types"
+        raise TypeError(f"{value!r:.60} is a {type(value).__name__}, {what}")
+    return str(value)
+
+
+_ENCODER = json.JSONEncoder(default=_known, ensure_ascii=False, allow_nan=False)
+
+
+def cell_text(value: Any) -> str | None:
+    """The value as a field of a CSV file: nested ones as JSON; None for None.
+
+    >>> cell_text([1, {"a": None}]), cell_text(Decimal("1E-10")), cell_text(None)
+    ('[1, {"a": null}]', '0.0000000001', None)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if type(value) in _SINGLE:
+        return _text(value)
+    if isinstance(value, (Mapping, list, tuple, Row, np.ndarray)) or is_dataclass(value):
+        return json_text(value)
+    known = value if isinstance(value, (int, float)) else _known(value)
+    return repr(float(known)) if isinstance(known, float) else str(known)
