@@ -13,6 +13,7 @@ from flinkpy.actors.gateways import (
     DispatcherGateway,
     JobDetails,
     JobMasterGateway,
+    JobMetrics,
     JobOverview,
     JobResult,
     ResourceManagerGateway,
@@ -55,6 +56,10 @@ class RunningJob:
 class ArchivedJob:
     result: JobResult
     details: JobDetails
+
+    @property
+    def metrics(self) -> JobMetrics:
+        return JobMetrics(self.result.accumulators)
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,14 @@ class Dispatcher(RpcEndpoint):
             return await (await self._running(job_id).gateway).request_details()
         except RpcError as error:
             return self._ended_meanwhile(job_id, error).details
+
+    async def request_job_metrics(self, job_id: JobId) -> JobMetrics:
+        if job_id in self._archive:
+            return self._archive[job_id].metrics
+        try:
+            return await (await self._running(job_id).gateway).request_metrics()
+        except RpcError as error:
+            return self._ended_meanwhile(job_id, error).metrics
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
         archived = self._archive.get(job_id)

@@ -17,6 +17,7 @@ from flinkpy.actors.gateways import (
     JobDetails,
     JobHeartbeat,
     JobMasterGateway,
+    JobMetrics,
     JobResult,
     RegistrationResponse,
     TaskExecutorGateway,
@@ -406,14 +407,24 @@ class JobMaster(FencedRpcEndpoint):
     def request_status(self) -> JobState:
         return self._state
 
-    def request_details(self) -> JobDetails:
-        """The counters are as fresh as the TaskExecutors' last beats; asking makes them send the next ones."""
+    def _ask_for_metrics(self) -> None:
         now = self.service.clock.monotonic()
         if now - self._metrics_asked_at >= self.METRICS_AGE_S:
             self._metrics_asked_at = now
             for executor in self._executors.values():
                 executor.gateway.heartbeat_from_job_master(self.resource_id)
+
+    def request_details(self) -> JobDetails:
+        """The counters are as fresh as the TaskExecutors' last beats; asking makes them send the next ones."""
+        self._ask_for_metrics()
         return self.status.details(self.scheduler.details(), self._state, self._error)
+
+    def request_metrics(self) -> Future[JobMetrics]:
+        """Who asks once wants what is true now, so the beats that this asks for are waited for; a TaskExecutor that is slow tells later."""
+        self._ask_for_metrics()
+        answer: Future[JobMetrics] = Future()
+        self.schedule_run_async(self.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
+        return answer
 
     # -- looking in --------------------------------------------------------------------------------------------------------
 

@@ -208,7 +208,16 @@ class TaskExecutor(RpcEndpoint):
         self._job_heartbeats.monitor(job.resource_id, lambda: job.beat(self.runner.metrics()))
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None:
+        """Answered at once, whatever the tasks are doing; and again when they have told what their accumulators are."""
         self._job_heartbeats.request_received(resource_id)
+        job_id = self._job_of.get(resource_id)
+        if job_id is not None:
+            self.runner.read_accumulators(lambda: self.run_async(partial(self._tell_metrics, job_id)))
+
+    def _tell_metrics(self, job_id: JobId) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.beat(self.runner.metrics())
 
     def disconnect_job_master(self, job_id: JobId, reason: str) -> None:
         job = self._jobs.get(job_id)

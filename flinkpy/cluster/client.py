@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobOverview, JobResult
+from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
 from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
@@ -151,6 +151,10 @@ class ClusterJob:
     def details(self) -> JobDetails:
         """States and record counts of every vertex."""
         return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
+
+    def metrics(self) -> JobMetrics:
+        """Accumulators, and what is counted in the subtasks now."""
+        return self._client.wait_for(self._client.dispatcher.request_job_metrics(self.job_id))
 
     def picture(self) -> JobPicture:
         """How it goes now; throughput is that since the last picture."""

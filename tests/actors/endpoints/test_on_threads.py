@@ -70,6 +70,8 @@ class InstantRunner:
     def metrics(self) -> list[TaskMetrics]:
         return []
 
+    def read_accumulators(self, then: Callable[[], object]) -> None: ...
+
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)
 
