@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from flinkpy.common.job_client import JobClient
-from flinkpy.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.datastream import DataStream, MapFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.graph.hashes import operator_ids
+from flinkpy.graph.stream_graph import build_stream_graph
 from flinkpy.metrics import Counter
 from flinkpy.operators.functions import SourceContext, SourceFunction
 from tests.waiting import eventually
@@ -112,3 +114,24 @@ def test_a_function_that_does_not_return_is_busy_and_its_job_is_drawn_so() -> No
     finally:
         _RETURN.set()
     assert client.get_job_execution_result().result().get_net_runtime() > 0
+
+
+def _ids_of(*names: str) -> dict[str, str]:
+    """The ids of two sources and of what reads their union, in the order they are written."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    makers: dict[str, Callable[[], DataStream]] = {"A": lambda: env.from_sequence(1, 3), "B": lambda: env.from_collection([1, 2]),
+                                                   "C": lambda: env.from_collection([3, 4])}
+    made = {name: makers[name]() for name in names}
+    first, second = made.values()
+    last = first.union(second).map(lambda value: value)
+    last.add_sink(lambda value: None)
+    ids = operator_ids(build_stream_graph(env._transformations))
+    return {**{name: ids[stream._transformation.id] for name, stream in made.items()}, "read": ids[last._transformation.id]}
+
+
+@pytest.mark.finding("mechanisms F3")
+@pytest.mark.parametrize(("one", "other"), [("A", "B"), ("B", "C")])
+def test_the_sides_of_a_union_may_change_places_and_everybody_keeps_its_id(one: str, other: str) -> None:
+    assert _ids_of(one, other) == _ids_of(other, one)
+    assert len(set(_ids_of(one, other).values())) == 3
