@@ -115,7 +115,6 @@ class RegistrationResponse:
     resource_id: ResourceId  # who answers
     instance_id: InstanceId | None = None
     reason: str = ""
-    token: FencingToken | None = None  # the ResourceManager's term: slots are promised to nobody else
 
 
 @dataclass(frozen=True)

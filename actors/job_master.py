@@ -27,6 +27,7 @@ from flinkpy.actors.job_master_coordinators import SourceCoordinators
 from flinkpy.actors.job_master_executors import DeployedTask, ExecutorConnection
 from flinkpy.actors.job_master_slots import SlotRequester
 from flinkpy.actors.job_status import JobStatusBook
+from flinkpy.actors.leadership import LeaderRetrievalService
 from flinkpy.actors.service import Cancellable, RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
@@ -70,8 +71,9 @@ class JobMaster(FencedRpcEndpoint):
     METRICS_AGE_S = 0.25  # details asked for more often than this give the same counters
 
     def __init__(
-        self, service: RpcService, job_graph: JobGraph, resource_manager_address: str, on_terminal: Callable[[JobResult, JobDetails], None], *,
-        scheduler_config: SchedulerConfig | None = None, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
+        self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
+        on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
+        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
     ) -> None:
         super().__init__(service, f"jobmaster-{job_graph.job_id}", service.ids.fencing_token())
         self.job_graph, self.resource_id = job_graph, ResourceId(self.name)
@@ -80,7 +82,7 @@ class JobMaster(FencedRpcEndpoint):
         self._on_terminal = on_terminal
         self.scheduler = Scheduler(job_graph, scheduler_config or SchedulerConfig.of(job_graph.configuration), service.ids)
         self.status = JobStatusBook(job_graph, service.clock.time_ms())
-        self.slots = SlotRequester(self, resource_manager_address, slot_config or SlotConfig(), may_wait=self.scheduler.runs_in_parts)
+        self.slots = SlotRequester(self, resource_manager, slot_config or SlotConfig(), may_wait=self.scheduler.runs_in_parts)
         self._coordinators: SourceCoordinators | None = None
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
@@ -99,6 +101,11 @@ class JobMaster(FencedRpcEndpoint):
     @property
     def job_id(self) -> JobId:
         return self.job_graph.job_id
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has reached its last state."""
+        return self._ended
 
     @property
     def registration(self) -> JobMasterRegistration:
@@ -394,10 +401,10 @@ class JobMaster(FencedRpcEndpoint):
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
-        self.slots.heartbeat_received(resource_id)
+        self.slots.manager.heartbeat_received(resource_id)
 
     def disconnect_resource_manager(self, reason: str) -> None:
-        self.slots.lose_resource_manager(reason)
+        self.slots.manager.lose(reason)
 
     # -- clients -----------------------------------------------------------------------------------------------------------
 
@@ -431,6 +438,8 @@ class JobMaster(FencedRpcEndpoint):
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""
         self.scheduler.check_invariants(everything)
+        if self._ended and self._executors:
+            raise EngineError(f"{self!r}: its job has ended, and {list(self._executors)} are registered all the same")
         if everything and not self._ended:
             self.slots.pool.check_invariants()
             for attempt_id, task in self._tasks.items():

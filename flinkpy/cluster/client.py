@@ -16,6 +16,7 @@ from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import (
     EndpointNotRunningError,
+    FencingError,
     JobCancelledError,
     JobExecutionError,
     ProgramError,
@@ -123,7 +124,7 @@ class ClusterClient:
         """The future's value; a session that is gone becomes one clear message."""
         try:
             return future.result(self.config.ask_timeout_s + 1 + extra_s)
-        except (RecipientUnreachableError, EndpointNotRunningError, RpcTimeoutError) as error:
+        except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
             raise ResourceUnavailableError(self.config.gone) from error  # whose text is Ray's long account; --verbose shows it
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from flinkpy.core import code
+from flinkpy.core.ids import OperatorId
 from flinkpy.core.options import RuntimeMode
 from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
@@ -168,7 +169,7 @@ class Elsewhere(From):
     (("a", From(1)), ("b", From(1))), (("a", From(1)), ("a", From(2))), (("a", From(1)), ("a", Elsewhere(1))),
 ], ids=["by their names", "by their set-ups", "by their classes"])
 def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round(one: tuple[str, From], other: tuple[str, From]) -> None:
-    def written(*sources: tuple[str, From]) -> list[str]:
+    def written(*sources: tuple[str, From]) -> list[OperatorId]:
         """The ids of the two sources, in the order of ``one`` and ``other``, and of what reads them."""
         program = Program()
         read = {what: program.source(name, source=what) for name, what in sources}

@@ -45,5 +45,5 @@ def test_other_set_ups_have_other_texts(one: Any, other: Any) -> None:
 
 def test_what_holds_itself_is_described_too() -> None:
     looped = Setup()
-    looped.self = looped
+    looped.__dict__["within"] = looped
     assert described(looped).startswith("Setup(")

@@ -30,8 +30,17 @@ class Crash:
 
 
 @dataclass(frozen=True)
+class ManagerCrash:
+    """The ResourceManager dies, ``noticed`` or not, and another one leads after a while."""
+
+    at_s: float
+    noticed: bool
+    back_after_s: float
+
+
+@dataclass(frozen=True)
 class Partition:
-    """A worker (or the client, number 0) is cut off from the master: from it, to it, or both."""
+    """A process (the client is number 0) is cut off from the masters: from them, to them, or both."""
 
     at_s: float
     victim: int
@@ -51,11 +60,12 @@ class Scenario:
     jobs: tuple[SimulatedJob, ...]
     crashes: tuple[Crash, ...]
     partitions: tuple[Partition, ...]
+    manager_crashes: tuple[ManagerCrash, ...]
 
     @staticmethod
     def of(seed: int) -> Scenario:
         chance = random.Random(seed * 7919 + 1)
-        ids = IdFactory(seed * 7919 + 2)
+        ids, masters = IdFactory(seed * 7919 + 2), random.Random(seed * 7919 + 3)
         static, per_worker = 3, chance.choice((1, 1, 2, 3))
         total = static * per_worker + chance.choice((0, 2, 4, 8))
         return Scenario(
@@ -67,6 +77,7 @@ class Scenario:
             tuple(random_job(chance, JobId(ids.hex())) for _ in range(chance.choice((1, 2, 2, 3, 4)))),
             tuple(_crash(chance) for _ in range(chance.choice((0, 0, 1, 2)))),
             tuple(_partition(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)))),
+            tuple(ManagerCrash(_moment(masters), masters.random() < 0.5, 4 * masters.random()) for _ in range(masters.choice((0, 0, 0, 1, 2)))),
         )
 
 
