@@ -111,7 +111,8 @@ class SimulationRun:
         for manager in scenario.manager_crashes:
             self.network.schedule(manager.at_s, lambda manager=manager: self._crash_manager(manager), "crash")  # type: ignore[misc]
         self.network.schedule(FAULTS_END_S, self._faults_end, "the faults end")
-        self.network.schedule(FAULTS_END_S + SETTLED_S, lambda: check_calm(self.cluster), "all has settled")
+        for looks in (1, 2):
+            self.network.schedule(FAULTS_END_S + looks * SETTLED_S, lambda: check_calm(self.cluster), "all has settled")
 
     # -- faults ------------------------------------------------------------------------------------------------------------
 
