@@ -13,6 +13,7 @@ from flinkpy.actors.gateways import (
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
+from flinkpy.actors.job_master import JobMaster
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
@@ -138,6 +139,10 @@ def test_a_task_executor_that_stops_tells_its_job_masters_at_once() -> None:
     assert cluster.job_masters[JOB].has_ended  # without restarts, and long before a heartbeat is missed
 
 
+def is_registered(master: JobMaster) -> bool:
+    return master.slots.manager.gateway is not None
+
+
 def test_a_job_master_registers_again_at_a_resource_manager_it_has_lost() -> None:
     cluster = make_cluster()
     running(cluster)
@@ -145,10 +150,10 @@ def test_a_job_master_registers_again_at_a_resource_manager_it_has_lost() -> Non
     for lost in range(2):
         cluster.network.partition(f"jobmaster-{JOB}", "resourcemanager")
         cluster.network.run_for(20)
-        assert master.slots.manager.gateway is None, lost
+        assert not is_registered(master), lost
         cluster.network.heal()
         cluster.network.run_for(10)
-        assert master.slots.manager.gateway is not None, lost
+        assert is_registered(master), lost
         check_calm(cluster)
 
 
