@@ -1,5 +1,6 @@
 """``python -m tests.mutants [WORD …]``: breaks each rule whose name has one of the words (all, without words) in a copy of the tree, runs the tests
-that must catch it, and says which mutants live. The working tree is not touched. Exit code 1 when one lives."""
+that must catch it, and says which mutants live; of all of them on the page docs/mutants.md, too. No other file of the working tree is touched.
+Exit code 1 when one lives."""
 
 from __future__ import annotations
 
@@ -8,13 +9,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.mutants.mutants import MUTANTS, Mutant, applied
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("flinkpy", "actors", "scheduler", "network", "tests", "pyproject.toml")
+PAGE = ROOT / "docs" / "mutants.md"
+HEAD = (
+    "# Mutants", "",
+    "Rules that matter, each broken once by hand in a copy of the tree (`tests/mutants/mutants.py`), and whether the tests named there notice.",
+    "`make mutants` breaks them all and writes this page; a plain test holds that each can still be made, and stands here.",
+)
+CAUGHT, LIVES = "caught", "LIVES"
 PATIENCE_S = 300  # a mutant that makes its tests hang is caught, too
 
 
@@ -28,9 +36,19 @@ def main() -> int:
         if (whole := tested(named, copy)).returncode != 0:
             print(whole.stdout)
             sys.exit("the tests fail without a mutant: mend them first")
-        living = [mutant for mutant in chosen if not is_caught(mutant, copy)]
-    print(f"{len(chosen)} mutants, {len(living)} live")
+        verdicts = {mutant: verdict(mutant, copy) for mutant in chosen}
+    living = sum(each != CAUGHT for each in verdicts.values())
+    print(f"{len(chosen)} mutants, {living} live")
+    if len(chosen) == len(MUTANTS):
+        PAGE.write_text(page(verdicts), encoding="utf-8")
     return 1 if living else 0
+
+
+def page(verdicts: Mapping[Mutant, str]) -> str:
+    """What the last run of all has found."""
+    rows = [f"| {mutant.rule} | `{mutant.file}` | {found} |" for mutant, found in verdicts.items()]
+    living = sum(found != CAUGHT for found in verdicts.values())
+    return "\n".join([*HEAD, "", f"Of {len(rows)} mutants {living} live.", "", "| rule | broken in | |", "|---|---|---|", *rows, ""])
 
 
 def copied(source: Path, target: Path) -> None:
@@ -40,22 +58,22 @@ def copied(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def is_caught(mutant: Mutant, copy: Path) -> bool:
-    """Whether its tests fail in the copy with it, which is whole again afterwards."""
+def verdict(mutant: Mutant, copy: Path) -> str:
+    """What its tests say in the copy with it, which is whole again afterwards."""
     file = copy / mutant.file
     original = file.read_text(encoding="utf-8")
     file.write_text(applied(mutant, original), encoding="utf-8")
     try:
         ended = tested(mutant.tests, copy)
-        verdict = {0: "LIVES", 1: "caught"}.get(ended.returncode, "broken")
+        found = {0: LIVES, 1: CAUGHT}.get(ended.returncode, "broken")
+        if found == "broken":
+            print("\n".join(ended.stdout.splitlines()[-8:]))
     except subprocess.TimeoutExpired:
-        verdict = "caught"
+        found = CAUGHT
     finally:
         file.write_text(original, encoding="utf-8")
-    print(f"{verdict:7} {mutant.rule}", flush=True)
-    if verdict == "broken":
-        print("\n".join(ended.stdout.splitlines()[-8:]))
-    return verdict == "caught"
+    print(f"{found:7} {mutant.rule}", flush=True)
+    return found
 
 
 def tested(tests: Iterable[str], copy: Path) -> subprocess.CompletedProcess[str]:

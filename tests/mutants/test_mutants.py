@@ -22,5 +22,10 @@ def test_the_text_a_mutant_replaces_is_there_once_and_so_are_its_tests(mutant: M
         assert (f"def {name}(" if name else "") in (ROOT / file).read_text(encoding="utf-8"), test
 
 
+def test_the_page_has_every_rule_as_the_last_run_of_all_found_it() -> None:
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8").splitlines()]
+    assert rows[rows.index("|---|---|---|") + 1:] == [mutant.rule for mutant in MUTANTS]
+
+
 def test_every_rule_has_a_name_of_its_own() -> None:
     assert len({mutant.rule for mutant in MUTANTS}) == len(MUTANTS)
