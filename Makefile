@@ -7,7 +7,7 @@ SPARK_READY := $(VENV)/.ready-spark
 # In several processes what needs no Ray; then, one after the other, what starts a Ray of its own.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile -m 'not ray and not spark'
 
-.PHONY: help demo demo-spark test test-spark tests explore findings lint types contracts compatibility bench clean
+.PHONY: help demo demo-spark test test-spark tests explore findings mutants lint types contracts compatibility bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -49,6 +49,9 @@ explore: $(READY) ## the property tests on new random examples, ten times as man
 
 findings: $(READY) ## every program that a review found wrong, and whether it is right
 	$(BIN)/python -m tests.findings -m 'finding and not spark'
+
+mutants: $(READY) ## breaks each rule that matters, and says which tests notice
+	$(BIN)/python -m tests.mutants
 
 lint: $(READY)   ## style
 	$(BIN)/ruff check

@@ -7,18 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import (
     ClusterOverview,
     DispatcherGateway,
     JobDetails,
     JobMasterGateway,
+    JobMetrics,
     JobOverview,
     JobResult,
     ResourceManagerGateway,
 )
+from flinkpy.actors.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
 from flinkpy.actors.service import RpcService
-from flinkpy.core.errors import ProgramError, RpcError
+from flinkpy.core.errors import ProgramError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
@@ -34,7 +35,8 @@ class JobMasterLike(Protocol):
     @property
     def address(self) -> str: ...
 
-    token: FencingToken | None
+    @property
+    def token(self) -> FencingToken | None: ...
 
     def start(self) -> None: ...
 
@@ -48,13 +50,17 @@ JobMasterFactory: TypeAlias = Callable[[JobGraph, OnTerminal], JobMasterLike]
 class RunningJob:
     name: str
     master: JobMasterLike
-    gateway: Future[JobMasterGateway]
+    gateway: Future[JobMasterGateway] | None = None
 
 
 @dataclass(frozen=True)
 class ArchivedJob:
     result: JobResult
     details: JobDetails
+
+    @property
+    def metrics(self) -> JobMetrics:
+        return JobMetrics(self.result.accumulators)
 
 
 @dataclass(frozen=True)
@@ -64,17 +70,19 @@ class DispatcherStatistics:
     waiting_clients: int
 
 
-class Dispatcher(RpcEndpoint):
+class Dispatcher(LeadingEndpoint):
     """``make_job_master(job_graph, on_terminal)`` builds the JobMaster, on the same service; ``on_shut_down`` ends the cluster around it."""
 
     gateway = DispatcherGateway
 
     def __init__(
-        self, service: RpcService, make_job_master: JobMasterFactory, resource_manager_address: str, *,
+        self, service: RpcService, make_job_master: JobMasterFactory, resource_manager: LeaderRetrievalService, *,
         name: str = "dispatcher", archive_size: int = 200, on_shut_down: Callable[[], None] = lambda: None,
+        election: LeaderElectionService | None = None,
     ) -> None:
-        super().__init__(service, name)
-        self._make_job_master, self._resource_manager_address = make_job_master, resource_manager_address
+        super().__init__(service, name, election)
+        self._make_job_master, self._resource_manager = make_job_master, resource_manager
+        self._managing = NO_LEADER  # the ResourceManager
         self._archive_size, self._on_shut_down = archive_size, on_shut_down
         self._jobs: dict[JobId, RunningJob] = {}
         self._archive: OrderedDict[JobId, ArchivedJob] = OrderedDict()
@@ -92,7 +100,7 @@ class Dispatcher(RpcEndpoint):
         _validate(job_graph)
         master = self._make_job_master(job_graph, self._job_ended)
         master.start()
-        self._jobs[job_id] = RunningJob(job_graph.name, master, self.connect(master.address, JobMasterGateway, master.token))
+        self._jobs[job_id] = RunningJob(job_graph.name, master)
         return job_id
 
     def _job_ended(self, result: JobResult, details: JobDetails) -> None:
@@ -122,7 +130,7 @@ class Dispatcher(RpcEndpoint):
         if job_id in self._archive:
             return self._archive[job_id].result.state
         try:
-            return await (await self._running(job_id).gateway).request_status()
+            return await (await self._master_of(job_id)).request_status()
         except RpcError as error:
             return self._ended_meanwhile(job_id, error).result.state
 
@@ -136,9 +144,17 @@ class Dispatcher(RpcEndpoint):
         if job_id in self._archive:
             return self._archive[job_id].details
         try:
-            return await (await self._running(job_id).gateway).request_details()
+            return await (await self._master_of(job_id)).request_details()
         except RpcError as error:
             return self._ended_meanwhile(job_id, error).details
+
+    async def request_job_metrics(self, job_id: JobId) -> JobMetrics:
+        if job_id in self._archive:
+            return self._archive[job_id].metrics
+        try:
+            return await (await self._master_of(job_id)).request_metrics()
+        except RpcError as error:
+            return self._ended_meanwhile(job_id, error).metrics
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
         archived = self._archive.get(job_id)
@@ -161,14 +177,24 @@ class Dispatcher(RpcEndpoint):
         if job_id in self._archive:
             return
         try:
-            await (await self._running(job_id).gateway).cancel()
+            await (await self._master_of(job_id)).cancel()
         except RpcError as error:
             self._ended_meanwhile(job_id, error)
 
     async def request_cluster_overview(self) -> ClusterOverview:
-        manager = await self.connect(self._resource_manager_address, ResourceManagerGateway)
+        address, token = self._managing
+        if address is None:
+            raise RecipientUnreachableError("no ResourceManager leads this cluster now")
+        manager = await self.connect(address, ResourceManagerGateway, token)
         overview = await manager.request_overview()
         return ClusterOverview(overview.task_executors, overview.slots_total, overview.slots_free, len(self._jobs))
+
+    def _master_of(self, job_id: JobId) -> Future[JobMasterGateway]:
+        """A connection that did not come about is made anew."""
+        job = self._running(job_id)
+        if job.gateway is None or job.gateway.error is not None:
+            job.gateway = self.connect(job.master.address, JobMasterGateway, job.master.token)
+        return job.gateway
 
     def _running(self, job_id: JobId) -> RunningJob:
         job = self._jobs.get(job_id)
@@ -197,7 +223,12 @@ class Dispatcher(RpcEndpoint):
         if self._shutting_down is not None and not self._jobs and self._shutting_down.complete(None):
             self._on_shut_down()
 
+    def on_leadership(self) -> None:
+        self._resource_manager.start(lambda leader: self.run_async(lambda: setattr(self, "_managing", leader)))
+
     def on_stop(self) -> Future[Any]:
+        super().on_stop()
+        self._resource_manager.stop()
         return all_of([job.master.stop() for job in self._jobs.values()])
 
     def statistics(self) -> DispatcherStatistics:

@@ -54,7 +54,10 @@ class JobOverview:
 
 @dataclass(frozen=True)
 class VertexDetails:
-    """One vertex of a running or ended job, summed over its subtasks, as it was at ``counted_ms`` of the JobMaster's clock (0: not yet counted)."""
+    """One vertex of a running or ended job, summed over its subtasks, as it was at ``counted_ms`` of the JobMaster's clock (0: not yet counted).
+
+    Of the milliseconds a second that its subtasks are busy, held back by their consumers or idle, the greatest count each, as in Flink's pages.
+    """
 
     vertex_id: str
     name: str
@@ -63,6 +66,18 @@ class VertexDetails:
     records_in: int = 0
     records_out: int = 0
     counted_ms: int = 0
+    busy_ms_per_second: int = 0
+    back_pressured_ms_per_second: int = 0
+    idle_ms_per_second: int = 0
+
+
+@dataclass(frozen=True)
+class JobMetrics:
+    """``accumulators`` of a job as far as they were told, merged over its subtasks, the metrics of its functions among them; ``engine``
+    what the engine itself counts in each subtask, by identifier. Of an ended job the accumulators stay."""
+
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    engine: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,6 @@ class RegistrationResponse:
     resource_id: ResourceId  # who answers
     instance_id: InstanceId | None = None
     reason: str = ""
-    token: FencingToken | None = None  # the ResourceManager's term: slots are promised to nobody else
 
 
 @dataclass(frozen=True)
@@ -184,6 +198,8 @@ class DispatcherGateway(Protocol):
 
     def request_job_details(self, job_id: JobId) -> Future[JobDetails]: ...
 
+    def request_job_metrics(self, job_id: JobId) -> Future[JobMetrics]: ...
+
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
         """The result once the job ended; None when it has not within ``wait_s`` (ask again). Choose ``wait_s`` below the ask's timeout."""
         ...
@@ -263,6 +279,10 @@ class JobMasterGateway(Protocol):
     def request_status(self) -> Future[JobState]: ...
 
     def request_details(self) -> Future[JobDetails]: ...
+
+    def request_metrics(self) -> Future[JobMetrics]:
+        """Answered when the TaskExecutors have had a moment to tell the latest."""
+        ...
 
 
 class TaskExecutorGateway(Protocol):

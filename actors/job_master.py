@@ -17,6 +17,7 @@ from flinkpy.actors.gateways import (
     JobDetails,
     JobHeartbeat,
     JobMasterGateway,
+    JobMetrics,
     JobResult,
     RegistrationResponse,
     TaskExecutorGateway,
@@ -26,6 +27,7 @@ from flinkpy.actors.job_master_coordinators import SourceCoordinators
 from flinkpy.actors.job_master_executors import DeployedTask, ExecutorConnection
 from flinkpy.actors.job_master_slots import SlotRequester
 from flinkpy.actors.job_status import JobStatusBook
+from flinkpy.actors.leadership import LeaderRetrievalService
 from flinkpy.actors.service import Cancellable, RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
@@ -69,8 +71,9 @@ class JobMaster(FencedRpcEndpoint):
     METRICS_AGE_S = 0.25  # details asked for more often than this give the same counters
 
     def __init__(
-        self, service: RpcService, job_graph: JobGraph, resource_manager_address: str, on_terminal: Callable[[JobResult, JobDetails], None], *,
-        scheduler_config: SchedulerConfig | None = None, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
+        self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
+        on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
+        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
     ) -> None:
         super().__init__(service, f"jobmaster-{job_graph.job_id}", service.ids.fencing_token())
         self.job_graph, self.resource_id = job_graph, ResourceId(self.name)
@@ -79,7 +82,7 @@ class JobMaster(FencedRpcEndpoint):
         self._on_terminal = on_terminal
         self.scheduler = Scheduler(job_graph, scheduler_config or SchedulerConfig.of(job_graph.configuration), service.ids)
         self.status = JobStatusBook(job_graph, service.clock.time_ms())
-        self.slots = SlotRequester(self, resource_manager_address, slot_config or SlotConfig(), may_wait=self.scheduler.runs_in_parts)
+        self.slots = SlotRequester(self, resource_manager, slot_config or SlotConfig(), may_wait=self.scheduler.runs_in_parts)
         self._coordinators: SourceCoordinators | None = None
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
@@ -98,6 +101,11 @@ class JobMaster(FencedRpcEndpoint):
     @property
     def job_id(self) -> JobId:
         return self.job_graph.job_id
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has reached its last state."""
+        return self._ended
 
     @property
     def registration(self) -> JobMasterRegistration:
@@ -393,10 +401,10 @@ class JobMaster(FencedRpcEndpoint):
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
-        self.slots.heartbeat_received(resource_id)
+        self.slots.manager.heartbeat_received(resource_id)
 
     def disconnect_resource_manager(self, reason: str) -> None:
-        self.slots.lose_resource_manager(reason)
+        self.slots.manager.lose(reason)
 
     # -- clients -----------------------------------------------------------------------------------------------------------
 
@@ -406,20 +414,32 @@ class JobMaster(FencedRpcEndpoint):
     def request_status(self) -> JobState:
         return self._state
 
-    def request_details(self) -> JobDetails:
-        """The counters are as fresh as the TaskExecutors' last beats; asking makes them send the next ones."""
+    def _ask_for_metrics(self) -> None:
         now = self.service.clock.monotonic()
         if now - self._metrics_asked_at >= self.METRICS_AGE_S:
             self._metrics_asked_at = now
             for executor in self._executors.values():
                 executor.gateway.heartbeat_from_job_master(self.resource_id)
+
+    def request_details(self) -> JobDetails:
+        """The counters are as fresh as the TaskExecutors' last beats; asking makes them send the next ones."""
+        self._ask_for_metrics()
         return self.status.details(self.scheduler.details(), self._state, self._error)
+
+    def request_metrics(self) -> Future[JobMetrics]:
+        """Who asks once wants what is true now, so the beats that this asks for are waited for; a TaskExecutor that is slow tells later."""
+        self._ask_for_metrics()
+        answer: Future[JobMetrics] = Future()
+        self.schedule_run_async(self.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
+        return answer
 
     # -- looking in --------------------------------------------------------------------------------------------------------
 
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""
         self.scheduler.check_invariants(everything)
+        if self._ended and self._executors:
+            raise EngineError(f"{self!r}: its job has ended, and {list(self._executors)} are registered all the same")
         if everything and not self._ended:
             self.slots.pool.check_invariants()
             for attempt_id, task in self._tasks.items():

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flinkpy.actors.courier import Courier
-from flinkpy.actors.gateways import JobMasterHeartbeat, RegistrationResponse, ResourceManagerGateway, SlotRequest
-from flinkpy.actors.heartbeat import heartbeat_responder
-from flinkpy.actors.registration import RetryingRegistration
+from flinkpy.actors.gateways import JobMasterHeartbeat, RegistrationResponse, SlotRequest
+from flinkpy.actors.leadership import LeaderRetrievalService
+from flinkpy.actors.resource_manager_connection import ResourceManagerConnection
 from flinkpy.actors.slot_pool import SlotPool
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError
 from flinkpy.core.futures import Future
@@ -20,7 +20,6 @@ from flinkpy.scheduler.protocol import RequestSlot, SlotAssigned, SlotRequestFai
 
 if TYPE_CHECKING:
     from flinkpy.actors.job_master import JobMaster
-    from flinkpy.actors.service import Cancellable
 
 
 class SlotRequester:
@@ -28,24 +27,23 @@ class SlotRequester:
 
     TICK = timedelta(seconds=5)
 
-    def __init__(self, master: JobMaster, resource_manager_address: str, config: SlotConfig, *, may_wait: bool = False) -> None:
+    def __init__(self, master: JobMaster, resource_manager: LeaderRetrievalService, config: SlotConfig, *, may_wait: bool = False) -> None:
         self._may_wait = may_wait
-        self._master, self._address, self._config = master, resource_manager_address, config
+        self._master, self._config = master, config
         self.pool = SlotPool(config.request_timeout.total_seconds())
         self._due: dict[AllocationId, None] = {}  # requests the ResourceManager is to be told, for the first time or again
-        self._gateway: ResourceManagerGateway | None = None
-        self._manager_id: ResourceId | None = None
-        self._watch: Cancellable | None = None
-        self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
         self._closed = False
-        self._heartbeats = heartbeat_responder(master, master.rpc_config, lambda peer: self.lose_resource_manager("it sent no heartbeat in time"))
+        self.manager = ResourceManagerConnection(
+            master, resource_manager, master.rpc_config, lambda manager: manager.register_job_master(master.registration),
+            lambda manager: manager.heartbeat_from_job_master(master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())),
+            lambda manager: self._ask_again(), self._refused)
         self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = Courier(
             master, master.retry_s, self._due_requests, self._send, self._answered, self._failed)
 
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._register()
+        self.manager.start()
         self._tick()
 
     def close(self, reason: str) -> None:
@@ -54,46 +52,13 @@ class SlotRequester:
             return
         self._closed = True
         self._courier.close()
-        self._heartbeats.stop()
-        if self._registration is not None:
-            self._registration.close()
-        if self._watch is not None:
-            self._watch.cancel()
-        if self._gateway is not None:
-            self._gateway.disconnect_job_master(self._master.job_id, reason)
-
-    def _register(self) -> None:
-        if self._closed:
-            return
-        self._registration = RetryingRegistration(
-            self._master, self._address, ResourceManagerGateway, None, lambda manager: manager.register_job_master(self._master.registration),
-            on_success=self._registered, on_refused=self._refused, config=self._master.rpc_config)
-        self._registration.start()
-
-    def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
-        self._gateway, self._manager_id = gateway, response.resource_id
-        self._watch = self._master.service.watch(self._master, self._address, self.lose_resource_manager)
-        self._heartbeats.monitor(
-            response.resource_id,
-            lambda: gateway.heartbeat_from_job_master(self._master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())))
-        self._ask_again()
+        if self.manager.gateway is not None:
+            self.manager.gateway.disconnect_job_master(self._master.job_id, reason)
+        self.manager.close()
 
     def _refused(self, response: RegistrationResponse) -> None:
         """It may change its mind; if it does not, the requests expire."""
-        self._master.schedule_run_async(self._master.rpc_config.registration_max.total_seconds(), self._register)
-
-    def heartbeat_received(self, resource_id: ResourceId) -> None:
-        self._heartbeats.request_received(resource_id)
-
-    def lose_resource_manager(self, reason: str) -> None:
-        """Registers again; what the job has it keeps."""
-        if self._gateway is None or self._manager_id is None or self._closed:
-            return
-        self._heartbeats.unmonitor(self._manager_id)
-        if self._watch is not None:
-            self._watch.cancel()
-        self._gateway = self._manager_id = self._watch = None
-        self._register()
+        self._master.schedule_run_async(self._master.rpc_config.registration_max.total_seconds(), self.manager.register_again)
 
     # -- requests ----------------------------------------------------------------------------------------------------------
 
@@ -108,11 +73,11 @@ class SlotRequester:
 
     def cancel(self, request_id: SlotRequestId) -> None:
         allocation_id = self.pool.cancel(request_id)
-        if allocation_id is not None and self._due.pop(allocation_id, self) is self and self._gateway is not None:
-            self._gateway.cancel_slot_requests((allocation_id,))
+        if allocation_id is not None and self._due.pop(allocation_id, self) is self and self.manager.gateway is not None:
+            self.manager.gateway.cancel_slot_requests((allocation_id,))
 
     def _due_requests(self) -> tuple[SlotRequest, ...] | None:
-        if self._gateway is None:
+        if self.manager.gateway is None:
             return None
         mine = self._master.registration
         waiting = (self.pool.get_pending(allocation_id) for allocation_id in self._due)
@@ -122,8 +87,8 @@ class SlotRequester:
         ) or None
 
     def _send(self, requests: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
-        assert self._gateway is not None
-        return self._gateway.request_slots(requests)
+        assert self.manager.gateway is not None
+        return self.manager.gateway.request_slots(requests)
 
     def _answered(self, requests: tuple[SlotRequest, ...], refused: dict[AllocationId, BaseException]) -> None:
         for request in requests:
@@ -132,7 +97,7 @@ class SlotRequester:
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, (NotRegisteredError, FencingError, RecipientUnreachableError)):
-            self.lose_resource_manager(str(error))
+            self.manager.lose(str(error))
 
     def refused(self, errors: Mapping[AllocationId, BaseException]) -> None:
         """These slots will not come."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flinkpy.actors.gateways import JobDetails, JobOverview, JobResult, VertexDetails
+from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, VertexDetails
+from flinkpy.actors.subtask_metrics import SubtaskMetrics, TimeShares
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
-from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.details import SchedulerDetails
+from flinkpy.graph.job_graph import JobGraph, JobVertex
+from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
 
 
 def merge_accumulators(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -47,23 +49,22 @@ class JobStatusBook:
     def __init__(self, job_graph: JobGraph, start_ms: int) -> None:
         self._job_graph, self._start_ms = job_graph, start_ms
         self._end_ms: int | None = None
-        self._metrics: dict[ExecutionVertexId, TaskMetrics] = {}
-        self._counted_ms: dict[JobVertexId, int] = {}
-        self._accumulators: dict[ExecutionVertexId, dict[str, Any]] = {}
+        self._subtasks: dict[ExecutionVertexId, SubtaskMetrics] = {}
 
     def metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
-        """Counters only grow, so a late report changes nothing."""
+        """Readings of tasks that run; they may come late."""
         for one in metrics:
-            known = self._metrics.get(one.attempt_id.vertex)
-            if known is None or _age(one) >= _age(known):
-                self._metrics[one.attempt_id.vertex] = one
-                self._counted_ms[one.attempt_id.vertex.vertex_id] = now_ms
+            self._subtask(one.attempt_id).told(one, now_ms)
 
     def task_reported(self, report: TaskExecutionState, now_ms: int) -> None:
-        if report.accumulators:
-            self._accumulators[report.attempt_id.vertex] = report.accumulators
-        if report.metrics is not None:
-            self.metrics((report.metrics,), now_ms)
+        """The task has ended: nothing of this attempt comes behind it."""
+        self._subtask(report.attempt_id).told(report.metrics or TaskMetrics(report.attempt_id), now_ms, report.accumulators)
+
+    def _subtask(self, attempt_id: ExecutionAttemptId) -> SubtaskMetrics:
+        found = self._subtasks.get(attempt_id.vertex)
+        if found is None:
+            found = self._subtasks[attempt_id.vertex] = SubtaskMetrics()
+        return found
 
     def ended(self, now_ms: int) -> None:
         self._end_ms = now_ms
@@ -72,10 +73,13 @@ class JobStatusBook:
 
     def result(self, state: JobState, error: BaseException | None) -> JobResult:
         assert self._end_ms is not None
+        return JobResult(self._job_graph.job_id, self._job_graph.name, state, self._end_ms - self._start_ms, error, self._accumulators())
+
+    def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
-        for accumulators in self._accumulators.values():
-            merged = merge_accumulators(merged, accumulators)
-        return JobResult(self._job_graph.job_id, self._job_graph.name, state, self._end_ms - self._start_ms, error, merged)
+        for subtask in self._subtasks.values():
+            merged = merge_accumulators(merged, subtask.accumulators())
+        return merged
 
     def details(self, scheduler: SchedulerDetails, state: JobState, error: BaseException | None) -> JobDetails:
         tasks: dict[ExecutionState, int] = {}
@@ -83,23 +87,45 @@ class JobStatusBook:
             for task_state, count in vertex.states.items():
                 tasks[task_state] = tasks.get(task_state, 0) + count
         overview = JobOverview(self._job_graph.job_id, self._job_graph.name, state, self._start_ms, self._end_ms, tasks)
-        read, written = self._sums()
-        vertices = tuple(
-            VertexDetails(each.vertex_id, each.name, each.parallelism, each.states, read.get(each.vertex_id, 0), written.get(each.vertex_id, 0),
-                          self._counted_ms.get(each.vertex_id, 0))
-            for each in scheduler.vertices
-        )
-        return JobDetails(overview, vertices, error)
+        known: dict[JobVertexId, list[SubtaskMetrics]] = {}
+        for subtask_id, subtask in self._subtasks.items():
+            known.setdefault(subtask_id.vertex_id, []).append(subtask)
+        return JobDetails(overview, tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices), error)
 
-    def _sums(self) -> tuple[dict[JobVertexId, int], dict[JobVertexId, int]]:
-        read: dict[JobVertexId, int] = {}
-        written: dict[JobVertexId, int] = {}
-        for vertex, metrics in self._metrics.items():
-            read[vertex.vertex_id] = read.get(vertex.vertex_id, 0) + metrics.records_in
-            written[vertex.vertex_id] = written.get(vertex.vertex_id, 0) + metrics.records_out
-        return read, written
+    def job_metrics(self) -> JobMetrics:
+        """What the job's functions and the engine count in the subtasks now."""
+        return JobMetrics(self._accumulators(), engine_metrics(self._job_graph.vertices, self._subtasks))
 
 
-def _age(metrics: TaskMetrics) -> tuple[int, int]:
-    attempt_id: ExecutionAttemptId = metrics.attempt_id
-    return attempt_id.attempt, metrics.records_in + metrics.records_out + metrics.busy_ms + metrics.back_pressured_ms + metrics.idle_ms
+def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> VertexDetails:
+    counted = [subtask.metrics for subtask in subtasks if subtask.metrics is not None]
+    return VertexDetails(
+        vertex.vertex_id, vertex.name, vertex.parallelism, vertex.states,
+        sum(metrics.records_in for metrics in counted), sum(metrics.records_out for metrics in counted),
+        max((subtask.counted_ms for subtask in subtasks), default=0), *map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks))))
+
+
+def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, int]:
+    """By Flink's names, behind the task's or the operator's name and the subtask: ``Map.0.numRecordsIn``. Where several have the same name,
+    theirs are left out, as nobody could tell whose they are."""
+    found: dict[str, int] = {}
+    names = Counter(operator.name for vertex in vertices for operator in vertex.operators)
+    titles = Counter(vertex.name for vertex in vertices)
+    for vertex in vertices:
+        named = {operator.operator_id: operator.name for operator in vertex.operators if names[operator.name] == 1}
+        for index in range(vertex.parallelism):
+            subtask = subtasks.get(ExecutionVertexId(vertex.id, index))
+            if subtask is None or subtask.metrics is None:
+                continue
+            for operator_id, read, written in subtask.metrics.operators:
+                if operator_id in named:
+                    found |= _named(named[operator_id], index, numRecordsIn=read, numRecordsOut=written)
+            if titles[vertex.name] == 1:
+                busy, back_pressured, idle = subtask.shares
+                found |= _named(vertex.name, index, numRecordsIn=subtask.metrics.records_in, numRecordsOut=subtask.metrics.records_out,
+                                busyTimeMsPerSecond=busy, backPressuredTimeMsPerSecond=back_pressured, idleTimeMsPerSecond=idle)
+    return found
+
+
+def _named(name: str, subtask: int, **values: int) -> dict[str, int]:
+    return {f"{name}.{subtask}.{metric}": value for metric, value in values.items()}

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from flinkpy.actors.endpoint import FencedRpcEndpoint
+from flinkpy.actors.service import RpcService
+from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
+
+G = TypeVar("G")
 
 
 class LeaderInformation(NamedTuple):
@@ -96,6 +101,11 @@ class StandaloneLeadership(LeaderElectionService):
             contender.revoke_leadership()
             self._publish(NO_LEADER)
 
+    @property
+    def token(self) -> FencingToken | None:
+        """Of the present term; None while nobody stands."""
+        return self._token
+
     def retrieval(self) -> LeaderRetrievalService:
         """For a listener in the same process."""
         return _Retrieval(self)
@@ -144,3 +154,68 @@ class FixedLeader(LeaderRetrievalService):
 
     def stop(self) -> None:
         """Nothing to end."""
+
+
+def first_leader(retrieval: LeaderRetrievalService) -> Future[LeaderInformation]:
+    """Whoever leads, as soon as somebody does: for clients that stay with one term."""
+    found: Future[LeaderInformation] = Future()
+
+    def told(leader: LeaderInformation) -> None:
+        if leader != NO_LEADER:
+            found.complete(leader)
+
+    retrieval.start(told)
+    found.add_done_callback(lambda _: retrieval.stop())
+    return found
+
+
+def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, gateway: type[G]) -> Future[G]:
+    """A gateway to whoever leads, in its present term, for a client that is no endpoint."""
+    connected: Future[G] = Future()
+
+    def connect(found: Future[LeaderInformation]) -> None:
+        address, token = found.result(timeout=0)
+        assert address is not None
+        service.connect(None, address, gateway, token).forward_to(connected)
+
+    first_leader(retrieval).add_done_callback(connect)
+    return connected
+
+
+class LeadingEndpoint(FencedRpcEndpoint):
+    """Stands for election from its start to its stop, and answers nobody but under the token of its term. Subclasses begin their work in
+    ``on_leadership``."""
+
+    def __init__(self, service: RpcService, name: str, election: LeaderElectionService | None = None) -> None:
+        super().__init__(service, name)
+        self._election = election or StandaloneLeadership(service.ids)
+
+    def on_start(self) -> None:
+        self._election.start(self)
+
+    def on_stop(self) -> Future[None] | None:
+        self._election.stop()
+        return None
+
+    def grant_leadership(self, token: FencingToken) -> None:
+        self._in_main_thread(lambda: self._lead(token))
+
+    def _lead(self, token: FencingToken) -> None:
+        self.token = token
+        self.on_leadership()
+        self._election.confirm(token, self.address)
+
+    def revoke_leadership(self) -> None:
+        self._in_main_thread(self._follow)
+
+    def _follow(self) -> None:
+        self.token = None
+
+    def _in_main_thread(self, action: Callable[[], None]) -> None:
+        if self.main_thread.is_here():
+            action()
+        else:
+            self.run_async(action)
+
+    def on_leadership(self) -> None:
+        """Runs first in the main thread when this endpoint leads."""

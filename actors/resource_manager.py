@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import (
     ClusterOverview,
     JobMasterGateway,
@@ -25,6 +24,7 @@ from flinkpy.actors.gateways import (
     WorkerDriver,
 )
 from flinkpy.actors.heartbeat import heartbeat_requester
+from flinkpy.actors.leadership import LeaderElectionService, LeadingEndpoint
 from flinkpy.actors.service import Cancellable, RpcService
 from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.actors.slot_manager import SlotManager
@@ -52,8 +52,8 @@ class RegisteredJob:
     watch: Cancellable
 
 
-class ResourceManager(RpcEndpoint):
-    """One per cluster."""
+class ResourceManager(LeadingEndpoint):
+    """One leads a cluster."""
 
     gateway = ResourceManagerGateway
 
@@ -61,13 +61,12 @@ class ResourceManager(RpcEndpoint):
 
     def __init__(
         self, service: RpcService, driver: WorkerDriver, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        name: str = "resourcemanager", first_worker: StartWorker | None = None,
+        name: str = "resourcemanager", first_worker: StartWorker | None = None, election: LeaderElectionService | None = None,
     ) -> None:
-        super().__init__(service, name)
+        super().__init__(service, name, election)
         self._first_worker = first_worker  # of the job the session is started for
         self.resource_id = ResourceId(name)
         self._driver = driver
-        self._token = service.ids.fencing_token()
         self._slot_config, self._rpc_config = slot_config or SlotConfig(), rpc_config or RpcConfig()
         self._limits: dict[ResourceProfile, int | None] = {}
         self.slots = SlotManager(self._slot_config, service.ids, self._limit, driver.explain_limit)
@@ -81,12 +80,13 @@ class ResourceManager(RpcEndpoint):
         self._job_heartbeats = heartbeat_requester(
             self, config, lambda peer: self._lose_job(self._job_of[peer], "it sent no heartbeat in time"), self._job_beat)
 
-    def on_start(self) -> None:
+    def on_leadership(self) -> None:
         if self._first_worker is not None:
             self._carry_out([self.slots.start(self._first_worker, self._now())])
         self._tick()
 
     def on_stop(self) -> Future[None] | None:
+        super().on_stop()
         self._executor_heartbeats.stop()
         self._job_heartbeats.stop()
         for resource_id, executor in list(self._executors.items()):
@@ -130,7 +130,7 @@ class ResourceManager(RpcEndpoint):
                 self.service.ids.instance_id(), address, gateway, self._watch(address, resource_id), registration.report.sequence)
             self._executors[resource_id] = known
             self._executor_heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_resource_manager, self.resource_id))
-        return RegistrationResponse(True, self.resource_id, known.instance_id, token=self._token)
+        return RegistrationResponse(True, self.resource_id, known.instance_id)
 
     def _watch(self, address: str, resource_id: ResourceId) -> Cancellable:
         return self.service.watch(self, address, lambda reason: self._lose_executor(resource_id, reason))
@@ -176,7 +176,7 @@ class ResourceManager(RpcEndpoint):
                 known = None
             if known is None:
                 self._add_job(registration, gateway)
-        return RegistrationResponse(True, self.resource_id, token=self._token)
+        return RegistrationResponse(True, self.resource_id)
 
     def _add_job(self, registration: JobMasterRegistration, gateway: JobMasterGateway) -> None:
         job_id = registration.job_id
@@ -242,7 +242,7 @@ class ResourceManager(RpcEndpoint):
     def _allocate(self, resource_id: ResourceId, wanted: tuple[SlotAllocation, ...]) -> None:
         asked = [(allocation.slot_index, allocation.request.allocation_id) for allocation in wanted]
         executor = self._executors.get(resource_id)
-        if executor is None:
+        if executor is None or self.token is None:
             return  # lost while the actions were carried out, and its requests with it
 
         def answered(done: Future[SlotReport]) -> None:
@@ -251,7 +251,7 @@ class ResourceManager(RpcEndpoint):
                 executor.gateway.heartbeat_from_resource_manager(self.resource_id)  # so that it tells soon what these slots hold
             self._carry_out(self.slots.allocation_answered(resource_id, asked, report, self._now()))
 
-        executor.gateway.request_slots(self._token, wanted).add_done_callback(answered)
+        executor.gateway.request_slots(self.token, wanted).add_done_callback(answered)
 
     def _start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile) -> None:
         on_failure: Callable[[str], None] = lambda reason: self.run_async(partial(self._worker_failed, resource_id, reason))  # noqa: E731

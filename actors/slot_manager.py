@@ -163,6 +163,10 @@ class SlotManager:
         if held:
             self.cancel(held.difference(wanted) & self._requests.made_before(held, asked_before))
 
+    def waiting_of(self, job_id: JobId) -> set[AllocationId]:
+        """The requests of the job that are not served yet."""
+        return set(self._requests.of_job(job_id))
+
     def _impossible(self, profile: ResourceProfile, wanted: int, total: int) -> ResourceUnavailableError | None:
         """``wanted`` slots of that profile, ``total`` of all, are wanted by one job at once."""
         limit = self._limit(profile)

@@ -13,8 +13,6 @@ from typing import Any
 
 from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import (
-    RegistrationResponse,
-    ResourceManagerGateway,
     SlotAllocation,
     SlotReport,
     SubmitAnswer,
@@ -22,8 +20,9 @@ from flinkpy.actors.gateways import (
     TaskExecutorRegistration,
 )
 from flinkpy.actors.heartbeat import heartbeat_responder
-from flinkpy.actors.registration import RetryingRegistration
-from flinkpy.actors.service import Cancellable, RpcService
+from flinkpy.actors.leadership import LeaderRetrievalService
+from flinkpy.actors.resource_manager_connection import ResourceManagerConnection
+from flinkpy.actors.service import RpcService
 from flinkpy.actors.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
 from flinkpy.actors.task_executor_job import JobConnection
 from flinkpy.core.errors import FencingError, NotRegisteredError, TaskExecutorLostError
@@ -53,8 +52,9 @@ class TaskExecutor(RpcEndpoint):
     gateway = TaskExecutorGateway
 
     def __init__(
-        self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile], resource_manager_address: str, *,
-        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None, name: str = "taskexecutor",
+        self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile],
+        resource_manager: LeaderRetrievalService, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
+        name: str = "taskexecutor",
         on_refused: Callable[[str], None] = lambda reason: None, on_stuck: Callable[[str], None] = lambda reason: None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
@@ -65,20 +65,18 @@ class TaskExecutor(RpcEndpoint):
         self.retry_s = self.rpc_config.registration_initial.total_seconds()
         self.sequence = 0  # raised with every change of slots and tasks
         self.location = TaskManagerLocation(resource_id, self.address)
-        self._resource_manager_address, self._on_refused = resource_manager_address, on_refused
         self._on_stuck, self._on_idle = on_stuck, on_idle
-        self._resource_manager: ResourceManagerGateway | None = None
-        self._resource_manager_id: ResourceId | None = None
-        self._resource_manager_token: FencingToken | None = None
-        self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
-        self._watch: Cancellable | None = None
+        self.manager = ResourceManagerConnection(
+            self, resource_manager, self.rpc_config,
+            lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, self._slot_report())),
+            lambda manager: manager.heartbeat_from_task_executor(resource_id, self._slot_report()),
+            lambda manager: manager.report_slots(resource_id, self._slot_report()), lambda response: on_refused(response.reason))
         self._jobs: dict[JobId, JobConnection] = {}
         self._job_of: dict[ResourceId, JobId] = {}
         self._blocking: set[ExecutionAttemptId] = set()  # running tasks that will leave blocking results behind
         self.results: dict[JobId, dict[ExecutionAttemptId, None]] = {}  # kept for whoever reads them
         self._report_due = False
         self._reporter = _MainThreadReporter(self)
-        self._manager_heartbeats = heartbeat_responder(self, self.rpc_config, lambda peer: self._lose_resource_manager("no heartbeat in time"))
         self._job_heartbeats = heartbeat_responder(self, self.rpc_config, self._job_silent)
 
     # -- life --------------------------------------------------------------------------------------------------------------
@@ -86,57 +84,30 @@ class TaskExecutor(RpcEndpoint):
     def on_start(self) -> None:
         host, port = self.runner.data_address
         self.location = TaskManagerLocation(self.resource_id, self.address, host, port)
-        self._register()
+        self.manager.start()
 
     def on_stop(self) -> Future[None] | None:
-        if self._registration is not None:
-            self._registration.close()
-        if self._resource_manager is not None:
-            self._resource_manager.disconnect_task_executor(self.resource_id, "the TaskExecutor stops")
+        if self.manager.gateway is not None:
+            self.manager.gateway.disconnect_task_executor(self.resource_id, "the TaskExecutor stops")
         for job in self._jobs.values():
             job.tell_gone("the TaskExecutor stops")
             job.close()
-        self._manager_heartbeats.stop()
+        self.manager.close()
         self._job_heartbeats.stop()
-        if self._watch is not None:
-            self._watch.cancel()
         self.runner.stop()
         return None
 
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 
-    def _register(self) -> None:
-        self._registration = RetryingRegistration(
-            self, self._resource_manager_address, ResourceManagerGateway, None,
-            lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, self._slot_report())),
-            on_success=self._registered, on_refused=lambda response: self._on_refused(response.reason), config=self.rpc_config)
-        self._registration.start()
-
-    def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
-        self._resource_manager, self._resource_manager_id, self._resource_manager_token = gateway, response.resource_id, response.token
-        self._manager_heartbeats.monitor(
-            response.resource_id, lambda: gateway.heartbeat_from_task_executor(self.resource_id, self._slot_report()))
-        self._watch = self.service.watch(self, self._resource_manager_address, self._lose_resource_manager)
-        gateway.report_slots(self.resource_id, self._slot_report())
-
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
-        self._manager_heartbeats.request_received(resource_id)
+        self.manager.heartbeat_received(resource_id)
         overdue = self.runner.overdue()
         if overdue is not None:
             self._on_stuck(overdue)
 
     def disconnect_resource_manager(self, reason: str) -> None:
-        self._lose_resource_manager(reason)
-
-    def _lose_resource_manager(self, reason: str) -> None:
-        """Registers again; what runs goes on."""
-        if self._resource_manager is None or self._resource_manager_id is None:
-            return
-        self._manager_heartbeats.unmonitor(self._resource_manager_id)
-        if self._watch is not None:
-            self._watch.cancel()
-        self._resource_manager = self._resource_manager_id = self._resource_manager_token = self._watch = None
-        self._register()
+        """It registers again; what runs goes on."""
+        self.manager.lose(reason)
 
     def _slot_report(self) -> SlotReport:
         return SlotReport(self.sequence, self.slots.report(), bool(self.results))
@@ -150,13 +121,13 @@ class TaskExecutor(RpcEndpoint):
 
     def _report_slots(self) -> None:
         self._report_due = False
-        if self._resource_manager is not None:
-            self._resource_manager.report_slots(self.resource_id, self._slot_report())
+        if self.manager.gateway is not None:
+            self.manager.gateway.report_slots(self.resource_id, self._slot_report())
 
     # -- slots -------------------------------------------------------------------------------------------------------------
 
     def request_slots(self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]) -> SlotReport:
-        if resource_manager_token != self._resource_manager_token:
+        if resource_manager_token != self.manager.token:
             raise FencingError(f"{self.address} belongs to another ResourceManager, or to none yet")
         for allocation in allocations:
             request = allocation.request
@@ -208,7 +179,16 @@ class TaskExecutor(RpcEndpoint):
         self._job_heartbeats.monitor(job.resource_id, lambda: job.beat(self.runner.metrics()))
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None:
+        """Answered at once, whatever the tasks are doing; and again when they have told what their accumulators are."""
         self._job_heartbeats.request_received(resource_id)
+        job_id = self._job_of.get(resource_id)
+        if job_id is not None:
+            self.runner.read_accumulators(lambda: self.run_async(partial(self._tell_metrics, job_id)))
+
+    def _tell_metrics(self, job_id: JobId) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.beat(self.runner.metrics())
 
     def disconnect_job_master(self, job_id: JobId, reason: str) -> None:
         job = self._jobs.get(job_id)
@@ -343,7 +323,7 @@ class TaskExecutor(RpcEndpoint):
     # -- looking in --------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> TaskExecutorStatistics:
-        return TaskExecutorStatistics(self.slots.statistics(), self.runner.statistics(), len(self._jobs), self._resource_manager is not None)
+        return TaskExecutorStatistics(self.slots.statistics(), self.runner.statistics(), len(self._jobs), self.manager.gateway is not None)
 
     def check_invariants(self) -> None:
         """Raises EngineError when its parts contradict each other."""

@@ -24,6 +24,9 @@ _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show 
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
 
 
+_NEEDS_SAVEPOINTS = ("stop", "savepoint", "checkpoint")  # Flink's commands for a job; a session is ended by `session stop`
+
+
 class Commands(click.Group):
     """Names the nearest command for one that does not exist. Ctrl-C ends each with a signal's exit code."""
 
@@ -37,6 +40,9 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            if args[0] in _NEEDS_SAVEPOINTS:
+                raise click.UsageError(f"`flinkpy {args[0]}` needs savepoints, which come with the checkpoints milestone; "
+                                       "`flinkpy cancel JOB` ends a job without one.", ctx)
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint

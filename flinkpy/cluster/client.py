@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobOverview, JobResult
+from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
 from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import (
     EndpointNotRunningError,
+    FencingError,
     JobCancelledError,
     JobExecutionError,
     ProgramError,
@@ -123,7 +124,7 @@ class ClusterClient:
         """The future's value; a session that is gone becomes one clear message."""
         try:
             return future.result(self.config.ask_timeout_s + 1 + extra_s)
-        except (RecipientUnreachableError, EndpointNotRunningError, RpcTimeoutError) as error:
+        except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
             raise ResourceUnavailableError(self.config.gone) from error  # whose text is Ray's long account; --verbose shows it
 
 
@@ -151,6 +152,10 @@ class ClusterJob:
     def details(self) -> JobDetails:
         """States and record counts of every vertex."""
         return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
+
+    def metrics(self) -> JobMetrics:
+        """Accumulators, and what is counted in the subtasks now."""
+        return self._client.wait_for(self._client.dispatcher.request_job_metrics(self.job_id))
 
     def picture(self) -> JobPicture:
         """How it goes now; throughput is that since the last picture."""

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.local_service import LocalRpcService
 from flinkpy.actors.task_executor import TaskExecutor
 from flinkpy.cluster.client import ClientConfig, ClusterClient
@@ -52,8 +53,8 @@ _sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
 class LocalWorkerDriver:
     """Starts TaskExecutors in this process. There is no limit to them."""
 
-    def __init__(self, service: LocalRpcService, resource_manager_address: str, config: SessionConfig, network: NetworkConfig) -> None:
-        self._service, self._resource_manager_address = service, resource_manager_address
+    def __init__(self, service: LocalRpcService, leadership: StandaloneLeadership, config: SessionConfig, network: NetworkConfig) -> None:
+        self._service, self._leadership = service, leadership  # of the ResourceManager
         self._config, self._network = config, network
         self._secret = secrets.token_bytes(32)
         self._workers: dict[ResourceId, LocalRpcService] = {}
@@ -73,7 +74,7 @@ class LocalWorkerDriver:
             on_failure(str(error))
             return
         service = self._service.sibling(resource_id)
-        executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._resource_manager_address,
+        executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._leadership.retrieval(),
                                 slot_config=self._config.slots, rpc_config=self._config.rpc)
         self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()
@@ -99,10 +100,11 @@ class EmbeddedCluster:
     def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
         self.service = LocalRpcService(config=config.rpc)
-        self.driver = LocalWorkerDriver(self.service, self.service.address_of("resourcemanager"), config, NetworkConfig.of(configuration))
-        self.job_manager = JobManager(self.service, self.driver, config)
+        leadership = StandaloneLeadership(self.service.ids)
+        self.driver = LocalWorkerDriver(self.service, leadership, config, NetworkConfig.of(configuration))
+        self.job_manager = JobManager(self.service, self.driver, config, resource_manager_leadership=leadership)
         self.job_manager.start()
-        self._dispatcher = self.service.connect(None, self.job_manager.dispatcher.address, DispatcherGateway).result(STOP_TIMEOUT_S)
+        self._dispatcher = connect_to_leader(self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway).result(STOP_TIMEOUT_S)
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import WorkerDriver
 from flinkpy.actors.job_master import JobMaster
+from flinkpy.actors.leadership import StandaloneLeadership
 from flinkpy.actors.resource_manager import ResourceManager
 from flinkpy.actors.service import RpcService
 from flinkpy.actors.slot_actions import StartWorker
@@ -15,20 +16,23 @@ from flinkpy.graph.job_graph import JobGraph
 
 
 class JobManager:
-    """The leading part of a session. ``on_shut_down`` ends what it lives in, after the last job has ended;
-    ``first_worker`` is being started already."""
+    """The leading part of a session. ``on_shut_down`` ends what it lives in, after the last job has ended; ``first_worker`` is being started already.
+    ``resource_manager_leadership`` is given where workers were told of its term before; ``dispatching`` tells who takes jobs, and in which term."""
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
-                 first_worker: StartWorker | None = None) -> None:
+                 first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None) -> None:
         self._service, self._config = service, config
+        self._managing = resource_manager_leadership or StandaloneLeadership(service.ids)
+        self.dispatching = StandaloneLeadership(service.ids)
         self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc,
-                                                first_worker=first_worker)
-        self.dispatcher = Dispatcher(service, self._make_job_master, self.resource_manager.address, on_shut_down=on_shut_down)
+                                                first_worker=first_worker, election=self._managing)
+        self.dispatcher = Dispatcher(service, self._make_job_master, self._managing.retrieval(), on_shut_down=on_shut_down,
+                                     election=self.dispatching)
 
     def start(self) -> None:
         self.resource_manager.start()
         self.dispatcher.start()
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
-        return JobMaster(self._service, job_graph, self.resource_manager.address, on_terminal,
+        return JobMaster(self._service, job_graph, self._managing.retrieval(), on_terminal,
                          slot_config=self._config.slots, rpc_config=self._config.rpc)

@@ -15,7 +15,7 @@ NAME_WIDTH = 60
 
 @dataclass(frozen=True)
 class JobPicture:
-    """``rates`` are records in and out per second of each vertex."""
+    """``rates`` are records in and out per second of each vertex; how busy and how back-pressured it is, is that of its subtask that is it most."""
 
     details: JobDetails
     elapsed_s: float
@@ -26,14 +26,14 @@ class JobPicture:
         rows = [self._cells(vertex) for vertex in self.details.vertices]
         wide = [max(map(len, column)) for column in zip(*rows)]
         lines = [f"  {name:<{wide[0]}}  {tasks:<{wide[1]}}  in {of_in:>{wide[2]}}/s  out {of_out:>{wide[3]}}/s  total {total:>{wide[4]}}"
-                 for name, tasks, of_in, of_out, total in rows]
+                 f"  busy {busy:>{wide[5]}}  back-pressured {held:>{wide[6]}}" for name, tasks, of_in, of_out, total, busy, held in rows]
         return "\n".join([f"{overview.name} · {overview.state.value} · {self.elapsed_s:.0f} s · {overview.job_id}", *lines, *self._error()])
 
     def html(self) -> str:
         """As a table of HTML; every text in it is escaped."""
         overview = self.details.overview
         head = f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · {self.elapsed_s:.0f} s · <code>{html.escape(overview.job_id)}</code>"
-        columns = "".join(f"<th>{name}</th>" for name in ("", "tasks", "in/s", "out/s", "total"))
+        columns = "".join(f"<th>{name}</th>" for name in ("", "tasks", "in/s", "out/s", "total", "busy", "back-pressured"))
         rows = "".join(self._row(vertex) for vertex in self.details.vertices)
         error = "".join(f"<pre>{html.escape(text)}</pre>" for text in self._error())
         return f"<div>{head}<table><tr>{columns}</tr>{rows}</table>{error}</div>"
@@ -41,13 +41,18 @@ class JobPicture:
     def _row(self, vertex: VertexDetails) -> str:
         return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(vertex)) + "</tr>"
 
-    def _cells(self, vertex: VertexDetails) -> tuple[str, str, str, str, str]:
+    def _cells(self, vertex: VertexDetails) -> tuple[str, str, str, str, str, str, str]:
         rate_in, rate_out = self.rates[vertex.vertex_id]
         name = vertex.name if len(vertex.name) <= NAME_WIDTH else vertex.name[:NAME_WIDTH - 1] + "…"
-        return name, states(vertex), human(rate_in), human(rate_out), human(vertex.records_out or vertex.records_in)
+        return (name, states(vertex), human(rate_in), human(rate_out), human(vertex.records_out or vertex.records_in),
+                _percent(vertex.busy_ms_per_second), _percent(vertex.back_pressured_ms_per_second))
 
     def _error(self) -> list[str]:
         return [str(self.details.error)] if self.details.error is not None else []
+
+
+def _percent(ms_per_second: int) -> str:
+    return f"{ms_per_second // 10} %"
 
 
 def states(vertex: VertexDetails) -> str:

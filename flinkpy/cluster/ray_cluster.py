@@ -76,7 +76,8 @@ class RaySession:
         answer_s = timeout_s or self._config.ask_timeout_s
         try:
             self.info: SessionInfo = self.service.connect(None, f"{key.process}/session", SessionGateway).result(answer_s).describe().result(answer_s)
-            self.dispatcher = self.service.connect(None, f"{key.process}/dispatcher", DispatcherGateway).result(answer_s)
+            address, token = self.info.dispatcher
+            self.dispatcher = self.service.connect(None, address or f"{key.process}/dispatcher", DispatcherGateway, token).result(answer_s)
         except FlinkpyError:
             self.close()
             raise

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
+from flinkpy.actors.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
 from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
 from flinkpy.actors.slot_actions import StartWorker
 from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, packages_of
@@ -53,8 +54,9 @@ garbage before the batch has gone, and the collector took a tenth of a worker's 
 class RayWorkerDriver:
     """Starts TaskExecutors as actors of the JobManager's: Ray ends them when it dies."""
 
-    def __init__(self, service: RayRpcService, config: SessionConfig, network: NetworkConfig, bind_host: str | None) -> None:
-        self._service, self._resource_manager_address, self._config = service, service.address_of("resourcemanager"), config
+    def __init__(self, service: RayRpcService, resource_manager: LeaderRetrievalService, config: SessionConfig, network: NetworkConfig,
+                 bind_host: str | None) -> None:
+        self._service, self._resource_manager, self._config = service, resource_manager, config
         self._network, self._bind_host = network, bind_host
         self._secret = secrets.token_bytes(32)  # of this session's data connections
         self._workers: dict[ResourceId, RayHost] = {}
@@ -83,7 +85,7 @@ class RayWorkerDriver:
         return worker
 
     def _start_host(self, resource_id: ResourceId, slots: int, profile: ResourceProfile) -> RayHost:
-        setup = partial(_set_up_task_executor, resource_id, [profile] * slots, self._resource_manager_address, self._config,
+        setup = partial(_set_up_task_executor, resource_id, [profile] * slots, self._resource_manager, self._config,
                         self._network, self._bind_host, self._secret)
         options = {**actor_options(profile, slots), **options_of(profile.environment)}
         host = start_host(resource_id, setup, namespace=NAMESPACE, config=self._config.rpc, options=options)
@@ -132,18 +134,21 @@ def set_up_job_manager(configuration: dict[str, Any], is_application: bool, firs
     """Runs in the cluster's actor. Only there the JobManager's parts are imported: every process starts as fast as it can. The first worker, if it is
     known what its slots must have, starts beside that."""
     config = SessionConfig.of(configuration)
-    driver = RayWorkerDriver(service, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
+    term = service.ids.fencing_token()  # of the ResourceManager, told to the first worker before there is one
+    resource_manager = FixedLeader(service.address_of("resourcemanager"), term)
+    driver = RayWorkerDriver(service, resource_manager, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
     first_worker = driver.start_ahead(first_slot) if first_slot is not None else None
 
     from flinkpy.cluster.job_manager import JobManager
 
-    manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker)
+    manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
+                         resource_manager_leadership=StandaloneLeadership(service.ids, term))
     manager.start()
-    SessionEndpoint(service, configuration, is_application).start()
+    SessionEndpoint(service, configuration, first_leader(manager.dispatching.retrieval()), is_application).start()
     return manager
 
 
-def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager_address: str, config: SessionConfig,
+def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager: LeaderRetrievalService, config: SessionConfig,
                           network: NetworkConfig, bind_host: str | None, secret: bytes, service: RayRpcService) -> TaskExecutor:
     """Runs in a worker's actor. A worker nobody wants ends itself."""
     from flinkpy.actors.task_executor import TaskExecutor
@@ -153,7 +158,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     runner.start()
-    executor = TaskExecutor(service, resource_id, runner, slots, resource_manager_address, slot_config=config.slots, rpc_config=config.rpc,
+    executor = TaskExecutor(service, resource_id, runner, slots, resource_manager, slot_config=config.slots, rpc_config=config.rpc,
                             on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once,
                             on_idle=_collect)
     executor.start()

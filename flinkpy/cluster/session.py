@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from flinkpy import __version__
 from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.leadership import NO_LEADER, LeaderInformation
 from flinkpy.actors.service import RpcService
 from flinkpy.core.config import SCHEMA
 from flinkpy.core.futures import Future
@@ -41,6 +42,7 @@ class SessionInfo:
     version: str
     options: dict[str, Any]
     is_application: bool = False  # belongs to one program, and ends with it
+    dispatcher: LeaderInformation = NO_LEADER  # where jobs are submitted, and under which token
 
 
 class SessionGateway(Protocol):
@@ -54,9 +56,11 @@ class SessionEndpoint(RpcEndpoint):
 
     gateway = SessionGateway
 
-    def __init__(self, service: RpcService, configuration: Mapping[str, Any], is_application: bool = False) -> None:
+    def __init__(self, service: RpcService, configuration: Mapping[str, Any], dispatcher: Future[LeaderInformation],
+                 is_application: bool = False) -> None:
         super().__init__(service, "session")
+        self._dispatcher = dispatcher
         self._info = SessionInfo(__version__, session_options(configuration), is_application)
 
-    def describe(self) -> SessionInfo:
-        return self._info
+    async def describe(self) -> SessionInfo:
+        return replace(self._info, dispatcher=await self.in_main_thread(self._dispatcher))

@@ -11,6 +11,7 @@ from flinkpy.common.job_id import JobID
 from flinkpy.common.job_status import JobStatus
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.lifecycles import JobState
+from flinkpy.metrics.reported import without_metrics
 
 
 class SubmittedJob(Protocol):
@@ -25,6 +26,8 @@ class SubmittedJob(Protocol):
     def status(self) -> JobState: ...
 
     def details(self) -> Any: ...
+
+    def metrics(self) -> Any: ...
 
     def picture(self) -> Any: ...
 
@@ -61,8 +64,14 @@ class JobClient:
         return CompletableFuture(self._execution_result, self._job.cancel)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators: of the finished job, or as far as a running one has reported them."""
-        return CompletableFuture(self._accumulators)
+        """The accumulators, merged over subtasks: of an ended job, or what those of a running one are now."""
+        return CompletableFuture(lambda timeout: without_metrics(self._job.metrics().accumulators)[0])
+
+    def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
+        """What is measured now, by identifier: the metrics of functions (``Map.0.late``), and of each running subtask Flink's numRecordsIn,
+        numRecordsOut, busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond, behind the names of task and operators
+        (``Source: numbers -> Map.0.numRecordsOut``). Of an ended job those of its functions stay."""
+        return CompletableFuture(self._metrics)
 
     def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None,
                             format_type: Any = None) -> CompletableFuture[str]:
@@ -76,10 +85,9 @@ class JobClient:
     def _execution_result(self, timeout: float | None = None) -> JobExecutionResult:
         return execution_result(self._job.result(timeout), self._job.name)
 
-    def _accumulators(self, timeout: float | None) -> dict[str, Any]:
-        if JobStatus[self._job.status().name] is JobStatus.FINISHED:
-            return self._execution_result(timeout).get_all_accumulator_results()
-        return dict(getattr(self._job.details(), "accumulators", {}))
+    def _metrics(self, timeout: float | None) -> dict[str, Any]:
+        told = self._job.metrics()
+        return {**told.engine, **without_metrics(told.accumulators)[1]}
 
     def __repr__(self) -> str:
         """The job's state, and a line for each vertex: records per second since the last look, and in all."""

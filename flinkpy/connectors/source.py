@@ -159,6 +159,11 @@ class Source(ABC, Generic[S]):
         """Whether readers give column batches."""
         return False
 
+    def told_apart_by(self) -> Any:
+        """What distinguishes it from other sources of its class and name, so that state finds its source again wherever in the program it is
+        written. The same in every run."""
+        return vars(self)
+
     def without_data(self) -> Source[S]:
         """What the JobMaster needs: this source, or a copy without the data only its readers use."""
         return self

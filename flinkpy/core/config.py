@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.errors import ConfigurationError, EngineError
 
 T = TypeVar("T")
 
@@ -183,6 +183,8 @@ class Schema:
 
     def add(self, option: Option[T]) -> Option[T]:
         for key in (option.key, *option.aliases):
+            if key in self._options:
+                raise EngineError(f"option {key} is declared twice")
             self._options[key] = option
         return option
 

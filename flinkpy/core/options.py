@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -153,7 +154,8 @@ RESTART_EXP_ATTEMPTS = option(
 
 # -- what does not fit into memory ----------------------------------------------------------------------------------------
 
-TMP_DIRS = option("io.tmp.dirs", str, None, "Folders to spill to, separated by commas; the system's temporary folder when absent.")
+TMP_DIRS = option(
+    "io.tmp.dirs", str, None, "Folders for temporary files, separated by commas or as in PATH; the system's temporary folder when absent.")
 SORT_MEMORY = option(
     "execution.sorted-inputs.memory", int, 128 << 20, "Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled.",
     memory=True,
@@ -166,7 +168,7 @@ BATCH_SHUFFLE_MEMORY = option(
 
 def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The folders of ``io.tmp.dirs``."""
-    return tuple(folder.strip() for folder in (read(values, TMP_DIRS) or "").split(",") if folder.strip())
+    return tuple(folder.strip() for folder in (read(values, TMP_DIRS) or "").replace(os.pathsep, ",").split(",") if folder.strip())
 
 
 # -- the network ------------------------------------------------------------------------------------------------------

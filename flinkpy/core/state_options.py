@@ -20,4 +20,3 @@ ROCKSDB_BLOCK_CACHE = option(
     "state.backend.rocksdb.block.cache-size", int, 64 << 20, "Bytes of read data kept in memory, per operator and subtask.", memory=True)
 ROCKSDB_WRITE_BUFFER = option(
     "state.backend.rocksdb.writebuffer.size", int, 64 << 20, "Bytes of written data kept in memory before it goes to a file.", memory=True)
-TMP_DIRECTORIES = option("io.tmp.dirs", str, None, "Where temporary files go; the system's own place when absent.")

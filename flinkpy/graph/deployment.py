@@ -107,7 +107,11 @@ class TaskExecutionState:
 
 @dataclass(frozen=True)
 class TaskMetrics:
-    """Counters of one task, cumulative since it started; carried by heartbeats."""
+    """Counters of one task, cumulative since it started; carried by heartbeats.
+
+    ``read_ms`` is the monotonic time of the task's process when they were read, so that of two readings of an attempt the later one is known;
+    ``accumulators`` what :class:`flinkpy.metrics.live.LiveAccumulators` told then.
+    """
 
     attempt_id: ExecutionAttemptId
     records_in: int = 0
@@ -116,6 +120,8 @@ class TaskMetrics:
     back_pressured_ms: int = 0
     idle_ms: int = 0
     operators: tuple[tuple[OperatorId, int, int], ...] = ()  # operator, records in, records out
+    read_ms: int = 0
+    accumulators: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,11 @@ An id set by the user wins: ``uid`` is hashed, ``uid_hash`` taken as it is. Othe
 kind, and for each input who is read (by that operator's id), on which input and which side output. Operators that stand at equal places
 are told apart by their order in the program.
 
-What is deliberately left out: names and functions (so that renaming or editing a lambda keeps its state), parallelism and chaining (so that
-rescaling, or switching chaining off to debug, does too), and the position among unrelated operators (so that a branch added elsewhere
+A source stands nowhere: it is known by what it is, its class and name, and where several of a program have both in common, by how each is set up. So
+the sides of a union may change places. Only of equal sources the order in the program decides. (Flink's own hash knows neither.)
+
+What is deliberately left out: names of others and functions (so that renaming or editing a lambda keeps its state), parallelism and chaining (so
+that rescaling, or switching chaining off to debug, does too), and the position among unrelated operators (so that a branch added elsewhere
 changes nothing here; Flink's own hash counts the nodes visited before, and does change).
 """
 
@@ -14,10 +17,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import IntermediateDataSetId, JobVertexId, OperatorId
-from flinkpy.graph.stream_graph import StreamGraph, StreamNode
+from flinkpy.graph.source_identity import described
+from flinkpy.graph.stream_graph import NodeKind, StreamGraph, StreamNode
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -36,10 +41,11 @@ def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
     ids: dict[int, OperatorId] = {}
     owners: dict[str, StreamNode] = {}
     equals: dict[str, int] = {}
+    sources = _sources(graph)
     for node in sorted(graph.nodes.values(), key=_depth_then_program_order(graph)):
         found = _given(node)
         if found is None:
-            place = _place(node, ids)
+            place = _place(node, ids, sources.get(node.id, ""))
             ordinal = equals.get(place, 0)
             equals[place] = ordinal + 1
             found = digest("place", place, str(ordinal))
@@ -64,10 +70,28 @@ def _given(node: StreamNode) -> str | None:
     return digest("uid", node.uid) if node.uid is not None else None
 
 
-def _place(node: StreamNode, ids: dict[int, OperatorId]) -> str:
+def _place(node: StreamNode, ids: dict[int, OperatorId], source: str) -> str:
     """Where the node stands. A union reads its inputs in any order, so they are sorted."""
     inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in node.in_edges)
-    return digest(node.kind.value, type(node.operator).__qualname__, *inputs)
+    return digest(node.kind.value, type(node.operator).__qualname__, source, *inputs)
+
+
+def _sources(graph: StreamGraph) -> dict[int, str]:
+    """What each source without an id of its own is."""
+    alike: dict[str, list[StreamNode]] = {}
+    for node in graph.nodes.values():
+        if node.kind is NodeKind.SOURCE and _given(node) is None:
+            alike.setdefault(digest(type(_read_by(node)).__qualname__, node.name), []).append(node)
+    return {node.id: what if len(nodes) == 1 else digest(what, described(_read_by(node))) for what, nodes in alike.items() for node in nodes}
+
+
+def _read_by(node: StreamNode) -> Any:
+    """The Source or SourceFunction that a source's operator reads."""
+    for name in ("source", "function"):
+        found = getattr(node.operator, name, None)
+        if found is not None:
+            return found
+    return node.operator
 
 
 def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[int, int]]:

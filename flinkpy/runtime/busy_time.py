@@ -19,7 +19,8 @@ class BusyTime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.busy = self._for_input = self._for_output = 0.0
+        self._busy = self._for_input = self._for_output = 0.0
+        self._in_step = False
         self.reason: Waiting | None = None  # what the task waits for now
         self._between: Waiting | None = None  # what the time since the last step counts for
         self._since = 0.0
@@ -31,20 +32,26 @@ class BusyTime:
             self._for_input += now - self._since
         elif self._between is Waiting.OUTPUT:
             self._for_output += now - self._since
-        self._between, self._since = None, now
+        self._between, self._since, self._in_step = None, now, True
 
     def step_ends(self) -> float:
         """The task was busy since the step began: gives the seconds."""
         now = self._clock.monotonic()
         taken = now - self._since
-        self.busy += taken
+        self._in_step = False
+        self._busy += taken
         self._between, self._since = self.reason, now
         return taken
 
     def stop(self) -> None:
         """The task has ended: it waits for nothing more."""
         self.step_begins()
-        self.reason = None
+        self.reason, self._in_step = None, False
+
+    @property
+    def busy(self) -> float:
+        """Seconds spent in steps, up to now: a function that does not return for long is busy meanwhile."""
+        return self._busy + (self._clock.monotonic() - self._since if self._in_step else 0.0)
 
     def waited(self, reason: Waiting) -> float:
         """Seconds waited for that, up to now."""

@@ -5,7 +5,7 @@ The real runner is ``flinkpy.runtime.task_runner``; the simulation has one of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,7 +65,13 @@ class TaskRunner(Protocol):
         """Drops the blocking results these attempts left behind; unknown ones are ignored."""
         ...
 
-    def metrics(self) -> list[TaskMetrics]: ...
+    def metrics(self) -> list[TaskMetrics]:
+        """The counters of what runs now, at once; accumulators as they were last read."""
+        ...
+
+    def read_accumulators(self, then: Callable[[], object]) -> None:
+        """Has the accumulators of what runs read on the tasks' own thread, when it comes to it; if they changed, ``then`` is called there."""
+        ...
 
     def statistics(self) -> RunnerStatistics: ...
 

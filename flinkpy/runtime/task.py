@@ -22,6 +22,7 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
@@ -47,6 +48,7 @@ class Task:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
+        self._live = LiveAccumulators(loop.clock)
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: there is something to do
 
@@ -196,14 +198,18 @@ class Task:
 
     def metrics(self) -> TaskMetrics:
         """Counters so far; may be read from any thread."""
-        task = self.stream_task
+        task, now_ms = self.stream_task, int(self._loop.clock.monotonic() * 1000)
         if task is None or task.chain is None:
-            return TaskMetrics(self.attempt_id)
+            return TaskMetrics(self.attempt_id, read_ms=now_ms)
         chain, time = task.chain, task.time
         return TaskMetrics(
             self.attempt_id, chain.records_in, chain.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
-            int(time.waited(Waiting.INPUT) * 1000), chain.counters(),
+            int(time.waited(Waiting.INPUT) * 1000), chain.counters(), now_ms, self._live.told,
         )
+
+    def read_accumulators(self) -> bool:
+        """Reads what the functions count and gather; True when ``metrics`` tells something new from now on."""
+        return self.stream_task is not None and self._live.read(self.stream_task.accumulators)
 
     def __repr__(self) -> str:
         return f"<Task {self.descriptor.subtask_name}: {self.state.name}>"

@@ -138,6 +138,14 @@ class SlotTaskRunner:
     def metrics(self) -> list[TaskMetrics]:
         return [task.metrics() for task in list(self._tasks.values())]
 
+    def read_accumulators(self, then: Callable[[], object]) -> None:
+        def carry_out() -> None:
+            changed = [task.read_accumulators() for task in self._tasks.values()]  # all of them are read
+            if any(changed):
+                then()
+
+        self._loop.call_soon_threadsafe(carry_out)
+
     def statistics(self) -> RunnerStatistics:
         shuffle = self._shuffle.statistics()
         return RunnerStatistics(len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use)

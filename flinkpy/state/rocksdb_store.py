@@ -6,7 +6,6 @@ most a folder behind, which the next process to use the place removes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.core import state_options as options
 from flinkpy.core.config import read
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options import spill_folders
 from flinkpy.state.rocksdb_folders import OwnFolder
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ class RocksDBConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
-        temporary: str | None = read(values, options.TMP_DIRECTORIES)
-        first = temporary.replace(os.pathsep, ",").split(",")[0].strip() if temporary else None
+        first = next(iter(spill_folders(values)), None)
         return RocksDBConfig(
             read(values, options.ROCKSDB_DIRECTORY) or first, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER))
 

@@ -51,6 +51,18 @@ def test_a_typo_in_a_command_names_the_nearest(flinkpy: Flinkpy) -> None:
     assert "Did you mean 'cancel'?" in outcome.err
 
 
+@pytest.mark.finding("first-use 24")
+@pytest.mark.finding("mechanisms F9")
+@pytest.mark.parametrize("arguments", [("stop", "ab12"), ("stop", "--drain", "ab12"), ("savepoint", "ab12")])
+def test_what_needs_savepoints_says_so_and_names_what_ends_one_job(flinkpy: Flinkpy, arguments: tuple[str, ...]) -> None:
+    outcome = flinkpy(*arguments)
+    assert outcome.code == 2
+    assert "needs savepoints" in outcome.err
+    assert "`flinkpy cancel JOB`" in outcome.err
+    assert "Did you mean" not in outcome.err
+    assert "stop-cluster" not in outcome.err
+
+
 def test_a_typo_in_a_session_command_names_the_nearest(flinkpy: Flinkpy) -> None:
     outcome = flinkpy("session", "strat", "nightly")
     assert outcome.code == 2

@@ -23,7 +23,7 @@ START_MS = 1_000_000
 
 def vertex(records_out: int, name: str = "Source: words -> Map", vertex_id: str = "v1", records_in: int = 0, counted_ms: int = 0) -> VertexDetails:
     states = {ExecutionState.RUNNING: 1, ExecutionState.FINISHED: 1, ExecutionState.FAILED: 0}
-    return VertexDetails(vertex_id, name, 2, states, records_in, records_out, counted_ms)
+    return VertexDetails(vertex_id, name, 2, states, records_in, records_out, counted_ms, 876, 123, 1)
 
 
 def details(*vertices: VertexDetails, state: JobState = JobState.RUNNING, end_ms: int | None = None, error: BaseException | None = None,
@@ -39,12 +39,12 @@ def test_a_job_is_a_line_and_each_vertex_another_in_columns() -> None:
     drawn = str(picture(vertex(5_000_000), vertex(7, "Sink", "v2", records_in=9)))
     assert drawn.splitlines() == [
         "word count · RUNNING · 12 s · ab12",
-        "  Source: words -> Map  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total 5.0 M",
-        "  Sink                  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total     7"]
+        "  Source: words -> Map  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total 5.0 M  busy 87 %  back-pressured 12 %",
+        "  Sink                  1 RUNNING, 1 FINISHED  in 0/s  out 1.5 k/s  total     7  busy 87 %  back-pressured 12 %"]
 
 
 def test_a_vertex_that_gives_nothing_out_counts_what_it_takes_in() -> None:
-    assert str(picture(vertex(0, records_in=9))).endswith("total 9")
+    assert str(picture(vertex(0, records_in=9))).endswith("total 9  busy 87 %  back-pressured 12 %")
 
 
 def test_a_job_without_vertices_yet_has_its_line() -> None:
@@ -85,8 +85,9 @@ class Texts(html.parser.HTMLParser):
 def test_the_table_says_the_same_as_the_lines() -> None:
     texts = Texts(picture(vertex(5_000_000), vertex(7, "Sink", "v2")).html())
     assert texts.opened == []
-    assert texts.found == ["word count", " · RUNNING · 12 s · ", "ab12", "tasks", "in/s", "out/s", "total",
-                           "Source: words -> Map", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "5.0 M", "Sink", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "7"]
+    assert texts.found == ["word count", " · RUNNING · 12 s · ", "ab12", "tasks", "in/s", "out/s", "total", "busy", "back-pressured",
+                           "Source: words -> Map", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "5.0 M", "87 %", "12 %",
+                           "Sink", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "7", "87 %", "12 %"]
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "a & b", "</table>x"])

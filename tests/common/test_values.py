@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import flinkpy.common as common
+from flinkpy.actors.gateways import JobMetrics
 from flinkpy.common import (
     CompletableFuture,
     ConfigOptions,
@@ -29,6 +30,7 @@ from flinkpy.common import (
 )
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, JobExecutionError, ProgramError, RpcTimeoutError
 from flinkpy.core.lifecycles import JobState
+from flinkpy.metrics.reported import ACCUMULATOR
 
 
 def test_every_public_name_of_the_package_is_there() -> None:
@@ -133,6 +135,9 @@ class Job:
     def details(self) -> Any:
         return None
 
+    def metrics(self) -> Any:
+        return JobMetrics({"seen": 2, ACCUMULATOR: [("Map.0.late", 1)]}, {"Map.0.numRecordsIn": 5})
+
     def picture(self) -> Any:
         return "a picture"
 
@@ -153,6 +158,8 @@ def test_a_job_client_tells_state_result_and_accumulators() -> None:
     job = Job()
     client = JobClient(job)
     assert client.get_job_status().result() is JobStatus.RUNNING
+    assert client.get_accumulators().result() == {"seen": 2}
+    assert client.get_metrics().result() == {"Map.0.late": 1, "Map.0.numRecordsIn": 5}
     future = client.get_job_execution_result()
     assert not future.done()
     with pytest.raises(RpcTimeoutError):

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import pytest
 
 from flinkpy.core import options
-from flinkpy.core.config import SCHEMA, parse_duration, parse_memory, read, validate
-from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import NetworkConfig, RpcConfig, RuntimeMode
+from flinkpy.core.config import SCHEMA, option, parse_duration, parse_memory, read, validate
+from flinkpy.core.errors import ConfigurationError, EngineError
+from flinkpy.core.options import NetworkConfig, RpcConfig, RuntimeMode, spill_folders
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("100ms", 0.1), ("2 h", 7200), ("1500", 1.5), ("1.5 min", 90),
@@ -88,3 +89,12 @@ def test_times_with_which_no_worker_could_live_are_refused(values: dict[str, str
 
 def test_a_heartbeat_may_be_as_rare_as_its_timeout_allows() -> None:
     assert RpcConfig.of({"heartbeat.interval": "5 s", "heartbeat.timeout": "5 s"}).heartbeat_timeout == timedelta(seconds=5)
+
+
+def test_an_option_is_declared_once() -> None:
+    with pytest.raises(EngineError, match=r"io\.tmp\.dirs is declared twice"):
+        option("io.tmp.dirs", str, None, "Again.")
+
+
+def test_temporary_folders_are_separated_by_commas_or_as_in_the_path() -> None:
+    assert spill_folders({"io.tmp.dirs": f"/a, /b{os.pathsep}/c"}) == ("/a", "/b", "/c")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from flinkpy.core import code
+from flinkpy.core.ids import OperatorId
 from flinkpy.core.options import RuntimeMode
 from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
@@ -14,6 +15,7 @@ from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
+from flinkpy.graph.transformations import Transformation
 from tests.graph.programs import HASH, Joins, Program, chain_of, inner_edges, job_edges, vertices
 
 
@@ -126,12 +128,12 @@ def test_equal_programs_have_equal_ids_and_every_operator_its_own() -> None:
 
 
 def test_ids_are_pinned_so_that_a_new_version_finds_old_state() -> None:
-    assert ids(small_program())["Sum"] == "fd948981936ba669ef674e35ccce2d85"
+    assert ids(small_program())["Sum"] == "6ef1eb7f198f09386019279be37f6888"
 
 
 def test_names_parallelism_and_chaining_do_not_change_ids() -> None:
     renamed = small_program()
-    for transformation in renamed.ends:
+    for transformation in renamed.ends[1:]:  # a source is known by its name
         transformation.name += " (renamed)"
     assert list(ids(renamed, parallelism=4, chaining=False).values()) == list(ids(small_program()).values())
 
@@ -142,6 +144,61 @@ def test_a_branch_added_elsewhere_does_not_change_ids() -> None:
     program.op("Tap of the sum", program.ends[2])
     program.op("Beside", program.source("one more"))
     assert ids(small_program()).items() <= ids(program).items()
+
+
+def test_a_source_of_another_name_in_front_does_not_change_ids() -> None:
+    program = Program()
+    program.op("Beside", program.source("one more"))
+    source = program.source()
+    program.op("Sink", program.op("Sum", program.partition(program.op("Map", source), HASH)))
+    assert ids(small_program()).items() <= ids(program).items()
+
+
+class From:
+    """Stands for a source that is set up."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+
+class Elsewhere(From):
+    """Another kind of source."""
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (("a", From(1)), ("b", From(1))), (("a", From(1)), ("a", From(2))), (("a", From(1)), ("a", Elsewhere(1))),
+], ids=["by their names", "by their set-ups", "by their classes"])
+def test_sources_are_told_apart_by_what_they_are_and_a_union_may_be_turned_round(one: tuple[str, From], other: tuple[str, From]) -> None:
+    def written(*sources: tuple[str, From]) -> list[OperatorId]:
+        """The ids of the two sources, in the order of ``one`` and ``other``, and of what reads them."""
+        program = Program()
+        read = {what: program.source(name, source=what) for name, what in sources}
+        for source in read.values():
+            source.operator.source = source.source
+        last = program.op("Map", program.union(*read.values()))
+        found = operator_ids(program.stream_graph())
+        return [found[read[what].id] for _, what in (one, other)] + [found[last.id]]
+
+    assert written(one, other) == written(other, one)
+    assert len(set(written(one, other))) == 3
+
+
+def test_equal_sources_are_told_apart_by_their_order_alone() -> None:
+    program = Program()
+    program.op("Map", program.union(program.source("a", source=From(1)), program.source("a", source=From(1))))
+    assert len(set(operator_ids(program.stream_graph()).values())) == 3
+
+
+def test_an_id_says_which_input_is_read() -> None:
+    def joined(turned: bool) -> str:
+        program = Program()
+        left, right = program.source("left"), program.source("right")
+        return ids_of(program, program.join("Join", *((right, left) if turned else (left, right))))
+
+    def ids_of(program: Program, last: Transformation) -> str:
+        return operator_ids(program.stream_graph())[last.id]
+
+    assert joined(False) != joined(True)
 
 
 def test_what_follows_an_operator_with_a_uid_keeps_its_place_whatever_is_written_before() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import RuntimeMode
-from flinkpy.graph.job_graph import ResultPartitionType
-from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, PartitioningKind
+from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
+from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.graph.stream_graph import StreamGraph, build_stream_graph
 from tests.graph.programs import HASH, Program
@@ -186,6 +186,19 @@ def test_two_transformations_of_one_id_are_refused() -> None:
     program.op("A", program.source())
     program.op("B", program.ends[0], id=2)
     assert "two transformations have the id 2: 'A' and 'B'" in refused(program)
+
+
+@pytest.mark.parametrize(("partitioning", "pattern"), [
+    (RESCALE, DistributionPattern.POINTWISE), (FORWARD, DistributionPattern.POINTWISE), (REBALANCE, DistributionPattern.ALL_TO_ALL),
+    (HASH, DistributionPattern.ALL_TO_ALL), (BROADCAST, DistributionPattern.ALL_TO_ALL),
+])
+def test_rescaled_and_forwarded_streams_stay_within_their_group_and_others_go_to_everybody(
+    partitioning: Partitioning, pattern: DistributionPattern,
+) -> None:
+    program = Program()
+    program.op("Map", program.partition(program.source(), partitioning))
+    [edge] = [edge for vertex in program.job_graph(parallelism=2, chaining=False).vertices for edge in vertex.inputs]
+    assert edge.pattern is pattern
 
 
 def test_custom_partitioning_reaches_the_edge() -> None:

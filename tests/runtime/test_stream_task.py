@@ -23,7 +23,7 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
 from flinkpy.operators.stateless import FlatMapOperator, MapOperator
-from flinkpy.runtime.busy_time import Waiting
+from flinkpy.runtime.busy_time import BusyTime, Waiting
 from flinkpy.runtime.portion import GOOD_S
 from flinkpy.runtime.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
@@ -152,6 +152,18 @@ def test_time_is_split_into_busy_held_back_and_idle(harness: TaskHarness) -> Non
     harness.clock.advance(1)
     time = harness.task.time
     assert (time.waited(Waiting.INPUT), time.waited(Waiting.OUTPUT), time.busy) == (3, 1, 0)
+
+
+def test_a_step_under_way_is_busy_time_already() -> None:
+    clock = ManualClock()
+    time = BusyTime(clock)
+    time.step_begins()
+    clock.advance(5)
+    assert time.busy == 5
+    time.reason = Waiting.OUTPUT
+    assert time.step_ends() == 5
+    clock.advance(2)
+    assert (time.busy, time.waited(Waiting.OUTPUT), time.waited(Waiting.INPUT)) == (5, 2, 0)
 
 
 def test_watermarks_of_channels_are_combined_and_markers_pass(harness: TaskHarness) -> None:

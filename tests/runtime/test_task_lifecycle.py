@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
+from flinkpy.metrics.live import opened
 from flinkpy.operators.stateless import MapOperator
 from flinkpy.runtime.task import Task
 from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, JournalTwoInputs, LoopHarness, attempt, descriptor
@@ -191,6 +193,43 @@ def test_metrics_count_records_per_task_and_operator(harness: LoopHarness) -> No
     assert (sink.metrics().records_in, sink.metrics().records_out) == (4, 0)
     assert [pair[1:] for pair in sink.metrics().operators] == [(4, 4), (4, 4)]
     assert sink.metrics().idle_ms >= 0
+
+
+CLOCK = ManualClock()
+
+
+def slow(value: int) -> int:
+    CLOCK.advance(2)
+    return value
+
+
+def test_metrics_tell_busy_idle_and_back_pressured_time_apart(harness: LoopHarness) -> None:
+    clock = harness.loop.clock = CLOCK
+    idle = harness.submit(descriptor("i", JournalSource("a", [[1]], endless=True), MapOperator(slow), JournalOperator("z")))
+    held_back = harness.submit(descriptor("h", JournalSource("b", [[number] for number in range(500)]), consumers=1))
+    harness.run_until(lambda: "z.got 1" in JOURNAL and not (idle.scheduled or held_back.scheduled))
+    clock.advance(5)
+    for task, expected in ((idle, (2000, 0, 5000)), (held_back, (0, 5000, 0))):
+        metrics = task.metrics()
+        assert (metrics.busy_ms, metrics.back_pressured_ms, metrics.idle_ms, metrics.read_ms) == (*expected, int(clock.monotonic() * 1000))
+
+
+def test_accumulators_of_a_running_task_are_told_as_they_were_read(harness: LoopHarness) -> None:
+    clock = harness.loop.clock = ManualClock()
+    task = harness.submit(descriptor("i", JournalSource("a", [[1]], endless=True), JournalOperator("z")))
+    harness.run_until(lambda: "z.got 1" in JOURNAL)
+    assert not task.read_accumulators()  # it has none
+    assert task.stream_task is not None
+    seen = task.stream_task.accumulators["seen"] = [1]
+    assert task.read_accumulators()
+    seen.append(2)
+    assert opened(task.metrics().accumulators) == {"seen": [1]}
+    assert not task.read_accumulators()  # so soon again
+    clock.advance(1)
+    assert task.read_accumulators()
+    assert opened(task.metrics().accumulators) == {"seen": [1, 2]}
+    clock.advance(1)
+    assert not task.read_accumulators()  # nothing new
 
 
 def test_an_exit_in_user_code_fails_its_task_only(harness: LoopHarness) -> None:

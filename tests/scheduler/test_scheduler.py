@@ -279,6 +279,20 @@ def test_producers_of_lost_blocking_results_run_again(error: BaseException) -> N
     assert world.run_fairly() is J.FINISHED
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_all_that_reads_from_a_region_that_runs_again_runs_again_too(finished: bool) -> None:
+    """Its second run may give other records, or the same in another order: who has read half of the first must not go on with the second."""
+    world = started(job({"A": 1, "B": 1, "C": 1}, ("A", "B", ALL_TO_ALL, BLOCKING), ("A", "C", ALL_TO_ALL, BLOCKING)), RESTARTS)
+    world.run_to(S.FINISHED, "A")
+    world.grant_all()
+    world.run_to(S.FINISHED if finished else S.RUNNING, "C")
+    commands = told(world.fail(world.attempt("B", 0), PartitionNotFoundError("A's result is gone")))
+    assert ("cancel C0#0" in commands) is not finished
+    world.run_to(S.CANCELED, "C")
+    assert told(world.fire("restart-1"))[0] == "reset A0#0 B0#0 C0#0"
+    assert world.run_fairly() is J.FINISHED
+
+
 def test_when_the_attempts_are_used_up_the_job_fails_with_the_last_error() -> None:
     world = started(pipeline(1), RESTARTS)
     for round_ in range(2):

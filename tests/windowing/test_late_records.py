@@ -20,6 +20,7 @@ from flinkpy.windowing.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices import Slicing
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.joins import columns
+from tests.windowing.test_window_contract import Chosen
 
 FIRST, WINDOWS = KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(10)
 RECORDS = [(("a", 1), 5), (("a", 2), 25), (("b", 3), 9)]  # two of them before 10
@@ -47,4 +48,14 @@ def test_dropped_records_are_in_the_metric(operator: Callable[[], Any], batch: C
         harness.chain.batch_inputs()[side](batch(side, RECORDS))
     metric = RuntimeContext(made.context).get_metrics_group().counter("numLateRecordsDropped")
     assert metric.get_count() == made.late_records_dropped == 2 * inputs
+    harness.chain.close()
+
+
+@pytest.mark.parametrize(("stamp", "dropped"), [(15, 0), (10, 1)])
+def test_a_record_that_belongs_to_no_window_is_late_only_beyond_the_allowed_lateness(stamp: int, dropped: int) -> None:
+    made = WindowOperator(FIRST, Chosen(), window_function=lambda key, window, found: [key], allowed_lateness=10)
+    harness = ChainHarness(linear(made))
+    harness.chain.control(Watermark(20))
+    harness.chain.batch_inputs()[0](RowBatch([("a", 1)], [stamp]))
+    assert made.late_records_dropped == dropped
     harness.chain.close()

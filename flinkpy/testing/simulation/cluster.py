@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.envelope import Message, RpcAnswer
-from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master import JobMaster
+from flinkpy.actors.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.resource_manager import ResourceManager
 from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.simulated_service import SimulatedHost, SimulatedRpcService
@@ -17,7 +18,7 @@ from flinkpy.actors.simulation import Place
 from flinkpy.actors.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import ExecutionAttemptId, JobId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId, ResourceId
 from flinkpy.core.options import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
@@ -25,7 +26,7 @@ from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
 
 T = TypeVar("T")
 
-MASTER, CLIENT = "master", "client"
+DISPATCHER, RESOURCE_MANAGER, CLIENT = "dispatcher", "resourcemanager", "client"
 
 
 class WatchedNetwork(SimulatedNetwork):
@@ -67,6 +68,28 @@ class SimulatedWorker:
     on_failure: Callable[[str], None] | None  # of the driver, for workers it started
 
 
+@dataclass
+class SimulatedJobMaster:
+    """One process with one JobMaster, which its Dispatcher started."""
+
+    service: SimulatedRpcService
+    master: JobMaster
+
+    @property
+    def address(self) -> str:
+        return self.master.address
+
+    @property
+    def token(self) -> FencingToken | None:
+        return self.master.token
+
+    def start(self) -> None:
+        self.master.start()
+
+    def stop(self) -> Future[None]:
+        return self.service.stop()
+
+
 class SimulatedDriver:
     """A WorkerDriver. Workers take a while to start, may fail to, and their death may be noticed."""
 
@@ -95,7 +118,7 @@ class SimulatedDriver:
             else:
                 self._cluster.start_worker(resource_id, slots, profile, on_failure)
 
-        network.schedule(self._start_s * network.random.random(), come_up, f"driver starts {resource_id}", self._cluster.master)
+        network.schedule(self._start_s * network.random.random(), come_up, f"driver starts {resource_id}")
 
     def stop_worker(self, resource_id: ResourceId) -> None:
         self._starting.discard(resource_id)
@@ -104,29 +127,54 @@ class SimulatedDriver:
 
 
 class SimulatedCluster:
-    """``client()`` gives a Dispatcher gateway in a process of its own; ``network`` is the place for faults."""
+    """Dispatcher, ResourceManager, every JobMaster and every TaskExecutor live in processes of their own. ``client()`` gives a Dispatcher gateway in
+    one more; ``network`` is the place for faults. Who leads is told by a service that does not fail, as in Flink."""
 
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
-        max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0,
+        max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0, told_late_s: float = 0.0,
     ) -> None:
         self.network = WatchedNetwork(seed, faults, rpc_config)
-        self._rpc_config, self._slot_config = rpc_config, slot_config
-        self.master = self.network.service(MASTER)
+        self._rpc_config, self._slot_config, self._told_late_s = rpc_config, slot_config, told_late_s
         self.client_service = self.network.service(CLIENT)
         self.driver = SimulatedDriver(self, max_slots=max_slots, start_s=start_s, failing=failing)
-        self.resource_manager = ResourceManager(self.master, self.driver, slot_config=slot_config, rpc_config=rpc_config)
-        self.dispatcher = Dispatcher(self.master, self._make_job_master, self.resource_manager.address)
+        ids = IdFactory(self.network.random.getrandbits(64))
+        self.managing, self.dispatching = StandaloneLeadership(ids), StandaloneLeadership(ids)
         self.workers: dict[ResourceId, SimulatedWorker] = {}
         self.job_masters: dict[JobId, JobMaster] = {}
-        self.resource_manager.start()
+        self.resource_manager = self._start_resource_manager()
+        self.dispatcher = Dispatcher(
+            self.network.service(DISPATCHER), self._make_job_master, self.managing.retrieval(), election=self.dispatching)
         self.dispatcher.start()
 
-    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
+    # -- masters -----------------------------------------------------------------------------------------------------------
+
+    def _start_resource_manager(self) -> ResourceManager:
+        manager = ResourceManager(
+            self.network.service(RESOURCE_MANAGER), self.driver, slot_config=self._slot_config, rpc_config=self._rpc_config,
+            election=self.managing)
+        manager.start()
+        return manager
+
+    def crash_resource_manager(self, back_after_s: float, noticed: bool | None = None) -> None:
+        """It dies, and another one leads after a while: in a new term, and knowing nothing."""
+        def come_back() -> None:
+            self.resource_manager = self._start_resource_manager()
+
+        self.network.crash(RESOURCE_MANAGER, noticed)
+        self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
+
+    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
+        """The Dispatcher hears of its end a little later, as if it were busy."""
+        def ended(result: JobResult, details: JobDetails) -> None:
+            late_s = self._told_late_s * self.network.random.random()
+            self.network.schedule(late_s, lambda: on_terminal(result, details), f"{result.job_id} has ended")
+
+        service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            self.master, job_graph, self.resource_manager.address, on_terminal, slot_config=self._slot_config, rpc_config=self._rpc_config)
+            service, job_graph, self.managing.retrieval(), ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
         self.job_masters[job_graph.job_id] = master
-        return master
+        return SimulatedJobMaster(service, master)
 
     # -- workers -----------------------------------------------------------------------------------------------------------
 
@@ -137,7 +185,7 @@ class SimulatedCluster:
         service = self.network.service(resource_id)
         runner = SimulatedTaskRunner(service, segments, self._is_kept)
         executor = TaskExecutor(
-            service, resource_id, runner, [profile] * slots, self.resource_manager.address,
+            service, resource_id, runner, [profile] * slots, self.managing.retrieval(),
             slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))
         worker = self.workers[resource_id] = SimulatedWorker(service, executor, runner, slots, on_failure)
         executor.start()
@@ -165,7 +213,7 @@ class SimulatedCluster:
     # -- clients -----------------------------------------------------------------------------------------------------------
 
     def client(self) -> Future[DispatcherGateway]:
-        return self.client_service.connect(None, self.dispatcher.address, DispatcherGateway)
+        return connect_to_leader(self.client_service, self.dispatching.retrieval(), DispatcherGateway)
 
     def result(self, future: Future[T], max_time_s: float = 3600.0) -> T:
         """Runs until the future is done."""

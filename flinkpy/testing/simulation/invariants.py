@@ -52,6 +52,19 @@ def check_executor(executor: TaskExecutor) -> None:
             raise EngineError(f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is not its own")
 
 
+def check_calm(cluster: SimulatedCluster) -> None:
+    """Nothing was lost for a while: the ResourceManager and the JobMasters that work agree on who waits for which slots. Raises EngineError."""
+    manager = cluster.resource_manager
+    for job_id, master in cluster.job_masters.items():
+        if master.has_ended:
+            continue
+        if master.slots.manager.gateway is None:
+            raise EngineError(f"the JobMaster of {job_id} is not registered at the ResourceManager, which has been there for a while")
+        stale = manager.slots.waiting_of(job_id) - set(master.slots.pool.pending_ids())
+        if stale:
+            raise EngineError(f"the ResourceManager believes {job_id} to wait for {stale}")
+
+
 def check_end(cluster: SimulatedCluster) -> None:
     """All jobs are over and calm has returned: nothing is held, and everybody agrees on it. Raises EngineError."""
     manager = cluster.resource_manager

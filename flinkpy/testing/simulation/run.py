@@ -12,12 +12,14 @@ from flinkpy.core.errors import EngineError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.testing.simulation.cluster import CLIENT, MASTER, SimulatedCluster
-from flinkpy.testing.simulation.invariants import Invariants, check_end
+from flinkpy.testing.simulation.cluster import CLIENT, DISPATCHER, RESOURCE_MANAGER, SimulatedCluster
+from flinkpy.testing.simulation.invariants import Invariants, check_calm, check_end
 from flinkpy.testing.simulation.jobs import SimulatedJob
-from flinkpy.testing.simulation.scenario import FAULTS_END_S, RPC, Crash, Partition, Scenario
+from flinkpy.testing.simulation.scenario import FAULTS_END_S, RPC, Crash, ManagerCrash, Partition, Scenario
 
 PATIENCE_S = 600.0  # of virtual time, for the last job to end
+SETTLED_S = 15.0  # after the last fault: what was lost was told again by then
+TOLD_LATE_S = 1.0  # how late the Dispatcher may hear that a job has ended
 CALM_S = 40.0  # of virtual time after it, for the last heartbeats and timeouts
 
 
@@ -94,7 +96,8 @@ class SimulationRun:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.cluster = SimulatedCluster(
-            scenario.seed, scenario.faults, rpc_config=RPC, slot_config=scenario.slots, max_slots=scenario.max_slots, failing=scenario.failing)
+            scenario.seed, scenario.faults, rpc_config=RPC, slot_config=scenario.slots, max_slots=scenario.max_slots, failing=scenario.failing,
+            told_late_s=TOLD_LATE_S)
         self.network = self.cluster.network
         self.network.after_event = Invariants(self.cluster)
         self._workers = 0
@@ -105,7 +108,11 @@ class SimulationRun:
             self.network.schedule(crash.at_s, lambda crash=crash: self._crash(crash), "crash")  # type: ignore[misc]
         for partition in scenario.partitions:
             self.network.schedule(partition.at_s, lambda partition=partition: self._cut(partition), "partition")  # type: ignore[misc]
+        for manager in scenario.manager_crashes:
+            self.network.schedule(manager.at_s, lambda manager=manager: self._crash_manager(manager), "crash")  # type: ignore[misc]
         self.network.schedule(FAULTS_END_S, self._faults_end, "the faults end")
+        for looks in (1, 2):
+            self.network.schedule(FAULTS_END_S + looks * SETTLED_S, lambda: check_calm(self.cluster), "all has settled")
 
     # -- faults ------------------------------------------------------------------------------------------------------------
 
@@ -125,13 +132,20 @@ class SimulationRun:
             worker.on_failure("the simulated process died")
 
     def _cut(self, partition: Partition) -> None:
-        names = [CLIENT, *self.cluster.workers]
+        job_masters = [name for name in self.network.processes if name.startswith("jobmaster-")]
+        masters = [DISPATCHER, RESOURCE_MANAGER, *job_masters]
+        names = [CLIENT, *self.cluster.workers, RESOURCE_MANAGER, *job_masters]
         name = names[partition.victim % len(names)]
+        others = [master for master in masters if master != name]
         if partition.to_master:
-            self.network.partition(name, MASTER, both_ways=False)
+            self.network.partition(name, others, both_ways=False)
         if partition.from_master:
-            self.network.partition(MASTER, name, both_ways=False)
-        self.network.schedule(partition.lasts_s, lambda: self.network.heal(name, MASTER), f"{name} is back")
+            self.network.partition(others, name, both_ways=False)
+        self.network.schedule(partition.lasts_s, lambda: self.network.heal(name, others), f"{name} is back")
+
+    def _crash_manager(self, crash: ManagerCrash) -> None:
+        if RESOURCE_MANAGER in self.network.processes:
+            self.cluster.crash_resource_manager(crash.back_after_s, crash.noticed)
 
     def _faults_end(self) -> None:
         self.network.heal()

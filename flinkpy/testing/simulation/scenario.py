@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from flinkpy.actors.simulated_network import FaultPlan
@@ -30,8 +30,17 @@ class Crash:
 
 
 @dataclass(frozen=True)
+class ManagerCrash:
+    """The ResourceManager dies, ``noticed`` or not, and another one leads after a while."""
+
+    at_s: float
+    noticed: bool
+    back_after_s: float
+
+
+@dataclass(frozen=True)
 class Partition:
-    """A worker (or the client, number 0) is cut off from the master: from it, to it, or both."""
+    """A process (the client is number 0) is cut off from the masters: from them, to them, or both."""
 
     at_s: float
     victim: int
@@ -51,12 +60,14 @@ class Scenario:
     jobs: tuple[SimulatedJob, ...]
     crashes: tuple[Crash, ...]
     partitions: tuple[Partition, ...]
+    manager_crashes: tuple[ManagerCrash, ...]
 
     @staticmethod
     def of(seed: int) -> Scenario:
         chance = random.Random(seed * 7919 + 1)
-        ids = IdFactory(seed * 7919 + 2)
+        ids, masters = IdFactory(seed * 7919 + 2), random.Random(seed * 7919 + 3)
         static, per_worker = 3, chance.choice((1, 1, 2, 3))
+        stay_s = 40.0 * (masters.random() < 0.2)  # jobs that hold their slots for long, so that others wait
         total = static * per_worker + chance.choice((0, 2, 4, 8))
         return Scenario(
             seed, static,
@@ -64,14 +75,20 @@ class Scenario:
                 per_worker, total if chance.random() < 0.5 else None, timedelta(seconds=chance.choice((0, 3, 8))),
                 timedelta(seconds=chance.choice((15, 40))), timedelta(seconds=3)),
             total if chance.random() < 0.3 else None, chance.choice((0.0, 0.0, 0.3)), _faults(chance),
-            tuple(random_job(chance, JobId(ids.hex())) for _ in range(chance.choice((1, 2, 2, 3, 4)))),
+            tuple(_staying(random_job(chance, JobId(ids.hex())), stay_s) for _ in range(chance.choice((1, 2, 2, 3, 4)))),
             tuple(_crash(chance) for _ in range(chance.choice((0, 0, 1, 2)))),
             tuple(_partition(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)))),
+            tuple(ManagerCrash(_moment(masters), masters.random() < 0.5, 4 * masters.random()) for _ in range(masters.choice((0, 0, 0, 1, 2)))),
         )
 
 
 def _moment(chance: random.Random) -> float:
     return (FAULTS_END_S - 1) * chance.random()
+
+
+def _staying(job: SimulatedJob, seconds: float) -> SimulatedJob:
+    """Its client cancels it later, if at all."""
+    return replace(job, cancel_after_s=job.cancel_after_s + seconds) if job.cancel_after_s is not None else job
 
 
 def _crash(chance: random.Random) -> Crash:

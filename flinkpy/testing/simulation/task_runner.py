@@ -118,7 +118,14 @@ class SimulatedTaskRunner:
         return attempt_id in self._tasks or attempt_id in self.results
 
     def metrics(self) -> list[TaskMetrics]:
-        return [TaskMetrics(task.attempt_id, records_out=int(1000 * self._service.clock.monotonic())) for task in self._tasks.values()]
+        return [self._metrics(task.attempt_id) for task in self._tasks.values()]
+
+    def _metrics(self, attempt_id: ExecutionAttemptId) -> TaskMetrics:
+        now_ms = int(1000 * self._service.clock.monotonic())
+        return TaskMetrics(attempt_id, records_out=now_ms, read_ms=now_ms)
+
+    def read_accumulators(self, then: Callable[[], object]) -> None:
+        """Simulated tasks have theirs at their end."""
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
@@ -192,7 +199,7 @@ class SimulatedTaskRunner:
         state = task.lifecycle.state
         accumulators = {"tasks": 1, "splits": list(task.splits)} if state is _S.FINISHED else {}
         if state in (_S.INITIALIZING, _S.RUNNING) or task.lifecycle.is_terminal:
-            task.reporter.state_changed(TaskExecutionState(task.attempt_id, state, error, accumulators))
+            task.reporter.state_changed(TaskExecutionState(task.attempt_id, state, error, accumulators, self._metrics(task.attempt_id)))
 
     def _later(self, task: SimulatedTask, delay_s: float, action: Any) -> None:
         if task.timer is not None:

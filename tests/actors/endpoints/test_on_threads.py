@@ -10,6 +10,7 @@ from typing import Any
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.actors.job_master import JobMaster
+from flinkpy.actors.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.local_service import LocalRpcService
 from flinkpy.actors.resource_manager import ResourceManager
 from flinkpy.actors.task_executor import TaskExecutor
@@ -70,6 +71,8 @@ class InstantRunner:
     def metrics(self) -> list[TaskMetrics]:
         return []
 
+    def read_accumulators(self, then: Callable[[], object]) -> None: ...
+
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)
 
@@ -79,8 +82,8 @@ class InstantRunner:
 class ThreadDriver:
     """Starts TaskExecutors as endpoints of the same process."""
 
-    def __init__(self, service: LocalRpcService, endless: bool) -> None:
-        self._service, self._endless = service, endless
+    def __init__(self, service: LocalRpcService, managing: StandaloneLeadership, endless: bool) -> None:
+        self._service, self._managing, self._endless = service, managing, endless
         self.executors: dict[ResourceId, TaskExecutor] = {}
         self.all_gone = threading.Event()
 
@@ -92,7 +95,7 @@ class ThreadDriver:
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
         executor = TaskExecutor(
-            self._service, resource_id, InstantRunner(self._endless), [profile] * slots, self._service.address_of("resourcemanager"),
+            self._service, resource_id, InstantRunner(self._endless), [profile] * slots, self._managing.retrieval(),
             name=resource_id)
         self.executors[resource_id] = executor
         executor.start()
@@ -108,18 +111,20 @@ class ThreadDriver:
 class Cluster:
     def __init__(self, endless: bool = False) -> None:
         self.service = LocalRpcService()
-        self.driver = ThreadDriver(self.service, endless)
+        managing, dispatching = StandaloneLeadership(self.service.ids), StandaloneLeadership(self.service.ids)
+        self.driver = ThreadDriver(self.service, managing, endless)
         slots = SlotConfig(2, idle_timeout=timedelta(milliseconds=100))
-        self.manager = ResourceManager(self.service, self.driver, slot_config=slots)
+        self.manager = ResourceManager(self.service, self.driver, slot_config=slots, election=managing)
         self.ended = threading.Event()
 
         def make_job_master(graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
-            return JobMaster(self.service, graph, self.manager.address, on_terminal, slot_config=slots)
+            return JobMaster(self.service, graph, managing.retrieval(), on_terminal, slot_config=slots)
 
-        self.dispatcher = Dispatcher(self.service, make_job_master, self.manager.address, on_shut_down=self.ended.set)
+        self.dispatcher = Dispatcher(self.service, make_job_master, managing.retrieval(), on_shut_down=self.ended.set,
+                                     election=dispatching)
         self.manager.start()
         self.dispatcher.start()
-        self.client: DispatcherGateway = self.service.connect(None, self.dispatcher.address, DispatcherGateway).result(TIMEOUT_S)
+        self.client: DispatcherGateway = connect_to_leader(self.service, dispatching.retrieval(), DispatcherGateway).result(TIMEOUT_S)
 
     def __enter__(self) -> Cluster:
         return self

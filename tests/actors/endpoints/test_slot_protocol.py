@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.envelope import Message, RpcInvocation
-from flinkpy.actors.gateways import DispatcherGateway, JobResult, SlotAllocation, SlotRequest, TaskExecutorGateway
-from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, TaskExecutorLostError, UserCodeError
+from flinkpy.actors.gateways import DispatcherGateway, JobResult, ResourceManagerGateway, SlotAllocation, SlotRequest, TaskExecutorGateway
+from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options import RpcConfig, SlotConfig
@@ -19,7 +19,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
-from flinkpy.testing.simulation.invariants import Invariants, check_end
+from flinkpy.testing.simulation.invariants import Invariants, check_calm, check_end
 from flinkpy.testing.simulation.jobs import JobBuilder, SimulatedSource
 
 RPC = RpcConfig(
@@ -29,9 +29,9 @@ RESTARTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-dela
 ONE = ResourceId("te-1")
 
 
-def make_cluster(workers: int = 1, slots: int = 2, max_slots: int | None = None) -> SimulatedCluster:
+def make_cluster(workers: int = 1, slots: int = 2, max_slots: int | None = None, start_s: float = 1.0) -> SimulatedCluster:
     config = SlotConfig(slots, None, timedelta(seconds=5), timedelta(seconds=30), timedelta(seconds=5))
-    cluster = SimulatedCluster(rpc_config=RPC, slot_config=config, max_slots=max_slots)
+    cluster = SimulatedCluster(rpc_config=RPC, slot_config=config, max_slots=max_slots, start_s=start_s)
     cluster.network.after_event = Invariants(cluster)
     for number in range(workers):
         cluster.start_worker(ResourceId(f"te-{number + 1}"), slots)
@@ -93,7 +93,7 @@ def test_slots_are_not_asked_for_before_their_task_executor_knows_by_whom() -> N
     swallow, asked = cluster.network.swallow, []
 
     def watched(source: str, target: str, message: Message) -> bool:
-        if isinstance(message, RpcInvocation) and message.method == "request_slots" and source != target:
+        if isinstance(message, RpcInvocation) and message.method == "request_slots" and source == "resourcemanager":
             asked.append(target)
         return swallow is not None and swallow(source, target, message)
 
@@ -212,7 +212,7 @@ def test_a_slot_promised_to_a_job_that_does_not_want_it_is_rejected_and_freed() 
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None, parallelism=1)))
     cluster.network.run_for(3)
     executor, mine = cluster.workers[ONE].executor, cluster.job_masters[JobId("job")].registration
-    token = executor._resource_manager_token
+    token = executor.manager.token
     assert token is not None
     unwanted = SlotRequest(mine.job_id, AllocationId("unwanted"), ANY, mine.address, mine.token)
     executor.run_async(lambda: [executor.request_slots(token, (SlotAllocation(1, unwanted),)), None][1])
@@ -282,11 +282,16 @@ def test_a_crashed_executor_costs_a_restart_on_another_one() -> None:
     rest(cluster)
 
 
+def masters(cluster: SimulatedCluster) -> list[str]:
+    """The processes of Dispatcher, ResourceManager and JobMasters."""
+    return [name for name in cluster.network.processes if name.startswith(("dispatcher", "resourcemanager", "jobmaster"))]
+
+
 def test_an_executor_cut_off_from_the_master_ends_what_it_runs_and_comes_back() -> None:
     cluster = make_cluster()
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
     cluster.network.run_for(3)
-    cluster.network.partition("te-1", "master")
+    cluster.network.partition("te-1", masters(cluster))
     cluster.network.run_for(20)
     executor = cluster.workers[ONE].executor
     assert executor.statistics().runner.tasks == 0
@@ -394,3 +399,81 @@ def test_shutting_down_cancels_what_runs_and_takes_no_more() -> None:
         cluster.result(client.submit_job(JobBuilder(JobId("late")).build()))
     cluster.result(done)
     assert cluster.dispatcher.statistics().running == 0
+
+
+# -- leadership ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_dispatcher_whose_connection_with_a_job_master_was_lost_makes_another() -> None:
+    cluster = make_cluster()
+    client = dispatcher(cluster)
+    graph = job(run_s=None)
+    cluster.result(client.submit_job(graph))
+    cluster.network.partition("dispatcher", masters(cluster))
+    with pytest.raises(RpcError):
+        cluster.result(client.request_job_status(graph.job_id))
+    cluster.network.heal()
+    cluster.network.run_for(1)
+    assert cluster.result(client.request_job_status(graph.job_id)) is JobState.RUNNING
+    cluster.result(client.cancel_job(graph.job_id))
+    rest(cluster)
+
+
+def test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it() -> None:
+    cluster = make_cluster()
+    cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
+    cluster.network.run_for(3)
+    first_term = cluster.managing.token
+    cluster.crash_resource_manager(back_after_s=2.0, noticed=False)
+    cluster.network.run_for(30)
+    assert cluster.managing.token not in (None, first_term)
+    check_calm(cluster)  # the JobMaster has registered again
+    assert cluster.resource_manager.slots.statistics().free == 0  # what its slots hold, the TaskExecutor has told
+    overview = cluster.result(dispatcher(cluster).request_cluster_overview())
+    assert (overview.task_executors, overview.slots_total) == (1, 2)
+    cluster.result(dispatcher(cluster).cancel_job(JobId("job")))
+    rest(cluster)
+
+
+def test_a_job_that_waits_for_slots_asks_the_next_resource_manager() -> None:
+    cluster = make_cluster(workers=0, start_s=1000.0)
+    cluster.result(dispatcher(cluster).submit_job(job()))
+    cluster.network.run_for(1)
+    cluster.crash_resource_manager(back_after_s=1.0)
+    cluster.start_worker(ONE, 2)
+    result = cluster.result(dispatcher(cluster).request_job_result(JobId("job"), 1.9), 60)
+    while result is None:
+        result = cluster.result(dispatcher(cluster).request_job_result(JobId("job"), 1.9), 60)
+    assert result.state is JobState.FINISHED
+    rest(cluster)
+
+
+@pytest.mark.finding("mechanisms F4")
+def test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term() -> None:
+    cluster = make_cluster()
+    cluster.network.run_for(1)
+    stale = FencingToken("an earlier term")
+    for token in (stale, None):
+        client = cluster.result(cluster.client_service.connect(None, cluster.dispatcher.address, DispatcherGateway, token))
+        with pytest.raises(FencingError):
+            cluster.result(client.submit_job(job()))
+        manager = cluster.result(cluster.client_service.connect(None, cluster.resource_manager.address, ResourceManagerGateway, token))
+        with pytest.raises(FencingError):
+            cluster.result(manager.request_overview())
+        manager.disconnect_task_executor(ONE, "a stale message")
+    cluster.network.run_for(1)
+    assert cluster.resource_manager.slots.knows(ONE)
+    assert cluster.dispatcher.statistics().running == 0
+    assert cluster.managing.token != cluster.dispatching.token
+
+
+@pytest.mark.finding("mechanisms F5")
+def test_who_leads_no_more_answers_nobody() -> None:
+    cluster = make_cluster()
+    cluster.network.run_for(1)
+    manager = cluster.result(cluster.client_service.connect(
+        None, cluster.resource_manager.address, ResourceManagerGateway, cluster.managing.token))
+    assert cluster.result(manager.request_overview()).task_executors <= 1
+    cluster.managing.stop()
+    with pytest.raises(FencingError, match="no leadership"):
+        cluster.result(manager.request_overview())

@@ -1,0 +1,95 @@
+"""An endpoint's connection with whichever ResourceManager leads: registered there, watched; made anew when it is lost or another one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.gateways import RegistrationResponse, ResourceManagerGateway
+from flinkpy.actors.heartbeat import heartbeat_responder
+from flinkpy.actors.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
+from flinkpy.actors.registration import RetryingRegistration
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import FencingToken, ResourceId
+from flinkpy.core.options import RpcConfig
+
+if TYPE_CHECKING:
+    from flinkpy.actors.service import Cancellable
+
+
+class ResourceManagerConnection:
+    """All calls come from the endpoint's main thread, and so do those it makes. ``register`` says who registers, ``beat`` answers a heartbeat,
+    ``on_registered`` is told of each new connection; a refusal ends the attempts until ``register_again``."""
+
+    def __init__(
+        self, endpoint: RpcEndpoint, retrieval: LeaderRetrievalService, config: RpcConfig,
+        register: Callable[[ResourceManagerGateway], Future[RegistrationResponse]], beat: Callable[[ResourceManagerGateway], None],
+        on_registered: Callable[[ResourceManagerGateway], None], on_refused: Callable[[RegistrationResponse], None],
+    ) -> None:
+        self._endpoint, self._retrieval, self._config = endpoint, retrieval, config
+        self._register, self._beat, self._on_registered, self._on_refused = register, beat, on_registered, on_refused
+        self._leader = NO_LEADER
+        self._registration: RetryingRegistration[ResourceManagerGateway] | None = None
+        self._peer: ResourceId | None = None
+        self._watch: Cancellable | None = None
+        self._closed = False
+        self._heartbeats = heartbeat_responder(endpoint, config, lambda peer: self.lose("it sent no heartbeat in time"))
+        self.gateway: ResourceManagerGateway | None = None  # while registered
+
+    @property
+    def token(self) -> FencingToken | None:
+        """Of the ResourceManager this endpoint is registered at."""
+        return self._leader.token if self.gateway is not None else None
+
+    def start(self) -> None:
+        self._retrieval.start(lambda leader: self._endpoint.run_async(lambda: self._leads(leader)))
+
+    def close(self) -> None:
+        self._closed = True
+        self._retrieval.stop()
+        self._forget()
+
+    def _leads(self, leader: LeaderInformation) -> None:
+        if leader != self._leader:
+            self._forget()
+            self._leader = leader
+            self.register_again()
+
+    def register_again(self) -> None:
+        """After a refusal, or a loss."""
+        address, token = self._leader
+        if self._closed or address is None:
+            return
+        self._registration = RetryingRegistration(
+            self._endpoint, address, ResourceManagerGateway, token, self._register, self._registered, self._on_refused, self._config)
+        self._registration.start()
+
+    def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
+        assert self._leader.address is not None
+        self.gateway, self._peer = gateway, response.resource_id
+        self._watch = self._endpoint.service.watch(self._endpoint, self._leader.address, self.lose)
+        self._heartbeats.monitor(response.resource_id, lambda: self._beat(gateway))
+        self._on_registered(gateway)
+
+    def heartbeat_received(self, resource_id: ResourceId) -> None:
+        self._heartbeats.request_received(resource_id)
+
+    def lose(self, reason: str) -> None:
+        """Registers again, where it was registered."""
+        if self.gateway is not None:
+            self._forget()
+            self.register_again()
+
+    def _forget(self) -> None:
+        if self._registration is not None:
+            self._registration.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._peer is not None:
+            self._heartbeats.unmonitor(self._peer)
+        self.gateway = self._peer = self._watch = self._registration = None
+
+    def __repr__(self) -> str:
+        state = "registered" if self.gateway is not None else "registering" if self._registration is not None else "not registered"
+        return f"<ResourceManagerConnection of {self._endpoint.address} to {self._leader.address or 'nobody'}: {state}>"

@@ -1,0 +1,69 @@
+"""What the JobMaster knows of one subtask's counters and accumulators: those of its latest attempt, as of their latest reading."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from flinkpy.graph.deployment import TaskMetrics
+from flinkpy.metrics.live import opened
+
+
+class TimeShares(NamedTuple):
+    """How a subtask spends a second, in milliseconds: Flink's busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond."""
+
+    busy: int = 0
+    back_pressured: int = 0
+    idle: int = 0
+
+
+class SubtaskMetrics:
+    """``metrics`` is the latest reading, ``counted_ms`` when it came."""
+
+    APART_MS = 200  # readings that follow one another closer say nothing of a rate
+
+    def __init__(self) -> None:
+        self.metrics: TaskMetrics | None = None
+        self.counted_ms = 0
+        self.shares = TimeShares()
+        self._before: TaskMetrics | None = None
+        self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
+
+    def told(self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None) -> None:
+        """A reading has come, with ``final`` accumulators the last one of its attempt. One that is older than what is known changes nothing."""
+        if self.metrics is not None and _age(metrics, final) < _age(self.metrics, self._final):
+            return
+        if self.metrics is None or self.metrics.attempt_id != metrics.attempt_id:
+            self._before = None
+            self.shares = TimeShares()
+        self.metrics, self.counted_ms, self._final = metrics, now_ms, final
+        self._look_at_time()
+
+    def _look_at_time(self) -> None:
+        latest, before = self.metrics, self._before
+        assert latest is not None
+        if self._final is not None:
+            self.shares = TimeShares()
+        elif before is None:
+            self._before = latest
+            self.shares = _shares(TaskMetrics(latest.attempt_id), latest, latest.busy_ms + latest.back_pressured_ms + latest.idle_ms)
+        elif latest.read_ms - before.read_ms >= self.APART_MS:
+            self._before = latest
+            self.shares = _shares(before, latest, latest.read_ms - before.read_ms)
+
+    def accumulators(self) -> dict[str, Any]:
+        """Of functions, and the values of their metrics among them."""
+        if self._final is not None:
+            return self._final
+        return opened(self.metrics.accumulators) if self.metrics is not None else {}
+
+
+def _age(metrics: TaskMetrics, final: dict[str, Any] | None) -> tuple[int, bool, int]:
+    return metrics.attempt_id.attempt, final is not None, metrics.read_ms
+
+
+def _shares(before: TaskMetrics, latest: TaskMetrics, elapsed_ms: int) -> TimeShares:
+    def share(since: int, until: int) -> int:
+        return min(1000, max(0, until - since) * 1000 // max(1, elapsed_ms))
+
+    return TimeShares(share(before.busy_ms, latest.busy_ms), share(before.back_pressured_ms, latest.back_pressured_ms),
+                      share(before.idle_ms, latest.idle_ms))

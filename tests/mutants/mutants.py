@@ -1,0 +1,157 @@
+"""The table: a rule, the file that holds it, the text that is replaced there and by what, and the tests that must notice."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """``old`` occurs once in ``file``. ``tests`` are what pytest is given."""
+
+    rule: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def applied(mutant: Mutant, text: str) -> str:
+    """The file's text with the rule broken. ValueError when the text to replace is not there, or more than once."""
+    found = text.count(mutant.old)
+    if found != 1:
+        raise ValueError(f"{mutant.file} holds the text of {mutant.rule!r} {found} times: {mutant.old!r}")
+    return text.replace(mutant.old, mutant.new)
+
+
+RULES = "tests/actors/endpoints/test_control_plane_rules.py"
+PROTOCOL = "tests/actors/endpoints/test_slot_protocol.py"
+STATUS = "tests/actors/endpoints/test_job_status.py"
+SCHEDULER = "tests/scheduler/test_scheduler.py"
+IDS = "tests/graph/test_job_graph.py"
+AGE = "return metrics.attempt_id.attempt, final is not None, metrics.read_ms"
+LIFE = "tests/runtime/test_task_lifecycle.py"
+
+MUTANTS = (
+    # -- what the graph says ---------------------------------------------------------------------------------------------
+    Mutant("rescaled streams stay within their group", "flinkpy/graph/partitioning.py",
+           "(PartitioningKind.FORWARD, PartitioningKind.RESCALE)", "(PartitioningKind.FORWARD,)",
+           ("tests/graph/test_stream_graph.py::"
+            "test_rescaled_and_forwarded_streams_stay_within_their_group_and_others_go_to_everybody",)),
+    Mutant("an operator id says which input is read", "flinkpy/graph/hashes.py",
+           '{edge.input_index}:{ids[edge.source]}', "{ids[edge.source]}", (f"{IDS}::test_an_id_says_which_input_is_read",)),
+    Mutant("sources are told apart by their class and name", "flinkpy/graph/hashes.py",
+           "type(_read_by(node)).__qualname__, node.name", '""', (IDS,)),
+    Mutant("equal sources are told apart by how they are set up", "flinkpy/graph/hashes.py",
+           "digest(what, described(_read_by(node)))", "what", (IDS,)),
+    Mutant("a union may be turned round", "flinkpy/graph/hashes.py", "inputs = sorted(", "inputs = list(", (IDS,)),
+    # -- the scheduler ---------------------------------------------------------------------------------------------------
+    Mutant("what reads from a region that runs again runs again", "flinkpy/scheduler/failover.py",
+           "yield from regions_of(group.consumer_vertices())", "yield from ()",
+           (f"{SCHEDULER}::test_all_that_reads_from_a_region_that_runs_again_runs_again_too",)),
+    Mutant("producers of lost results run again", "flinkpy/scheduler/failover.py",
+           "if vertex.execution.result_lost])", "if False])", (SCHEDULER,)),
+    Mutant("a program that asks for what cannot be is not restarted", "flinkpy/scheduler/failover.py",
+           "return not isinstance(error, ProgramError)", "return True", (SCHEDULER,)),
+    Mutant("exponential pauses grow", "flinkpy/scheduler/restart.py", "self._delay_s * self._factor", "self._delay_s",
+           ("tests/scheduler/test_restart.py",)),
+    # -- who is believed -------------------------------------------------------------------------------------------------
+    Mutant("a fenced endpoint refuses another term", "flinkpy/actors/endpoint.py", "        if token != self.token:", "        if False:",
+           (f"{PROTOCOL}::test_dispatcher_and_resource_manager_refuse_whoever_names_a_past_term",)),
+    Mutant("who leads no more answers nobody", "flinkpy/actors/leadership.py", "        self.token = None", "        pass",
+           (f"{PROTOCOL}::test_who_leads_no_more_answers_nobody",)),
+    Mutant("tasks are taken under the JobMaster's token only", "flinkpy/actors/task_executor.py",
+           "job is None or job.token != token or", "job is None or",
+           (f"{RULES}::test_a_task_executor_takes_no_tasks_under_another_token_than_its_job_masters",)),
+    Mutant("slots are promised to the ResourceManager that leads only", "flinkpy/actors/task_executor.py",
+           "if resource_manager_token != self.manager.token:", "if False:",
+           (f"{PROTOCOL}::test_a_promise_for_another_resource_manager_is_refused",)),
+    Mutant("every JobMaster has a token of its own", "flinkpy/actors/job_master.py", "service.ids.fencing_token())", '"token")',
+           (f"{RULES}::test_every_job_master_leads_under_a_token_of_its_own_and_answers_to_no_other",)),
+    Mutant("nobody connects without the cluster's secret", "flinkpy/network/handshake.py",
+           "if not hmac.compare_digest(given, right):", "if False:", ("tests/network/test_handshake.py",)),
+    # -- who is told, and what is forgotten --------------------------------------------------------------------------------
+    Mutant("a worker that was told to stop is not registered", "flinkpy/actors/resource_manager.py",
+           "if resource_id in self._stopped:", "if False:", (f"{RULES}::test_a_worker_that_was_told_to_stop_is_not_registered_again",)),
+    Mutant("the limits of the cluster are asked again", "flinkpy/actors/resource_manager.py", "        self._limits.clear()\n", "",
+           (f"{RULES}::test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow",)),
+    Mutant("what a JobMaster says it waits for counts", "flinkpy/actors/resource_manager.py",
+           "self.slots.keep_only(self._job_of[resource_id], payload.requested, self._now() - patience)", "return",
+           (f"{RULES}::test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for",)),
+    Mutant("a TaskExecutor that stops tells its JobMasters", "flinkpy/actors/task_executor.py",
+           '            job.tell_gone("the TaskExecutor stops")\n', "",
+           (f"{RULES}::test_a_task_executor_that_stops_tells_its_job_masters_at_once",)),
+    Mutant("who lost its ResourceManager registers again", "flinkpy/actors/resource_manager_connection.py",
+           "            self._forget()\n            self.register_again()\n\n    def _forget", "            self._forget()\n\n    def _forget",
+           (f"{RULES}::test_a_job_master_registers_again_at_a_resource_manager_it_has_lost",)),
+    Mutant("who hears of another ResourceManager registers there", "flinkpy/actors/resource_manager_connection.py",
+           "        if leader != self._leader:", "        if self._leader == NO_LEADER:",
+           (f"{PROTOCOL}::test_a_resource_manager_that_died_is_followed_by_one_that_knows_nothing_and_everybody_finds_it",)),
+    Mutant("a JobMaster takes no TaskExecutors after its end", "flinkpy/actors/job_master.py",
+           "            if self._ended:\n                return RegistrationResponse",
+           "            if False:\n                return RegistrationResponse",
+           (f"{RULES}::test_a_job_master_takes_no_task_executors_after_its_end",)),
+    Mutant("the archive forgets the oldest jobs", "flinkpy/actors/dispatcher.py",
+           "while len(self._archive) > self._archive_size:", "while False:", (f"{RULES}::test_the_archive_forgets_the_oldest_jobs",)),
+    Mutant("an event that came twice is taken once", "flinkpy/actors/courier.py", "events[max(0, self._next - first):]", "events",
+           ("tests/actors/endpoints/test_source_coordinators.py", PROTOCOL, "flinkpy/actors/courier.py", "--doctest-modules")),
+    # -- what a running job tells ------------------------------------------------------------------------------------------
+    Mutant("a task in its step is busy", "flinkpy/runtime/task.py", "int(time.busy * 1000)", "0",
+           (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",)),
+    Mutant("back-pressured and idle are not the same", "flinkpy/runtime/task.py", "int(time.waited(Waiting.OUTPUT) * 1000)",
+           "int(time.waited(Waiting.INPUT) * 1000)", (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",)),
+    Mutant("a late reading does not overwrite a newer one", "flinkpy/actors/subtask_metrics.py",
+           AGE, AGE.replace("metrics.read_ms", "0"),
+           (f"{STATUS}::test_a_late_reading_does_not_overwrite_a_newer_one",)),
+    Mutant("the latest attempt counts", "flinkpy/actors/subtask_metrics.py",
+           AGE, AGE.replace("return ", "return -"),
+           (f"{STATUS}::test_the_latest_reading_of_the_latest_attempt_counts_whatever_comes_when",)),
+    Mutant("nothing comes behind the end of an attempt", "flinkpy/actors/subtask_metrics.py",
+           AGE, AGE.replace("final is not None", "False"),
+           (f"{STATUS}::test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt",)),
+    Mutant("large accumulators are read seldom", "flinkpy/metrics/live.py", "max(APART_S, (now - began) / SHARE)", "APART_S",
+           ("tests/metrics/test_live.py",)),
+    # -- the life of a task ------------------------------------------------------------------------------------------------
+    Mutant("what goes before a barrier is emitted first operator first", "flinkpy/operators/chain.py",
+           "for operator in self.operators:\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
+           "for operator in reversed(self.operators):\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
+           ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
+    Mutant("the end of data goes out before outputs are flushed for good", "flinkpy/runtime/stream_task.py",
+           '        chain.end_of_data(self.end_of_data())\n        self._enter("quiesce_timers")\n        self.timers.quiesce()\n'
+           '        self._enter("flush_outputs")\n',
+           '        self._enter("quiesce_timers")\n        self.timers.quiesce()\n        self._enter("flush_outputs")\n'
+           "        chain.end_of_data(self.end_of_data())\n",
+           ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
+    Mutant("a newer barrier gives an older checkpoint up", "flinkpy/runtime/alignment.py",
+           "            self._barrier, self._arrived = barrier, set()", "            self._barrier = barrier", ("tests/runtime/test_alignment.py",)),
+    Mutant("a channel that has ended holds no barrier up", "flinkpy/runtime/alignment.py", "        self._open.discard(channel)\n", "",
+           ("tests/runtime/test_alignment.py",)),
+    Mutant("an idle channel does not hold the watermark back", "flinkpy/runtime/valve.py", "        gone.aligned = False", "        pass",
+           ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
+    Mutant("a channel behind takes part only when it has caught up", "flinkpy/runtime/valve.py",
+           "        if state.watermark >= self._emitted:\n            self._align(state)", "        self._align(state)",
+           ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
+    # -- the network -------------------------------------------------------------------------------------------------------
+    Mutant("a sender sends what was granted", "flinkpy/network/credits.py", "        self.credits -= segments", "        pass",
+           ("tests/network/test_credits.py",)),
+    Mutant("a receiver grants what it has taken", "flinkpy/network/credits.py", "            window.granted += taken\n", "            pass\n",
+           ("tests/network/test_credits.py",)),
+    Mutant("a pool lends no more than its share", "flinkpy/network/segments.py", "self.in_use + count <= self.size and ", "",
+           ("tests/network/test_segments.py",)),
+    # -- keys, state and windows ---------------------------------------------------------------------------------------------
+    Mutant("a key's group does not depend on the process", "flinkpy/core/keys.py",
+           "mix64((zlib.crc32(data) << 32 | zlib.adler32(data)) ^ salt << 56 ^ len(data))", "mix64(hash(data) ^ salt)",
+           ("tests/core/test_keys.py",)),
+    Mutant("a subtask owns the groups that are sent to it", "flinkpy/core/keys.py", "    start = -(-subtask_index * max_parallelism // parallelism)",
+           "    start = subtask_index * max_parallelism // parallelism", ("tests/core/test_keys.py",)),
+    Mutant("reading a value lets it live longer only where that is wanted", "flinkpy/state/tables.py",
+           "ttl.get_update_type() is UpdateType.OnReadAndWrite", "True", ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py")),
+    Mutant("an expired value is given out only where that is wanted", "flinkpy/state/tables.py",
+           "ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp", "True",
+           ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py")),
+    Mutant("a window lives as long as lateness is allowed", "flinkpy/windowing/operator.py",
+           "return min(last + self.allowed_lateness, MAX_TIMESTAMP)", "return min(last, MAX_TIMESTAMP)",
+           ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
+    Mutant("a record within the allowed lateness is not late", "flinkpy/windowing/operator.py",
+           "stamp + self.allowed_lateness > self._service.watermark", "stamp > self._service.watermark",
+           ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
+)
