@@ -99,6 +99,10 @@ class JobExecutionError(FlinkpyError):
         return f"job {self.job_name!r} failed: {self.cause}"
 
 
+class JobRestartedError(FlinkpyError):
+    """The job was restarted from its beginning while somebody was reading its results, who has had some of them."""
+
+
 class JobCancelledError(FlinkpyError):
     """The job ended CANCELED while somebody waited for its result."""
 

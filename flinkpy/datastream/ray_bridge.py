@@ -30,7 +30,7 @@ class TableResults:
 
         stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
         with execute_and_collect(stream, job_name, quiet=False) as results:
-            batches = list(results.batches())
+            batches = results.gathered()
         if batches:
             return pa.Table.from_batches(batches)
         return stream._schema.empty_table() if stream._schema is not None else pa.table({})
