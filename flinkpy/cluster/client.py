@@ -54,7 +54,7 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session lives in this process."""
+    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session does."""
 
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
@@ -139,7 +139,7 @@ class ClusterJob:
 
     @property
     def ends_with_program(self) -> bool:
-        """Whether it lives in this process."""
+        """Whether it does: it lives in this process, or in the program's own cluster."""
         return self._client.config.ends_with_program
 
     def status(self) -> JobState:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +104,57 @@ def test_iterating_over_results_that_come_again_ends_with_an_error(tmp_path: Pat
         with pytest.raises(JobRestartedError, match="makes again what this iterator has given out already"):
             seen += [record.n for record in records]
     assert seen in ([1], [1, 2])
+
+
+IN_THE_BACKGROUND = """
+import sys
+from flinkpy.datastream import StreamExecutionEnvironment
+
+HOW = sys.argv[1]
+
+def checked(number):
+    if number == 3 and HOW == "fails":
+        raise ValueError("three")
+    return number
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 10**12 if sys.argv[1] == "raises" else 5).map(checked).print()
+env.execute_async("numbers")
+if sys.argv[1] == "exits":
+    sys.exit(0)
+if sys.argv[1] == "raises":
+    raise KeyError("the program's own")
+"""
+
+
+def run_program(tmp_path: Path, launcher: str, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "job.py"
+    path.write_text(text)
+    command = [sys.executable] if launcher == "python" else [sys.executable, "-m", "flinkpy", "run", "-t", "embedded"]
+    return subprocess.run([*command, str(path), *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.finding("first-use 11")
+@pytest.mark.parametrize("how", ["ends", "exits"])
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+def test_the_end_of_a_program_waits_for_the_jobs_it_began(tmp_path: Path, launcher: str, how: str) -> None:
+    outcome = run_program(tmp_path, launcher, IN_THE_BACKGROUND, how)
+    assert (outcome.stdout.split(), outcome.stderr, outcome.returncode) == (["1", "2", "3", "4", "5"], "", 0)
+
+
+@pytest.mark.finding("first-use 11")
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+def test_the_failure_of_a_job_that_is_awaited_at_the_end_is_told(tmp_path: Path, launcher: str) -> None:
+    outcome = run_program(tmp_path, launcher, IN_THE_BACKGROUND, "fails")
+    assert "job 'numbers' failed: ValueError: three" in outcome.stderr
+    assert 'raise ValueError("three")' in outcome.stderr
+    assert outcome.returncode == (1 if launcher == "flinkpy run" else 0)  # Python has chosen its exit code by then
+
+
+@pytest.mark.finding("first-use 11")
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+def test_a_program_that_failed_waits_for_nothing(tmp_path: Path, launcher: str) -> None:
+    outcome = run_program(tmp_path, launcher, IN_THE_BACKGROUND, "raises")
+    assert "job 'numbers' still ran, and ends with the program" in outcome.stderr
+    assert "KeyError: \"the program's own\"" in outcome.stderr
+    assert outcome.returncode == 1
