@@ -5,15 +5,30 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from flinkpy.common import Configuration, Row, Types
-from flinkpy.core.errors import JobRestartedError
-from flinkpy.datastream import DataStream, MapFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkpy.cluster.launch import submitted_jobs
+from flinkpy.common import Configuration, Row, Types, Watermark, WatermarkStrategy
+from flinkpy.connectors.enumerators import SplitQueue
+from flinkpy.connectors.ranges import NumberSequenceSource, RangeSplit, cut
+from flinkpy.connectors.source import SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.core.errors import JobExecutionError, JobRestartedError
+from flinkpy.core.lifecycles import JobState
+from flinkpy.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
+from flinkpy.operators.functions import SourceContext
 
 BOUND_S = 0.2
 FUNCTION_RETURNS = threading.Event()  # long after every bound
@@ -158,3 +173,123 @@ def test_a_program_that_failed_waits_for_nothing(tmp_path: Path, launcher: str) 
     assert "job 'numbers' still ran, and ends with the program" in outcome.stderr
     assert "KeyError: \"the program's own\"" in outcome.stderr
     assert outcome.returncode == 1
+
+
+class OwnTime(SourceFunction):
+    """``given`` is what its watermark is told as."""
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+
+    def run(self, ctx: SourceContext) -> None:
+        ctx.collect_with_timestamp("early", 5)
+        ctx.emit_watermark(self._given)
+        ctx.collect_with_timestamp("late", 7)
+
+    def cancel(self) -> None: ...
+
+
+class Moments(KeyedProcessFunction):
+    """Each record with the event time it meets."""
+
+    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int]]:
+        yield value, ctx.timer_service().current_watermark()
+
+
+def moments(given: Any) -> list[Any]:
+    configuration = Configuration()
+    configuration.set_string("execution.target", "embedded")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    collected: list[Any] = env.add_source(OwnTime(given)).key_by(lambda word: word).process(Moments()).execute_and_collect(limit=10)
+    return collected
+
+
+@pytest.mark.finding("first-use 4")
+@pytest.mark.parametrize("given", [Watermark(999), 999, np.int64(999)], ids=["Watermark", "int", "numpy"])
+def test_a_source_functions_watermark_is_a_watermark(given: Any) -> None:
+    assert moments(given) == [("early", MIN_TIMESTAMP), ("late", 999)]
+
+
+@pytest.mark.finding("first-use 4")
+@pytest.mark.parametrize("given", ["999", 9.5, None, True])
+def test_what_is_no_watermark_is_refused_where_it_is_emitted(given: Any) -> None:
+    with pytest.raises(JobExecutionError, match=r"(?s)a watermark is Watermark\(timestamp\), or the timestamp itself.*ctx\.emit_watermark"):
+        moments(given)
+
+
+class FailingEnumerator(SplitQueue[RangeSplit]):
+    """Until ``fails`` exists no more: at its start, or when it has handed out something already."""
+
+    def __init__(self, context: SplitEnumeratorContext[RangeSplit], fails: Path, where: str) -> None:
+        super().__init__(context, lambda parallelism: cut(1, 101, 4))
+        self._fails, self._where = fails, where
+
+    def start(self) -> None:
+        self._fail("start")
+        super().start()
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        if len(self._left) < 3:
+            self._fail("handle_split_request")
+        super().handle_split_request(subtask, host)
+
+    def _fail(self, where: str) -> None:
+        if where == self._where and self._fails.exists():
+            self._fails.unlink()
+            raise OSError("the catalogue does not answer")
+
+
+class FlakySource(NumberSequenceSource):
+    def __init__(self, fails: Path, where: str) -> None:
+        super().__init__(1, 100)
+        self._fails, self._where = fails, where
+
+    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        return FailingEnumerator(context, self._fails, self._where)
+
+    def without_data(self) -> FlakySource:
+        return self
+
+
+def flaky(tmp_path: Path, where: str, **options: str) -> DataStream:
+    configuration = Configuration()
+    for key, value in {"execution.target": "embedded", "restart-strategy.fixed-delay.delay": "1 ms", **options}.items():
+        configuration.set_string(key, value)
+    fails = tmp_path / "fails"
+    fails.touch()
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    return env.from_source(FlakySource(fails, where), WatermarkStrategy.no_watermarks(), "flaky").set_parallelism(2)
+
+
+@pytest.mark.parametrize("where", ["start", "handle_split_request"])
+def test_a_failing_enumerator_goes_through_the_restart_strategy(tmp_path: Path, where: str) -> None:
+    collected = flaky(tmp_path, where, **{"restart-strategy.type": "fixed-delay"}).map(lambda number: number).execute_and_collect(limit=1000)
+    assert sorted(collected) == list(range(1, 101))
+
+
+@pytest.mark.parametrize("where", ["start", "handle_split_request"])
+def test_without_a_restart_strategy_a_failing_enumerator_fails_the_job(tmp_path: Path, where: str) -> None:
+    with pytest.raises(JobExecutionError, match=r"(?s)the catalogue does not answer.*in operator 'Source: flaky \(enumerator\)'"):
+        flaky(tmp_path, where).execute_and_collect(limit=1000)
+
+
+class Repeating(KeyedProcessFunction):
+    """Each timer registers the next, so the end of event time never gets to its end."""
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> None:
+        ctx.timer_service().register_event_time_timer(1)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[int]:
+        yield timestamp
+        ctx.timer_service().register_event_time_timer(timestamp + 1)
+
+
+@pytest.mark.finding("first-use 14")
+def test_timers_that_register_timers_do_not_hold_up_closing() -> None:
+    configuration = Configuration()
+    configuration.set_string("execution.target", "embedded")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    results = env.from_collection([7]).key_by(lambda number: number).process(Repeating()).execute_and_collect()
+    assert next(results) == 1
+    results.close()
+    assert submitted_jobs()[-1].status() is JobState.CANCELED
