@@ -6,6 +6,7 @@ stays open for longer than its timeout and a dead cluster is noticed by the next
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -18,6 +19,7 @@ from flinkpy.core.errors import (
     EndpointNotRunningError,
     JobCancelledError,
     JobExecutionError,
+    OutputClosedError,
     ProgramError,
     RecipientUnreachableError,
     ResourceUnavailableError,
@@ -32,6 +34,8 @@ from flinkpy.graph.job_graph import JobGraph
 T = TypeVar("T")
 
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
+SILENT_GRACE_S = 1.0  # before it says that it waits
+READER_GONE = 141  # the exit code of programs that write into a pipe nobody reads, as shells have it: 128 and SIGPIPE
 
 
 class Watcher(Protocol):
@@ -169,7 +173,8 @@ class ClusterJob:
 
         Not ``watched``: draws no progress.
 
-        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
+        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, and SystemExit
+        when whoever read what it prints has gone.
         """
         if self._result is None:
             try:
@@ -216,9 +221,12 @@ class ClusterJob:
         """As far as it goes: the interrupted user is not kept by a cluster that has trouble."""
         try:
             self.cancel()
-            deadline = self._client.clock.monotonic() + CANCEL_GRACE_S
-            while self._result is None and self._client.clock.monotonic() < deadline:
-                self._result = self._poll(None, deadline)
+            now = self._client.clock.monotonic()
+            self._result = self._poll(None, now + SILENT_GRACE_S)
+            if self._result is None:
+                print(f"cancelling job {self.name!r}: waiting for its functions to return; Ctrl-C again ends the wait", file=sys.stderr)
+            while self._result is None and self._client.clock.monotonic() < now + CANCEL_GRACE_S:
+                self._result = self._poll(None, now + CANCEL_GRACE_S)
         except ResourceUnavailableError:
             pass
 
@@ -231,6 +239,8 @@ def _checked(result: JobResult) -> JobResult:
         raise JobCancelledError(f"job {result.name!r} was cancelled")
     if result.state is not JobState.FINISHED:
         assert JOB.is_terminal(result.state)
+        if isinstance(result.error, OutputClosedError):
+            raise SystemExit(READER_GONE)
         cause = result.error or JobCancelledError(f"it was {result.state.value.lower()}")
         raise JobExecutionError(result.name, cause) from None  # its text tells the cause; chained, a traceback would tell it twice
     return result

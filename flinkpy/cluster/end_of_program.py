@@ -82,6 +82,8 @@ def _at_exit() -> None:
         return
     try:
         see_off()
+    except SystemExit:  # nobody reads what they print
+        pass
     except KeyboardInterrupt:
         print("interrupted: the jobs the program has begun were cancelled", file=sys.stderr)
     except FlinkpyError as error:

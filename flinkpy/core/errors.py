@@ -31,6 +31,10 @@ class ConfigurationError(ProgramError):
     """An option has a wrong name, type or value, or contradicts another one."""
 
 
+class OutputClosedError(ProgramError):
+    """Whoever read what the job prints has gone (``python job.py | head``)."""
+
+
 @dataclass(frozen=True)
 class UserFrame:
     """One line of the user's own code in a traceback."""

@@ -96,7 +96,7 @@ class CloseableIterator:
 def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
     try:
         job.result(watched=watched)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # for whoever iterates
         server.job_ended(error)
     else:
         server.job_ended()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -142,11 +143,13 @@ if sys.argv[1] == "raises":
 """
 
 
+LAUNCHERS = {"python": [sys.executable], "flinkpy run": [sys.executable, "-m", "flinkpy", "run", "-t", "embedded"]}
+
+
 def run_program(tmp_path: Path, launcher: str, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "job.py"
     path.write_text(text)
-    command = [sys.executable] if launcher == "python" else [sys.executable, "-m", "flinkpy", "run", "-t", "embedded"]
-    return subprocess.run([*command, str(path), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*LAUNCHERS[launcher], str(path), *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.finding("first-use 11")
@@ -173,6 +176,63 @@ def test_a_program_that_failed_waits_for_nothing(tmp_path: Path, launcher: str) 
     assert "job 'numbers' still ran, and ends with the program" in outcome.stderr
     assert "KeyError: \"the program's own\"" in outcome.stderr
     assert outcome.returncode == 1
+
+
+ENDLESS_LINES = """
+import sys
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 10**12).print()
+{run}
+"""
+
+
+def begin(tmp_path: Path, launcher: str, text: str) -> subprocess.Popen[str]:
+    path = tmp_path / "job.py"
+    path.write_text(text)
+    return subprocess.Popen([*LAUNCHERS[launcher], str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.finding("first-use 21")
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+@pytest.mark.parametrize("run", ["env.execute()", "env.execute_async().get_job_execution_result().result()", "env.execute_async()"])
+def test_a_reader_that_goes_away_ends_the_program_without_a_traceback(tmp_path: Path, launcher: str, run: str) -> None:
+    with begin(tmp_path, launcher, ENDLESS_LINES.format(run=run)) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        assert program.stdout.readline() == "1\n"
+        program.stdout.close()
+        assert program.stderr.read() == ""
+    at_exit = launcher == "python" and run == "env.execute_async()"  # Python has chosen its exit code by then
+    assert program.returncode == (0 if at_exit else 141)
+
+
+STUCK = """
+import sys, threading
+from flinkpy.datastream import StreamExecutionEnvironment
+
+def stuck(number):
+    print("begun", flush=True)
+    threading.Event().wait()
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 1).map(stuck).print()
+env.execute("numbers")
+"""
+
+
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+def test_an_interrupt_that_waits_for_a_function_says_so(tmp_path: Path, launcher: str) -> None:
+    with begin(tmp_path, launcher, STUCK) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        assert program.stdout.readline() == "begun\n"
+        program.send_signal(signal.SIGINT)
+        assert program.stderr.readline() == "cancelling job 'numbers': waiting for its functions to return; Ctrl-C again ends the wait\n"
+        program.send_signal(signal.SIGINT)
+        program.stderr.read()
+    assert program.returncode in (130, -signal.SIGINT)
 
 
 class OwnTime(SourceFunction):
