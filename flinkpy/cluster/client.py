@@ -15,6 +15,7 @@ from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetai
 from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.code import loads
 from flinkpy.core.errors import (
     EndpointNotRunningError,
     JobCancelledError,
@@ -24,6 +25,7 @@ from flinkpy.core.errors import (
     RecipientUnreachableError,
     ResourceUnavailableError,
     RpcTimeoutError,
+    UserCodeError,
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
@@ -173,7 +175,7 @@ class ClusterJob:
 
         Not ``watched``: draws no progress.
 
-        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, and SystemExit
+        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, SystemExit
         when whoever read what it prints has gone.
         """
         if self._result is None:
@@ -242,5 +244,15 @@ def _checked(result: JobResult) -> JobResult:
         if isinstance(result.error, OutputClosedError):
             raise SystemExit(READER_GONE)
         cause = result.error or JobCancelledError(f"it was {result.state.value.lower()}")
-        raise JobExecutionError(result.name, cause) from None  # its text tells the cause; chained, a traceback would tell it twice
+        raise JobExecutionError(result.name, cause) from _raised_by_user(cause)
     return result
+
+
+def _raised_by_user(cause: BaseException) -> BaseException | None:
+    """What the user's function raised, where it has travelled. Else nothing is chained: the text tells the cause, a traceback would tell it twice."""
+    original = cause.original if isinstance(cause, UserCodeError) else None
+    try:
+        raised = None if original is None else loads(original)
+    except Exception:  # it cannot be built again, or not here
+        return None
+    return raised if isinstance(raised, BaseException) else None

@@ -91,7 +91,8 @@ class _Connection:
         return proof(self._token, b"client", self.nonce, sink_nonce)
 
     def _payloads(self) -> list[bytes]:
-        payloads, at = [], 0
+        payloads: list[bytes] = []
+        at = 0
         while len(self._data) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._data, at)
             if kind not in (KIND_BATCH, KIND_END, KIND_BEGIN) or length > MAX_FRAME_BYTES or self.ended:

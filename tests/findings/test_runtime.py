@@ -235,6 +235,39 @@ def test_an_interrupt_that_waits_for_a_function_says_so(tmp_path: Path, launcher
     assert program.returncode in (130, -signal.SIGINT)
 
 
+class OutOfStock(Exception):
+    """Of the program's own, with an argument of its own."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(f"{left} left")
+        self.left = left
+
+    def __reduce__(self) -> Any:
+        return OutOfStock, (self.left,)
+
+
+def sold_out(number: int) -> int:
+    raise OutOfStock(number)
+
+
+def undescribable(number: int) -> int:
+    raise OutOfStock(threading.Lock())  # type: ignore[arg-type]  # which does not travel
+
+
+@pytest.mark.parametrize("execute", [lambda stream: stream.execute_and_collect(limit=1), lambda stream: stream.print() and stream._env.execute()])
+def test_a_failed_jobs_error_is_raised_from_what_the_function_raised(execute: Callable[[DataStream], Any]) -> None:
+    configuration = Configuration()
+    configuration.set_string("execution.target", "embedded")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    with pytest.raises(JobExecutionError, match="OutOfStock: 7 left") as raised:
+        execute(env.from_collection([7]).map(sold_out))
+    assert isinstance(raised.value.__cause__, OutOfStock)
+    assert raised.value.__cause__.left == 7
+    with pytest.raises(JobExecutionError, match=r"OutOfStock: <unlocked _thread\.lock") as raised:
+        execute(env.from_collection([7]).map(undescribable))
+    assert raised.value.__cause__ is None
+
+
 class OwnTime(SourceFunction):
     """``given`` is what its watermark is told as."""
 
