@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from flinkpy.connectors.coordinator import SourceCoordinator
@@ -15,7 +16,7 @@ from flinkpy.graph.job_graph import JobGraph, JobVertex
 
 class SourceCoordinators:
     """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` gets an event across, in order and once;
-    ``fail`` ends the job: an enumerator cannot be restarted on its own."""
+    ``fail`` fails the whole job: an enumerator cannot be restarted on its own. Where the job restarts, ``reset`` makes a new one."""
 
     def __init__(
         self, job_graph: JobGraph, send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
@@ -26,9 +27,10 @@ class SourceCoordinators:
         self._sources = {vertex.id: tuple(operator_id for operator_id, _ in vertex.sources) for vertex in job_graph.vertices if vertex.sources}
         self._current: dict[ExecutionVertexId, ExecutionAttemptId] = {}
         self._alignment = AlignmentGroups()
-        self._coordinators = {
-            operator_id: self._make(vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
+        self._makers = {
+            operator_id: partial(self._make, vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
         }
+        self._coordinators = {operator_id: make() for operator_id, make in self._makers.items()}
 
     def _make(self, vertex: JobVertex, operator_id: OperatorId, source: bytes) -> SourceCoordinator:
         def send_event(subtask: int, event: Any) -> None:
@@ -65,12 +67,17 @@ class SourceCoordinators:
                 self._alignment.forget((operator_id, attempt_id.subtask_index))
 
     def reset(self, attempts: Iterable[ExecutionAttemptId]) -> None:
-        """These attempts are over: what they were given goes back."""
+        """These attempts are over: what they were given goes back. A source whose enumerator failed gets a new one."""
         for attempt_id in attempts:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt)
             if self._current.get(attempt_id.vertex) == attempt_id:
                 del self._current[attempt_id.vertex]
+        for operator_id, failed in list(self._coordinators.items()):
+            if failed.failed:
+                failed.close()
+                self._coordinators[operator_id] = self._makers[operator_id]()
+                self._coordinators[operator_id].start()
 
     def close(self) -> None:
         for coordinator in self._coordinators.values():

@@ -44,7 +44,7 @@ class Node:
     def __init__(self, name: str) -> None:
         self.name, self.reactor = name, ManualReactor()
         self.service = ShuffleService(CONFIG, SECRET, name)
-        self.service.start(self.reactor)
+        self.service.start(self.reactor, self.reactor)
 
     def writer(self, data_set: str) -> RecordWriter:
         descriptor = ResultPartitionDescriptor(_partition(self.name, data_set), 0, 1)
@@ -57,6 +57,7 @@ class Node:
 
     def close(self) -> None:
         self.service.stop()
+        self.reactor.settle()
         self.reactor.close()
 
 

@@ -1,8 +1,8 @@
-"""Connections between TaskExecutors: one socket carries the channels of both directions, after a mutual handshake.
+"""Connections between TaskExecutors: one socket, whose two sides have proved who they are, carries the channels of both directions.
 
-All I/O is non-blocking and in the slot loop's thread. A frame is sent at once, from the writer's flush; only what the socket does not take waits
-for it to become writable, and while something waits no channel encodes more (``unsent``). What arrives is decoded and put into the gates in the
-same round of the loop.
+How they came to it is told in ``connection_manager``. Here all I/O is non-blocking and in the slot loop's thread. A frame is sent at once, from the
+writer's flush; only what the socket does not take waits for it to become writable, and while something waits no channel encodes more (``unsent``).
+What arrives is decoded and put into the gates in the same round of the loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from flinkpy.core.errors import EngineError, NetworkProtocolError, TaskExecutorL
 from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
 from flinkpy.network.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
-from flinkpy.network.handshake import Handshake
 from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInputChannel
 
 log = logging.getLogger(__name__)
@@ -32,20 +31,18 @@ JOINED_BYTES = 4096  # up to here one buffer goes faster than several, also coun
 class ConnectionOwner(Protocol):
     """Who keeps the connections of one TaskExecutor: the ShuffleService."""
 
-    def connection_open(self, connection: Connection) -> None: ...
-
     def connection_closed(self, connection: Connection) -> None: ...
 
     def partition_requested(self, request: PartitionRequest, channel: OutboundChannel) -> None: ...
 
 
 class Connection:
-    """One connection to another TaskExecutor; see ``connect`` and ``accepted``."""
+    """One connection to the TaskExecutor ``peer``; until ``opened`` it gathers the channels that wait for it."""
 
-    def __init__(
-        self, sock: socket.socket, peer: str, handshake: Handshake, owner: ConnectionOwner, reactor: Reactor, max_frame: int, timeout_s: float,
-    ) -> None:
-        self._sock, self.peer, self._handshake, self._owner, self._reactor = sock, peer, handshake, owner, reactor
+    _sock: socket.socket  # from opened() on
+
+    def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
+        self.peer, self._owner, self._reactor = peer, owner, reactor
         self._machine = StateMachine(CONNECTION, f"connection to {peer}")
         self._decoder = FrameDecoder(max_frame)
         self.unsent: deque[memoryview] = deque()
@@ -58,30 +55,33 @@ class Connection:
         self._next_channel = 1
         self._highest_outbound = 0
         self.bytes_sent = self.bytes_received = 0
-        self._timer = reactor.call_later(timeout_s, lambda: self._fail(NetworkProtocolError(f"no handshake within {timeout_s:g} s")))
 
     @property
     def state(self) -> ConnectionState:
         return self._machine.state
 
-    @property
-    def peer_id(self) -> str | None:
-        """The other TaskExecutor's resource id, once it has proved to be one."""
-        return self._handshake.peer_id
-
     # -- opening ------------------------------------------------------------------------------------------------------
 
-    def start_connecting(self, address: tuple[str, int]) -> None:
-        """Begins to connect over TCP; errors come later, to the channels."""
+    def opened(self, sock: socket.socket, rest: bytes = b"") -> None:
+        """The socket stands, both sides are known; ``rest`` is what has been read of it already."""
+        if self.state is ConnectionState.CLOSED:
+            sock.close()
+            return
+        self._machine.move(ConnectionState.OPEN)
+        self._sock = sock
+        self._reactor.add_reader(sock, self._readable)
+        waiting, self._waiting_for_open = self._waiting_for_open, []
+        for channel in waiting:
+            self._open(channel)
         try:
-            self._sock.connect(address)
-        except BlockingIOError:
-            self._want_write(True)
-        except OSError as error:
-            failure = error
-            self._reactor.call_soon(lambda: self._fail(failure))
-        else:
-            self.start_connected()
+            self._decoder.buffer[: len(rest)] = rest
+            self._decoder.feed(len(rest), self._dispatch)
+        except Exception as error:
+            self._broken(error)
+
+    def failed(self, error: Exception) -> None:
+        """It could not be made."""
+        self._fail(error)
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
         """Asks the peer for a subpartition, as soon as the connection is open."""
@@ -95,31 +95,6 @@ class Connection:
             channel_id, self._next_channel = self._next_channel, self._next_channel + 1
             self._inbound[channel_id] = channel
             channel.open(self, channel_id)
-
-    def start_connected(self) -> None:
-        """The two sides are connected: the handshake begins."""
-        self._machine.move(ConnectionState.HANDSHAKE)
-        self._reactor.add_reader(self._sock, self._readable)
-        greeting = self._handshake.greeting()
-        if greeting:
-            self._write([greeting], len(greeting))
-
-    def _shake(self, data: bytes) -> None:
-        answer = self._handshake.receive(data)
-        if answer:
-            self._write([answer], len(answer))
-        if self._handshake.peer_id is None or self.state is not ConnectionState.HANDSHAKE:
-            return
-        self._machine.move(ConnectionState.OPEN)
-        self._timer.cancel()
-        self._owner.connection_open(self)
-        waiting, self._waiting_for_open = self._waiting_for_open, []
-        for channel in waiting:
-            self._open(channel)
-        rest = self._handshake.rest
-        if rest:
-            self._decoder.buffer[: len(rest)] = rest
-            self._decoder.feed(len(rest), self._dispatch)
 
     # -- sending --------------------------------------------------------------------------------------------------------
 
@@ -164,9 +139,6 @@ class Connection:
         self._want_write(bool(self.unsent))
 
     def _writable(self) -> None:
-        if self.state is ConnectionState.CONNECTING:
-            self._finish_connecting()
-            return
         while self.unsent:
             if not self._send_some():
                 return
@@ -178,14 +150,6 @@ class Connection:
             sender.pump(1)
         if not self.unsent and not self._senders:
             self._want_write(False)
-
-    def _finish_connecting(self) -> None:
-        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._fail(OSError(code, "cannot connect"))
-        else:
-            self._want_write(False)
-            self.start_connected()
 
     def _send_some(self) -> bool:
         unsent = self.unsent
@@ -221,9 +185,6 @@ class Connection:
     def _readable(self) -> None:
         try:
             machine = self._machine
-            if machine.state is ConnectionState.HANDSHAKE:
-                self._read_handshake()
-                return
             budget = READ_BYTES_PER_ROUND
             for _ in range(READS_PER_ROUND):
                 buffer = self._decoder.buffer
@@ -237,22 +198,18 @@ class Connection:
                     return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
         except BlockingIOError:
             return
-        except (NetworkProtocolError, OSError) as error:
+        except Exception as error:
+            self._broken(error)
+
+    def _broken(self, error: Exception) -> None:
+        """A fault met on one connection must not end the loop that all tasks live in."""
+        if isinstance(error, (NetworkProtocolError, OSError)):
             self._fail(error)
-        except Exception as error:  # a fault met on one connection must not end the loop that all tasks live in
-            log.exception("data connection with %s", self.peer)
+        else:
+            log.error("data connection with %s", self.peer, exc_info=error)
             self._fail(EngineError(f"{type(error).__name__}: {error}"))
 
-    def _read_handshake(self) -> None:
-        data = self._sock.recv(1024)
-        if not data:
-            raise self._ended()
-        self.bytes_received += len(data)
-        self._shake(data)
-
     def _ended(self) -> Exception:
-        if self.state is not ConnectionState.OPEN:
-            return NetworkProtocolError("the connection ended before the handshake did")
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
 
     def _dispatch(self, frame: Frame) -> bool:
@@ -319,13 +276,12 @@ class Connection:
         """Ends the connection; every channel on it is told. May be called again."""
         if self.state is ConnectionState.CLOSED:
             return
-        self._want_write(False)
-        if self.state is not ConnectionState.CONNECTING:
+        if self.state is ConnectionState.OPEN:
+            self._want_write(False)
             self._reactor.remove_reader(self._sock)
+            with contextlib.suppress(OSError):
+                self._sock.close()
         self._machine.move(ConnectionState.CLOSED)
-        self._timer.cancel()
-        with contextlib.suppress(OSError):
-            self._sock.close()
         self.unsent.clear()
         self._senders.clear()
         for on_sent in self._take_on_sent():

@@ -1,7 +1,7 @@
 """What a task sees of the network: writers for its outputs, gates for its inputs, and the environment that makes and takes back both.
 
-Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``). Nothing blocks: who has no room says so through
-``available`` and calls its listener when that changes.
+Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), but for the making of connections. Nothing blocks: who has no room
+says so through ``available`` and calls its listener when that changes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class ShuffleEnvironment(Protocol):
     @property
     def data_address(self) -> tuple[str, int]: ...
 
-    def start(self, reactor: Reactor) -> None: ...
+    def start(self, reactor: Reactor, acceptor: Reactor) -> None:
+        """Records come and go on ``reactor``, beside user code. Connections are accepted and made on ``acceptor``, whose thread runs none and keeps
+        nobody waiting."""
+        ...
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],

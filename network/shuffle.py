@@ -6,9 +6,6 @@ A consumer may ask before its producer has begun: the request waits until the pa
 from __future__ import annotations
 
 import contextlib
-import logging
-import secrets
-import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +16,9 @@ from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
 from flinkpy.network.blocking import BatchShuffleMemory, BlockingPartition, BlockingWriter
 from flinkpy.network.connection import Connection
+from flinkpy.network.connection_manager import ConnectionManager, Peer
 from flinkpy.network.credits import ReceiverCredits
-from flinkpy.network.data_port import DataPort, reach
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
-from flinkpy.network.handshake import Handshake
 from flinkpy.network.partition import ResultPartition
 from flinkpy.network.partitioners import ChannelSelector, make_selector
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
@@ -30,11 +26,8 @@ from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInpu
 from flinkpy.network.segments import NetworkBufferPool
 from flinkpy.network.writer import PartitionWriter
 
-log = logging.getLogger(__name__)
-
-HANDSHAKE_TIMEOUT_S = 5.0
-MAX_STRANGERS = 64  # connections that have not proved to know the secret yet
 GUARANTEED_PARTITION_SEGMENTS = 4
+TIMEOUT_TICKS = 10  # of a request for a partition that is not there
 AnyPartition = ResultPartition | BlockingPartition
 EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of what nobody was promised
 
@@ -53,24 +46,25 @@ class ShuffleService:
         self._requests: dict[ResultPartitionId, list[_WaitingRequest]] = {}
         self._connections: set[Connection] = set()
         self._by_peer: dict[str, Connection] = {}
-        self._strangers: dict[Connection, None] = {}
         self._bytes_sent = self._bytes_received = 0  # of closed connections
-        self._data_port: DataPort | None = None
+        self._manager: ConnectionManager | None = None
         self._running: Reactor | None = None
 
     # -- the port -----------------------------------------------------------------------------------------------------
 
     @property
     def data_address(self) -> tuple[str, int]:
-        if self._data_port is None:
+        if self._manager is None:
             raise EngineError("the data port is known after start()")
-        return self._data_port.address
+        return self._manager.address
 
-    def start(self, reactor: Reactor) -> None:
+    def start(self, reactor: Reactor, acceptor: Reactor) -> None:
         """Opens the data port; ResourceUnavailableError where that cannot be had."""
         host, port = self._config.bind_host, self._config.data_port
         try:
-            self._data_port, self._running = DataPort(host, port, reactor, self._accepted), reactor
+            self._running = reactor
+            self._manager = ConnectionManager(self._config, self._secret, self._resource_id, acceptor,
+                                              lambda peer: reactor.call_soon_threadsafe(lambda: self._accepted(peer)))
         except OSError as error:
             raise ResourceUnavailableError(
                 f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
@@ -149,7 +143,8 @@ class ShuffleService:
     def statistics(self) -> ShuffleStatistics:
         pool = self._pool.statistics()
         return ShuffleStatistics(
-            pool.total, pool.in_use, len(self._partitions), sum(map(len, self._gates.values())), len(self._connections),
+            pool.total, pool.in_use, len(self._partitions), sum(map(len, self._gates.values())),
+            len(self._connections) + (0 if self._manager is None else self._manager.strangers),
             self._bytes_sent + sum(connection.bytes_sent for connection in self._connections),
             self._bytes_received + sum(connection.bytes_received for connection in self._connections),
         )
@@ -166,9 +161,9 @@ class ShuffleService:
         self._requests.clear()
         for connection in list(self._connections):
             connection.close(cause)
-        data_port, self._data_port = self._data_port, None
-        if data_port is not None:
-            data_port.close()
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            manager.close()
 
     def __repr__(self) -> str:
         return f"ShuffleService({self._resource_id}, {self.statistics()})"
@@ -258,8 +253,7 @@ class ShuffleService:
         self._requests.setdefault(request.partition_id, []).append(waiting)
         if is_being_written:
             return
-        timeout = self._config.partition_request_timeout.total_seconds()
-        waiting.timer = self._reactor.call_later(timeout, lambda: self._request_timed_out(waiting))
+        waiting.begin(self._reactor, self._config.partition_request_timeout.total_seconds(), self._request_timed_out)
 
     def _attach(self, partition: AnyPartition, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
         index = request.subpartition_index
@@ -316,41 +310,35 @@ class ShuffleService:
         known = self._by_peer.get(location.resource_id)
         if known is not None:
             return known
-        handshake = Handshake(self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id)
-        address = location.host, location.data_port
-        sock, is_connected = reach(address)
-        connection = self._connection(sock, f"{location.resource_id} ({location.host}:{location.data_port})", handshake)
+        connection = self._connection(f"{location.resource_id} ({location.host}:{location.data_port})")
         self._by_peer[location.resource_id] = connection
-        if is_connected:
-            connection.start_connected()
-        else:
-            connection.start_connecting(address)
+        reactor, manager = self._reactor, self._manager
+        assert manager is not None  # set with the reactor
+
+        def ready(peer: Peer) -> None:
+            reactor.call_soon_threadsafe(lambda: connection.opened(peer.sock, peer.rest))
+
+        def failed(error: Exception) -> None:
+            reactor.call_soon_threadsafe(lambda: connection.failed(error))
+
+        manager.connect(location, ready, failed)
         return connection
 
-    def _accepted(self, sock: socket.socket, peer: str) -> None:
-        if len(self._strangers) >= MAX_STRANGERS:
-            log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", peer, MAX_STRANGERS)
-            sock.close()
+    def _accepted(self, peer: Peer) -> None:
+        if self._manager is None:  # stopped meanwhile
+            peer.sock.close()
             return
-        connection = self._connection(sock, peer, Handshake(self._secret, self._resource_id, True, secrets.token_bytes))
-        self._strangers[connection] = None
-        connection.start_connected()
+        connection = self._connection(f"{peer.resource_id} ({peer.name})")
+        self._by_peer.setdefault(peer.resource_id, connection)
+        connection.opened(peer.sock, peer.rest)
 
-    def _connection(self, sock: socket.socket, peer: str, handshake: Handshake) -> Connection:
-        connection = Connection(sock, peer, handshake, self, self._reactor, self._config.max_frame, HANDSHAKE_TIMEOUT_S)
+    def _connection(self, peer: str) -> Connection:
+        connection = Connection(peer, self, self._reactor, self._config.max_frame)
         self._connections.add(connection)
         return connection
 
-    def connection_open(self, connection: Connection) -> None:
-        self._strangers.pop(connection, None)
-        assert connection.peer_id is not None
-        if connection.peer_id not in connection.peer:
-            connection.peer = f"{connection.peer_id} ({connection.peer})"
-        self._by_peer.setdefault(connection.peer_id, connection)
-
     def connection_closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._strangers.pop(connection, None)
         self._bytes_sent += connection.bytes_sent
         self._bytes_received += connection.bytes_received
         for peer in [peer for peer, known in self._by_peer.items() if known is connection]:
@@ -369,6 +357,21 @@ class _WaitingRequest:
     def __init__(self, request: PartitionRequest, requester: LocalInputChannel | OutboundChannel) -> None:
         self.timer: ReactorTimer = _NoTimer()
         self.request, self.requester = request, requester
+
+    def begin(self, reactor: Reactor, timeout_s: float, on_timeout: Callable[[_WaitingRequest], None]) -> None:
+        """Counts the loop's own time, in ticks that are worth the same however late they come: a function that holds up the loop holds up the
+        task that is waited for, too."""
+        left = TIMEOUT_TICKS
+
+        def tick() -> None:
+            nonlocal left
+            left -= 1
+            if left:
+                self.timer = reactor.call_later(timeout_s / TIMEOUT_TICKS, tick)
+            else:
+                on_timeout(self)
+
+        self.timer = reactor.call_later(timeout_s / TIMEOUT_TICKS, tick)
 
     @property
     def given_up(self) -> bool:

@@ -78,7 +78,7 @@ class CancelJob:
 
 @dataclass(frozen=True)
 class FailJob:
-    """Something outside the tasks failed for good (an enumerator, the JobMaster's leadership): fail without restart."""
+    """Something outside the tasks failed (an enumerator): if the restart strategy allows, all of the job begins anew."""
 
     error: BaseException
 

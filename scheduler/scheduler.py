@@ -197,10 +197,16 @@ class Scheduler:
         if self.state in (_J.CANCELLING, _J.FAILING) or self.is_terminal:
             self._blame(event.error)
             return
+        delay_s = self._restart.on_failure(self._now) if is_worth_a_restart(event.error) else None
+        self._record_failure("", event.error, delay_s is not None)
         if self.state is _J.INITIALIZING:
             self._move_job(_J.CREATED)
-        self._record_failure("", event.error, False)
-        self._give_up(event.error)
+        if delay_s is None:
+            self._give_up(event.error)
+            return
+        if self.state is _J.CREATED:
+            self._move_job(_J.RUNNING)
+        self._begin_failover(list(self.graph.vertices), event.error, delay_s)
 
     def _timer_fired(self, event: TimerFired) -> None:
         failover = self.failovers.get(event.timer_id)

@@ -14,6 +14,7 @@ import click
 
 from flinkpy.cli.failures import describe
 from flinkpy.cli.script import SIGNALLED, exit_code, exit_message, find_script, run_script
+from flinkpy.cluster.end_of_program import forget, let_go, see_off
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
@@ -39,8 +40,17 @@ def run_job(
                 raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
             settings[ATTACHED.key] = False
         set_launch_context(settings)
+        forget()
         with _terminable(), pyflink_names(settings):
-            run_script(path, arguments)
+            try:
+                run_script(path, arguments)
+            except SystemExit:
+                see_off()
+                raise
+            except BaseException:
+                let_go()
+                raise
+            see_off()
         if is_pending():
             click.echo(f"{path.name} {FORGOTTEN_EXECUTE}", err=True)
         if detached:

@@ -6,6 +6,7 @@ stays open for longer than its timeout and a dead cluster is noticed by the next
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -14,15 +15,18 @@ from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetai
 from flinkpy.cluster.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.code import loads
 from flinkpy.core.errors import (
     EndpointNotRunningError,
     FencingError,
     JobCancelledError,
     JobExecutionError,
+    OutputClosedError,
     ProgramError,
     RecipientUnreachableError,
     ResourceUnavailableError,
     RpcTimeoutError,
+    UserCodeError,
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
@@ -33,6 +37,8 @@ from flinkpy.graph.job_graph import JobGraph
 T = TypeVar("T")
 
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
+SILENT_GRACE_S = 1.0  # before it says that it waits
+READER_GONE = 141  # the exit code of programs that write into a pipe nobody reads, as shells have it: 128 and SIGPIPE
 
 
 class Watcher(Protocol):
@@ -55,7 +61,7 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session lives in this process."""
+    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session does."""
 
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
@@ -140,7 +146,7 @@ class ClusterJob:
 
     @property
     def ends_with_program(self) -> bool:
-        """Whether it lives in this process."""
+        """Whether it does: it lives in this process, or in the program's own cluster."""
         return self._client.config.ends_with_program
 
     def status(self) -> JobState:
@@ -174,7 +180,8 @@ class ClusterJob:
 
         Not ``watched``: draws no progress.
 
-        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time.
+        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, SystemExit
+        when whoever read what it prints has gone.
         """
         if self._result is None:
             try:
@@ -221,9 +228,12 @@ class ClusterJob:
         """As far as it goes: the interrupted user is not kept by a cluster that has trouble."""
         try:
             self.cancel()
-            deadline = self._client.clock.monotonic() + CANCEL_GRACE_S
-            while self._result is None and self._client.clock.monotonic() < deadline:
-                self._result = self._poll(None, deadline)
+            now = self._client.clock.monotonic()
+            self._result = self._poll(None, now + SILENT_GRACE_S)
+            if self._result is None:
+                print(f"cancelling job {self.name!r}: waiting for its functions to return; Ctrl-C again ends the wait", file=sys.stderr)
+            while self._result is None and self._client.clock.monotonic() < now + CANCEL_GRACE_S:
+                self._result = self._poll(None, now + CANCEL_GRACE_S)
         except ResourceUnavailableError:
             pass
 
@@ -236,6 +246,18 @@ def _checked(result: JobResult) -> JobResult:
         raise JobCancelledError(f"job {result.name!r} was cancelled")
     if result.state is not JobState.FINISHED:
         assert JOB.is_terminal(result.state)
+        if isinstance(result.error, OutputClosedError):
+            raise SystemExit(READER_GONE)
         cause = result.error or JobCancelledError(f"it was {result.state.value.lower()}")
-        raise JobExecutionError(result.name, cause) from None  # its text tells the cause; chained, a traceback would tell it twice
+        raise JobExecutionError(result.name, cause) from _raised_by_user(cause)
     return result
+
+
+def _raised_by_user(cause: BaseException) -> BaseException | None:
+    """What the user's function raised, where it has travelled. Else nothing is chained: the text tells the cause, a traceback would tell it twice."""
+    original = cause.original if isinstance(cause, UserCodeError) else None
+    try:
+        raised = None if original is None else loads(original)
+    except Exception:  # it cannot be built again, or not here
+        return None
+    return raised if isinstance(raised, BaseException) else None

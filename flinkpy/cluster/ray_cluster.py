@@ -72,7 +72,8 @@ class RaySession:
         ids = IdFactory()
         self.service = RayRpcService(f"client-{ids.hex(8)}", namespace=NAMESPACE, config=config.rpc, ids=ids)
         self._config = ClientConfig(config.rpc.ask_timeout.total_seconds(), f"the {key.label} on Ray is gone: "
-                                    "its JobManager died, or Ray ended (`ray status` tells); run the program again to start anew")
+                                    "its JobManager died, or Ray ended (`ray status` tells); run the program again to start anew",
+                                    ends_with_program=key.is_application)
         answer_s = timeout_s or self._config.ask_timeout_s
         try:
             self.info: SessionInfo = self.service.connect(None, f"{key.process}/session", SessionGateway).result(answer_s).describe().result(answer_s)

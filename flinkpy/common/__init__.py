@@ -26,11 +26,12 @@ from flinkpy.common.time import Duration, Instant, Time
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.types import Row, RowKind
 from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from flinkpy.core.elements import Watermark
 
 __all__ = [
     "BulkWriterFactory", "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema",
     "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult",
     "JobID", "JobStatus", "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind",
-    "SerializationSchema", "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "WatermarkGenerator",
-    "WatermarkOutput", "WatermarkStrategy",
+    "SerializationSchema", "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "Watermark",
+    "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy",
 ]

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import index
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from flinkpy.common.time import to_milliseconds
@@ -30,6 +31,18 @@ class TimestampAssigner(ABC):
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Milliseconds since 1970-01-01 UTC; ``record_timestamp`` is what the source gave, or a negative number."""
+
+
+def watermark_of(given: Any) -> Watermark:
+    """What was given as a watermark: one, or its timestamp."""
+    if isinstance(given, Watermark):
+        return given
+    try:
+        if type(given) is not bool:
+            return Watermark(index(given))
+    except TypeError:
+        pass
+    raise TypeError(f"a watermark is Watermark(timestamp), or the timestamp itself, a whole number of milliseconds; this is {given!r:.80}")
 
 
 class WatermarkOutput(ABC):

@@ -1,4 +1,9 @@
-"""The client's end of collecting: one thread reads all sinks' connections into a bounded queue, whoever iterates takes from it."""
+"""The client's end of collecting: one thread reads all sinks' connections into a bounded queue, whoever iterates takes from it.
+
+Without checkpoints a job that restarts makes its results again, so what a subtask's earlier attempt sent is dropped when a later one begins. What
+the program has been given already cannot be taken back: there iterating ends with an error. Whoever gathers all before giving any (``gathered``) has
+only the last attempt's.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +25,19 @@ from flinkpy.connectors.collect_sink import (
     HANDSHAKE_TIMEOUT_S,
     HEADER,
     KIND_BATCH,
+    KIND_BEGIN,
     KIND_END,
     MAGIC,
     MAX_FRAME_BYTES,
     NONCE_BYTES,
+    WHOSE,
     CollectSink,
     proof,
 )
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch
-from flinkpy.core.errors import NetworkProtocolError
+from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
 
 __all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
 
@@ -38,6 +45,7 @@ _LOG = logging.getLogger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
+NOBODY = -1  # subtask and attempt of who sends something else than a job's results
 DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
 
 
@@ -60,6 +68,7 @@ class _Connection:
         self.nonce = os.urandom(NONCE_BYTES)
         self.opened_at = opened_at
         self.authenticated = self.ended = False
+        self.subtask = self.attempt = NOBODY
         self._data = bytearray()
 
     def take(self, data: bytes) -> tuple[bytes, list[bytes]]:
@@ -82,16 +91,21 @@ class _Connection:
         return proof(self._token, b"client", self.nonce, sink_nonce)
 
     def _payloads(self) -> list[bytes]:
-        payloads, at = [], 0
+        payloads: list[bytes] = []
+        at = 0
         while len(self._data) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._data, at)
-            if kind not in (KIND_BATCH, KIND_END) or length > MAX_FRAME_BYTES or self.ended:
+            if kind not in (KIND_BATCH, KIND_END, KIND_BEGIN) or length > MAX_FRAME_BYTES or self.ended:
                 raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")
+            if kind == KIND_BEGIN and (length != WHOSE.size or payloads or self.attempt != NOBODY):
+                raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
             if len(self._data) - at - HEADER.size < length:
                 break
             at += HEADER.size
             if kind == KIND_END:
                 self.ended = True
+            elif kind == KIND_BEGIN:
+                self.subtask, self.attempt = WHOSE.unpack_from(self._data, at)
             else:
                 payloads.append(bytes(self._data[at:at + length]))
             at += length
@@ -130,7 +144,9 @@ class CollectServer:
         # shared between the two threads
         self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[int, bytes | None]] = deque()  # of which subtask; None: what was given of it counts no more
+        self._attempts: dict[int, int] = {}  # subtask -> the latest
+        self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
         self._error: BaseException | None = None
@@ -151,7 +167,32 @@ class CollectServer:
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``."""
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError where one comes that was made in
+        place of others that were given out."""
+        for _, batch in self._attributed():
+            if batch is None:
+                raise JobRestartedError(
+                    "the job was restarted from its beginning, and makes again what this iterator has given out already; take(), to_arrow(), "
+                    "to_pandas() and execute_and_collect(limit=...) give the last attempt's results only")
+            yield batch
+
+    def gathered(self, limit: int | None = None) -> list[Any]:
+        """The batches of the whole job, or so many that they hold ``limit`` records, each record made once; those of a subtask in their order."""
+        kept: list[tuple[int, Any]] = []
+        records = 0
+        for subtask, batch in self._attributed():
+            if batch is None:
+                kept = [each for each in kept if each[0] != subtask]
+                records = sum(len(each) for _, each in kept)
+                continue
+            kept.append((subtask, batch))
+            records += len(batch)
+            if limit is not None and records >= limit:
+                break
+        return [batch for _, batch in kept]
+
+    def _attributed(self) -> Iterator[tuple[int, Any | None]]:
+        """Batches with the subtask they are of; None in place of one: those given out of this subtask were of an attempt that counts no more."""
         while True:
             with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
@@ -159,13 +200,15 @@ class CollectServer:
                     if self._error is not None:
                         raise self._error
                     return
-                payload = self._queue.popleft()
+                subtask, payload = self._queue.popleft()
                 was_full = self._queued >= self._queue_bytes
-                self._queued -= len(payload)
+                if payload is not None:
+                    self._queued -= len(payload)
+                    self._given.add(subtask)
                 resume = was_full and self._queued < self._queue_bytes
             if resume:
                 self._wake()
-            yield self._decode(payload)
+            yield subtask, None if payload is None else self._decode(payload)
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches():
@@ -262,16 +305,32 @@ class CollectServer:
         except OSError:
             data, answer, payloads = b"", b"", []
         self._quiet_since = self._clock.monotonic()
-        if payloads:
-            self._batches += len(payloads)
-            with self._lock:
-                self._queue.extend(payloads)
-                self._queued += sum(map(len, payloads))
-                self._changed.notify_all()
+        self._keep(connection, payloads)
         if not data:
             self._drop(sock)
         elif answer:
             self._answer(sock, answer)
+
+    def _keep(self, connection: _Connection, payloads: list[bytes]) -> None:
+        subtask, attempt = connection.subtask, connection.attempt
+        with self._lock:
+            if attempt > self._attempts.get(subtask, NOBODY):
+                self._begin(subtask, attempt)
+            if payloads and attempt == self._attempts.get(subtask, NOBODY):
+                self._batches += len(payloads)
+                self._queue.extend((subtask, payload) for payload in payloads)
+                self._queued += sum(map(len, payloads))
+                self._changed.notify_all()
+
+    def _begin(self, subtask: int, attempt: int) -> None:
+        """What an earlier attempt of the subtask sent counts no more."""
+        self._attempts[subtask] = attempt
+        self._queue = deque(each for each in self._queue if each[0] != subtask)
+        self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)
+        if subtask in self._given:
+            self._given.discard(subtask)
+            self._queue.append((subtask, None))
+            self._changed.notify_all()
 
     def _drop(self, sock: socket.socket) -> None:
         connection = self._connections.pop(sock, None)

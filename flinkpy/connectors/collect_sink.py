@@ -6,7 +6,8 @@ Both sides prove that they know the job's random token before anything is unpick
     sink → client   nonce B, HMAC(token, "sink" A B)
     client → sink   HMAC(token, "client" A B)
 
-then frames of ``kind | length | payload`` flow to the client. A client that does not iterate stops reading its sockets, the sinks' outboxes fill,
+then frames of ``kind | length | payload`` flow to the client, the first of which says whose they are: the client drops what it has of a subtask when
+a later attempt of it begins, as that makes all of it again. A client that does not iterate stops reading its sockets, the sinks' outboxes fill,
 and back-pressure travels to the sources.
 """
 
@@ -27,11 +28,12 @@ from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.sink_port import Sink, SinkWriter
 
-MAGIC = b"flinkpy collect 1"
+MAGIC = b"flinkpy collect 2"
 NONCE_BYTES = 32
 DIGEST_BYTES = 32
 HEADER = struct.Struct("!BQ")
-KIND_BATCH, KIND_END = 1, 2
+WHOSE = struct.Struct("!II")  # subtask, attempt
+KIND_BATCH, KIND_END, KIND_BEGIN = 1, 2, 3
 MAX_FRAME_BYTES = 1 << 30
 HANDSHAKE_TIMEOUT_S = 10.0
 
@@ -49,7 +51,9 @@ class CollectSink(Sink):
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         sock = connect_to_client(self._host, self._port, self._token)
-        return _CollectWriter(Outbox(sock, context.timers, _peer(self._host, self._port)))
+        outbox = Outbox(sock, context.timers, _peer(self._host, self._port))
+        outbox.send(HEADER.pack(KIND_BEGIN, WHOSE.size), WHOSE.pack(context.task.subtask_index, context.task.attempt_id.attempt))
+        return _CollectWriter(outbox)
 
     def __repr__(self) -> str:
         return f"CollectSink({self._host}:{self._port})"

@@ -52,7 +52,7 @@ class SourceCoordinator:
     """One source's enumerator and its conversation with the readers. All calls come from the JobMaster's thread.
 
     ``source`` is a Source, or one pickled by ``flinkpy.core.code.dumps``. ``send_event(subtask, event)`` sends to the present attempt of
-    the subtask and repeats until answered; ``run_in_background`` gives a future that completes in this thread; ``fail`` ends the job;
+    the subtask and repeats until answered; ``run_in_background`` gives a future that completes in this thread; ``fail`` fails the job;
     ``schedule(delay_s, action)`` is needed by enumerators that look again from time to time; ``restored`` is what ``snapshot_state`` gave;
     ``alignment`` is shared by all sources of a job.
     """
@@ -77,6 +77,7 @@ class SourceCoordinator:
         self._readers = [_Reader() for _ in range(parallelism)]
         self._enumerator: SplitEnumerator[Any] | None = None
         self._closed = False
+        self.failed = False  # what the enumerator knew is lost: the job begins anew, with another coordinator
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class SourceCoordinator:
         try:
             action(*args)
         except BaseException as error:  # SystemExit too: it is the enumerator's, and not meant for the JobMaster
-            self._closed = True
+            self._closed = self.failed = True
             self._fail(as_user_error(error, f"{self.name} (enumerator)"))
 
     # -- from the readers -----------------------------------------------------------------------------------------------------

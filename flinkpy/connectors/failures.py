@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError
-from flinkpy.operators.errors import told, user_frames
+from flinkpy.operators.errors import by_value, told, user_frames
 
 
 def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:
@@ -15,6 +15,7 @@ def as_user_error(error: BaseException, operator: str, *, uid: str | None = None
     wrapped = UserCodeError(
         told(error), operator=operator, uid=uid, subtask=subtask, origin=origin, frames=user_frames(error.__traceback__),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
+        original=by_value(error),
     )
     wrapped.__cause__ = error
     return wrapped

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch
+from flinkpy.core.errors import OutputClosedError
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.sink_port import Sink, SinkWriter
 
@@ -41,5 +44,18 @@ class _PrintWriter(SinkWriter):
         # other subtasks do not come between.
         stream = sys.stderr if self._to_stderr else sys.stdout
         prefix, text_of = self._prefix, self._formatter
-        stream.write("".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)]))
-        stream.flush()
+        text = "".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)])
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            _lead_nowhere(stream)
+            raise OutputClosedError("nobody reads what the job prints any more") from None
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    """What is still in its buffer would raise again when the interpreter ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -31,6 +31,10 @@ class ConfigurationError(ProgramError):
     """An option has a wrong name, type or value, or contradicts another one."""
 
 
+class OutputClosedError(ProgramError):
+    """Whoever read what the job prints has gone (``python job.py | head``)."""
+
+
 @dataclass(frozen=True)
 class UserFrame:
     """One line of the user's own code in a traceback."""
@@ -48,7 +52,7 @@ class UserCodeError(FlinkpyError):
     """The user's function raised. Says where: the user's frames, the operator, the subtask, the record.
 
     ``record`` is a bounded repr; ``origin`` says which source split and offset it came from, where known;
-    ``traceback`` is the full one, for those who ask.
+    ``traceback`` is the full one, for those who ask, and ``original`` the exception itself, by value, where it travels.
     """
 
     def __init__(
@@ -62,15 +66,16 @@ class UserCodeError(FlinkpyError):
         origin: str | None = None,
         frames: tuple[UserFrame, ...] = (),
         traceback: str = "",
+        original: bytes | None = None,
     ) -> None:
         super().__init__(cause)
         self.cause, self.operator, self.uid, self.subtask = cause, operator, uid, subtask
-        self.record, self.origin, self.frames, self.traceback = record, origin, frames, traceback
+        self.record, self.origin, self.frames, self.traceback, self.original = record, origin, frames, traceback, original
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_user_code_error, (self.cause, dict(
             operator=self.operator, uid=self.uid, subtask=self.subtask, record=self.record,
-            origin=self.origin, frames=self.frames, traceback=self.traceback,
+            origin=self.origin, frames=self.frames, traceback=self.traceback, original=self.original,
         ))
 
     def __str__(self) -> str:
@@ -89,7 +94,7 @@ def _rebuild_user_code_error(cause: str, fields: dict[str, Any]) -> UserCodeErro
 
 
 class JobExecutionError(FlinkpyError):
-    """The job ended FAILED; the cause is chained and shown."""
+    """The job ended FAILED. ``cause`` says why: a UserCodeError where a function raised, and ``__cause__`` is then what it raised."""
 
     def __init__(self, job_name: str, cause: BaseException) -> None:
         super().__init__(job_name, cause)
@@ -97,6 +102,10 @@ class JobExecutionError(FlinkpyError):
 
     def __str__(self) -> str:
         return f"job {self.job_name!r} failed: {self.cause}"
+
+
+class JobRestartedError(FlinkpyError):
+    """The job was restarted from its beginning while somebody was reading its results, who has had some of them."""
 
 
 class JobCancelledError(FlinkpyError):

@@ -79,10 +79,9 @@ class CheckpointState(Enum):
 
 
 class ConnectionState(Enum):
-    """The states of a data connection; nothing but the handshake is read or sent before OPEN."""
+    """The states of a data connection; who does not prove to know the secret never makes one OPEN."""
 
     CONNECTING = "CONNECTING"
-    HANDSHAKE = "HANDSHAKE"
     OPEN = "OPEN"
     CLOSED = "CLOSED"
 
@@ -199,5 +198,5 @@ CHECKPOINT: Lifecycle[CheckpointState] = Lifecycle("checkpoint", _C.PENDING, {
 _N = ConnectionState
 
 CONNECTION: Lifecycle[ConnectionState] = Lifecycle("connection", _N.CONNECTING, {
-    _N.CONNECTING: (_N.HANDSHAKE, _N.CLOSED), _N.HANDSHAKE: (_N.OPEN, _N.CLOSED), _N.OPEN: (_N.CLOSED,), _N.CLOSED: (),
+    _N.CONNECTING: (_N.OPEN, _N.CLOSED), _N.OPEN: (_N.CLOSED,), _N.CLOSED: (),
 })

@@ -201,7 +201,13 @@ PARTITION_REQUEST_TIMEOUT = option(
     "taskmanager.network.partition-request-timeout",
     timedelta,
     timedelta(seconds=10),
-    "How long a consumer waits for its producer's partition to appear.",
+    "How long a consumer waits for its producer's partition to appear. A function that holds up the producer's process does not use it up.",
+)
+CONNECT_TIMEOUT = option(
+    "taskmanager.network.connect-timeout",
+    timedelta,
+    timedelta(seconds=30),
+    "How long it may take to connect to another TaskExecutor, and for both to prove that they know the cluster's secret.",
 )
 
 
@@ -220,6 +226,7 @@ class NetworkConfig:
     bind_host: str = "127.0.0.1"
     data_port: int = 0
     partition_request_timeout: timedelta = timedelta(seconds=10)
+    connect_timeout: timedelta = timedelta(seconds=30)
     batch_shuffle_memory: int = 64 << 20
     spill_folders: tuple[str, ...] = ()
 
@@ -242,6 +249,7 @@ class NetworkConfig:
             read(values, BIND_HOST) or "127.0.0.1",
             read(values, DATA_PORT),
             read(values, PARTITION_REQUEST_TIMEOUT),
+            read(values, CONNECT_TIMEOUT),
             read(values, BATCH_SHUFFLE_MEMORY),
             spill_folders(values),
         )

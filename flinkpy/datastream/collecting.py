@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class CloseableIterator:
     """Records as they arrive. Closing it, or leaving its ``with`` block, cancels the job if it still runs.
 
-    Iterating raises JobExecutionError when the job fails; Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. Use it in
+    Iterating raises JobExecutionError when the job fails, and JobRestartedError when it was restarted after records had been given out: without
+    checkpoints it begins anew, and they would come twice. Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. Use it in
     ``with`` where the loop may end early, or let it go: an iterator that nothing refers to any more (after ``break``) cancels its job too.
     """
 
@@ -49,20 +50,30 @@ class CloseableIterator:
         """The next record; StopIteration when the job has ended and all were given."""
         try:
             return next(self._records)
-        except KeyboardInterrupt as interrupt:
-            self.close()
-            shorten(interrupt, f"job {self._job.name!r} was cancelled")
-            raise
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self._end(error)
             raise
 
-    def batches(self) -> Iterator[Any]:
-        """What arrives as it arrives, in place of single records: lists of records, or ``pyarrow.RecordBatch`` of a columnar stream."""
+    def first(self, limit: int) -> list[Any]:
+        """So many records, or all where there are fewer. A restart of the job begins them anew."""
+        records: list[Any] = []
+        for batch in self.gathered(limit):
+            records += _rows(batch)
+        return records[:limit]
+
+    def gathered(self, limit: int | None = None) -> list[Any]:
+        """What arrives until the job ends, or until ``limit`` records are there: lists of records, or ``pyarrow.RecordBatch`` of a columnar stream. A
+        restart of the job begins them anew."""
         try:
-            yield from self._server.batches()
-        finally:
-            self.close()
+            return self._server.gathered(limit)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def _end(self, error: BaseException) -> None:
+        self.close()
+        if isinstance(error, KeyboardInterrupt):
+            shorten(error, f"job {self._job.name!r} was cancelled")
 
     def close(self) -> None:
         """Cancels the job if it still runs, and gives back the connection."""
@@ -85,7 +96,7 @@ class CloseableIterator:
 def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
     try:
         job.result(watched=watched)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # for whoever iterates
         server.job_ended(error)
     else:
         server.job_ended()
@@ -125,12 +136,15 @@ def _close_interrupted(error: BaseException, codes: set[CodeType]) -> None:
 def _records(server: CollectServer, reader: _Reader) -> Iterator[Any]:
     for batch in server.batches():
         reader.code = user_code()
-        if isinstance(batch, list):
-            yield from batch
-        else:
-            from flinkpy.table.conversion import rows_of_batch
+        yield from _rows(batch)
 
-            yield from rows_of_batch(batch)
+
+def _rows(batch: Any) -> Iterable[Any]:
+    if isinstance(batch, list):
+        return batch
+    from flinkpy.table.conversion import rows_of_batch
+
+    return rows_of_batch(batch)
 
 
 def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:

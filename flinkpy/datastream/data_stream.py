@@ -357,7 +357,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         if limit is None:
             return results
         with results:
-            return [record for _, record in zip(range(limit), results)]  # the limit first: no record more is waited for
+            return results.first(limit)
 
     # -- how the program grows ------------------------------------------------------------------------------------------------
 

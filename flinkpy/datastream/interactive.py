@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.datastream.program import refuse
@@ -22,7 +21,8 @@ class Interactive:
     def take(self, n: int = 10, job_name: str | None = None) -> list[Any]:
         """The first ``n`` records to arrive; fewer where the stream ends before. The rest of the job is cancelled.
 
-        With several subtasks, which records are first is chance. Raises JobExecutionError when the job fails before; Ctrl-C cancels it.
+        With several subtasks, which records are first is chance. A job that restarts meanwhile begins anew. Raises JobExecutionError when the job
+        fails before; Ctrl-C cancels it.
 
         >>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).take(2)  # doctest: +SKIP
         [2, 4]
@@ -30,7 +30,7 @@ class Interactive:
         if _checked(n, "take()") == 0:
             return []
         with running_alone(self, job_name or f"take({n})") as results:
-            return list(islice(results, n))
+            return results.first(n)
 
     def show(self, n: int = 20, truncate: bool | int = True, job_name: str | None = None) -> None:
         """Prints the first ``n`` records as a table: a column for each field of rows, columns, tuples, named tuples and dataclasses.

@@ -31,7 +31,7 @@ class TableResults:
 
         stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
         with execute_and_collect(stream, job_name, quiet=False) as results:
-            batches = list(results.batches())
+            batches = results.gathered()
         if batches:
             return _one_table(batches)
         return stream._schema.empty_table() if stream._schema is not None else pa.table({})

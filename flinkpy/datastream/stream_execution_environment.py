@@ -313,8 +313,13 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return execution_result(job.result(), job.name)
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Runs it and returns at once."""
-        return JobClient(self._submit(job_name))
+        """Runs it and returns at once. At its end the program waits for jobs that would end with it, as embedded ones do."""
+        from flinkpy.cluster.end_of_program import begun
+
+        job = self._submit(job_name)
+        if read(self._values, options.ATTACHED):
+            begun(job)
+        return JobClient(job)
 
     def get_execution_plan(self) -> str:
         """The plan as JSON: operators and the streams between them."""

@@ -15,11 +15,13 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from flinkpy.core.code import dumps
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.operators.base import OperatorContext
 
 RECORD_REPR_CHARS = 200
 MESSAGE_CHARS = 4000
+ORIGINAL_BYTES = 1 << 20
 FRAMES_AT_EACH_END = 8  # of what is shown; endless recursion has a thousand
 
 _TOOLS = ("pyarrow", "numpy", "pandas")  # like the standard library called by the engine too: in front they do not say where the user's code is
@@ -41,7 +43,17 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         record=None if record is _NO_RECORD else bounded_repr(record),
         frames=frames,
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
+        original=by_value(error),
     )
+
+
+def by_value(error: BaseException) -> bytes | None:
+    """The exception as it can travel to who waits for the job; None where it cannot, or should not for its size."""
+    try:
+        data = dumps(error, "the exception")
+        return data if len(data) <= ORIGINAL_BYTES else None
+    except Exception:
+        return None
 
 
 def _hint(error: BaseException) -> str:

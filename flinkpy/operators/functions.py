@@ -383,7 +383,8 @@ class SourceContext(Protocol):
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None: ...
 
-    def emit_watermark(self, watermark: Watermark) -> None: ...
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        """No record with a timestamp at or below this one (milliseconds) follows."""
 
     def mark_as_temporarily_idle(self) -> None: ...
 

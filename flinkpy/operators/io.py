@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
+from flinkpy.common.watermark_strategy import watermark_of
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
@@ -109,8 +110,8 @@ class _LegacySourceContext:
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
         self._queue.put(_Stamped(self._own(value), timestamp))
 
-    def emit_watermark(self, watermark: Watermark) -> None:
-        self._queue.put(watermark)
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        self._queue.put(watermark_of(watermark))
 
     def mark_as_temporarily_idle(self) -> None:
         self._queue.put(WatermarkStatus(idle=True))

@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.common.watermark_strategy import BoundedOutOfOrdernessWatermarks, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from flinkpy.common.watermark_strategy import (
+    BoundedOutOfOrdernessWatermarks,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+    watermark_of,
+)
 from flinkpy.core import options
 from flinkpy.core.clock import Clock
 from flinkpy.core.config import read
@@ -32,7 +38,7 @@ class WatermarkEmitter(WatermarkOutput):
         self.waiting: list[Watermark | WatermarkStatus] = []
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
-        timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
+        timestamp = watermark_of(watermark).timestamp
         if timestamp > self.watermark:
             self.watermark = timestamp
             self.mark_active()

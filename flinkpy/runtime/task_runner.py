@@ -1,4 +1,5 @@
-"""The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the tasks in them."""
+"""The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the tasks in them; and beside it a loop in which
+connections are made, so that nobody waits for a slow function before the first record."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ class SlotTaskRunner:
         shuffle: ShuffleEnvironment | None = None, show_output: bool = False,
     ) -> None:
         self._loop = SlotLoop(f"slots of {resource_id}", clock)
+        self._acceptor = SlotLoop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
         self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
@@ -63,12 +65,14 @@ class SlotTaskRunner:
         if self._running:
             raise EngineError(f"{self!r} was started already")
         try:
-            self._shuffle.start(self._loop)  # before the loop has its thread, so there is nobody to hand this over to yet
+            self._shuffle.start(self._loop, self._acceptor)  # before the loops have their threads, so there is nobody to hand this over to yet
         except BaseException:
             self._loop.stop()
+            self._acceptor.stop()
             raise
         self._running = True
         self._loop.start()
+        self._acceptor.start()
 
     def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
         if not self._running:
@@ -162,6 +166,7 @@ class SlotTaskRunner:
         for task in list(self._tasks.values()):
             task.fail(EngineError(f"the TaskExecutor of {task.descriptor.subtask_name} was stopped"))
         self._shuffle.stop()
+        self._acceptor.stop()  # behind what the shuffle environment asked of it
 
     def __repr__(self) -> str:
         return f"<SlotTaskRunner: {len(self._tasks)} tasks, {self._loop!r}>"

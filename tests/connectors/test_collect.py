@@ -4,6 +4,7 @@ import logging
 import pickle
 import socket
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ from flinkpy.connectors.collect import CollectServer, CollectSink
 from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, MAGIC, NONCE_BYTES, proof
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import ColumnBatch, RowBatch
-from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
+from flinkpy.core.errors import JobRestartedError, NetworkProtocolError, RecipientUnreachableError
 from tests.connectors.harness import ManualTimers, operator_context
+from tests.waiting import eventually
 
 
 def write(sink: CollectSink, batches: list[list[Any]], finish: bool = True, subtask: int = 0) -> None:
@@ -97,6 +99,65 @@ def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:
         [record] = server
         assert isinstance(record, Local)
         assert record.number == 7
+
+
+def attempt_of(server: CollectServer, attempt: int, batches: list[list[Any]], subtask: int = 0) -> None:
+    """An attempt of a subtask, until the client has all of it."""
+    before = server.statistics().batches
+    sink = fresh(server)
+    context = operator_context(subtask, 2)
+    sink.open(replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=attempt))))
+    for batch in batches:
+        sink.write_batch(RowBatch(batch))
+    sink.flush()
+    eventually(lambda: server.statistics().batches == before + len(batches))
+    sink.close()
+
+
+def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> None:
+    with CollectServer() as server:
+        attempt_of(server, 0, [["old"]])
+        attempt_of(server, 0, [["other"]], subtask=1)
+        attempt_of(server, 1, [["new"], ["newer"]])
+        server.job_ended()
+        assert sorted(server) == ["new", "newer", "other"]
+
+
+def test_iterating_ends_where_what_was_given_out_comes_again() -> None:
+    with CollectServer() as server:
+        attempt_of(server, 0, [["old"], ["older"]])
+        records = iter(server)
+        assert next(records) == "old"
+        attempt_of(server, 1, [["new"]])
+        with pytest.raises(JobRestartedError, match=r"restarted from its beginning.*take\(\), to_arrow\(\)"):
+            list(records)
+
+
+def test_another_subtasks_restart_does_not_end_iterating() -> None:
+    with CollectServer() as server:
+        attempt_of(server, 0, [["mine"]])
+        records = iter(server)
+        assert next(records) == "mine"
+        attempt_of(server, 0, [["old"]], subtask=1)
+        attempt_of(server, 1, [["new"]], subtask=1)
+        server.job_ended()
+        assert list(records) == ["new"]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, ["other", "new", "newer"]), (3, ["other", "new", "newer"]), (2, ["other", "new"])])
+def test_what_is_gathered_is_of_the_last_attempts(limit: int | None, expected: list[str]) -> None:
+    with CollectServer() as server:
+        gathered: list[list[str]] = []
+        gatherer = threading.Thread(target=lambda: gathered.extend(server.gathered(limit)))
+        attempt_of(server, 0, [["old"]])
+        gatherer.start()
+        eventually(lambda: server.statistics().queued_bytes == 0)
+        attempt_of(server, 1, [])
+        attempt_of(server, 0, [["other"]], subtask=1)
+        attempt_of(server, 2, [["new"], ["newer"]])
+        server.job_ended()
+        gatherer.join()
+        assert [record for batch in gathered for record in batch] == expected
 
 
 def test_the_jobs_error_is_raised_behind_the_records() -> None:

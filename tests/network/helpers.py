@@ -30,14 +30,14 @@ def partition_id(producer: ExecutionAttemptId, data_set: str = "data") -> Result
 
 
 class Cluster:
-    """Some shuffle services on one reactor."""
+    """Some shuffle services on one reactor; but the loop of those ``held_up`` is another, which turns only when a gate is read to its end."""
 
-    def __init__(self, names: Sequence[str], config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.reactor = ManualReactor(clock)
+    def __init__(self, names: Sequence[str], config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = "") -> None:
+        self.reactor, self.held_up = ManualReactor(clock), ManualReactor(clock)
         self.services = {name: ShuffleService(config, SECRET, name) for name in names}
         self.errors: list[BaseException] = []
-        for service in self.services.values():
-            service.start(self.reactor)
+        for name, service in self.services.items():
+            service.start(self.held_up if name == held_up else self.reactor, self.reactor)
 
     def location(self, name: str) -> TaskManagerLocation:
         host, port = self.services[name].data_address
@@ -65,12 +65,14 @@ class Cluster:
     def close(self) -> None:
         for service in self.services.values():
             service.stop()
+        self.reactor.settle()
         self.reactor.close()
+        self.held_up.close()
 
 
 @contextmanager
-def cluster(*names: str, config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK) -> Iterator[Cluster]:
-    made = Cluster(names, config, clock)
+def cluster(*names: str, config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = "") -> Iterator[Cluster]:
+    made = Cluster(names, config, clock, held_up)
     try:
         yield made
     finally:

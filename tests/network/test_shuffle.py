@@ -51,6 +51,7 @@ def read_to_end(made: Cluster, gate: InputGate) -> list[Element]:
     got: list[Element] = []
 
     def finished() -> bool:
+        made.held_up.step()
         got.extend(element for _, element in poll_all(gate))
         return gate.finished or bool(made.errors)
 
@@ -248,13 +249,28 @@ def test_a_partition_that_never_appears_is_reported_after_the_timeout(consumer_a
     with cluster("a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock) as made:
         made.gate(consumer_at, SINK, [("a", SOURCE)])
         made.reactor.settle()
-        clock.advance(2.9)
-        made.reactor.settle()
-        assert made.errors == []
-        clock.advance(0.2)
-        made.reactor.settle()
+        for _ in range(10):
+            assert made.errors == []
+            clock.advance(0.301)
+            made.reactor.settle()
         assert [type(error) for error in made.errors] == [PartitionNotFoundError]
         assert "subtask 0 (attempt 0) of vertex source" in str(made.errors[0])
+
+
+@pytest.mark.finding("mechanisms F1")
+@pytest.mark.parametrize("consumer_at", ["a", "b"])
+def test_a_loop_that_was_held_up_still_waits_for_the_partition(consumer_at: str) -> None:
+    clock = ManualClock()
+    with cluster("a", "b", config=replace(SMALL, partition_request_timeout=timedelta(seconds=3)), clock=clock) as made:
+        gate = made.gate(consumer_at, SINK, [("a", SOURCE)])
+        for _ in range(5):
+            made.reactor.settle()
+            clock.advance(12)  # in one go: a function did not return for so long
+        made.reactor.settle()
+        writer = made.writer("a", SOURCE)
+        writer.emit(RowBatch([1] * 20))
+        writer.emit_control(EndOfPartition())
+        assert records(read_to_end(made, gate)) == [1] * 20
 
 
 def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer() -> None:
@@ -272,9 +288,9 @@ def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer() -> N
 
 
 def test_a_producer_nobody_listens_at_is_lost() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     with cluster("b") as made:
+        with socket.create_server(("127.0.0.1", 0)) as taken:  # while b has its own port
+            port = taken.getsockname()[1]
         from flinkpy.core.ids import IntermediateDataSetId, ResourceId
         from flinkpy.graph.deployment import InputGateDescriptor, ShuffleDescriptor
 
@@ -434,10 +450,54 @@ def test_a_slow_handshake_times_out(caplog: pytest.LogCaptureFixture) -> None:
         sock.send(b"flinkpy\x01")
         made.reactor.settle()
         assert made.services["a"].statistics().connections == 1
-        clock.advance(5.1)
+        clock.advance(30.1)
         made.reactor.settle()
         assert made.services["a"].statistics().connections == 0
-        assert "no handshake within 5 s" in caplog.text
+        assert "no handshake within 30 s (see taskmanager.network.connect-timeout)" in caplog.text
+
+
+@pytest.mark.finding("mechanisms F1")
+def test_what_came_in_time_counts_however_late_it_is_read(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    with cluster("a", clock=clock) as made, stranger(made) as sock:
+        made.reactor.settle()
+        sock.send(Handshake(SECRET, "peer", False, draw).receive(sock.recv(1024)))
+        clock.advance(30.1)  # before anybody has looked at the socket
+        made.reactor.settle()
+        assert made.services["a"].statistics().connections == 1
+        assert "no handshake" not in caplog.text
+
+
+@pytest.mark.finding("mechanisms F1")
+@pytest.mark.parametrize("busy", ["a", "b"])
+def test_connections_are_made_while_a_process_is_in_a_function_of_the_users(busy: str) -> None:
+    """Whose loop stands still; its other reactor, on which connections are made, does not."""
+    clock = ManualClock()
+    with cluster("a", "b", held_up=busy, clock=clock) as made:
+        gate, writer = made.gate("b", SINK, [("a", SOURCE)]), made.writer("a", SOURCE)
+        writer.emit(RowBatch([1] * 20))
+        writer.emit_control(EndOfPartition())
+        made.reactor.settle()
+        clock.advance(60)
+        made.reactor.settle()
+        assert records(read_to_end(made, gate)) == [1] * 20
+
+
+def test_a_producer_that_takes_connections_and_says_nothing_is_lost_after_the_timeout() -> None:
+    clock = ManualClock()
+    with cluster("b", config=replace(SMALL, connect_timeout=timedelta(seconds=3)), clock=clock) as made:
+        producer = Producer(made)
+        producer.gate()
+        made.reactor.settle()
+        clock.advance(2.9)
+        made.reactor.settle()
+        assert made.errors == []
+        clock.advance(0.2)
+        made.reactor.settle()
+        assert [type(error) for error in made.errors] == [NetworkProtocolError]
+        assert "TaskExecutor rogue (127.0.0.1" in str(made.errors[0])
+        assert "no handshake within 3 s" in str(made.errors[0])
+        producer.listener.close()
 
 
 def test_strangers_are_limited_in_number(caplog: pytest.LogCaptureFixture) -> None:
@@ -468,7 +528,9 @@ class Producer:
 
         location = TaskManagerLocation(ResourceId("rogue"), "", *self.listener.getsockname())
         descriptor = InputGateDescriptor(IntermediateDataSetId("data"), 0, 0, (ShuffleDescriptor(partition_id(SOURCE), location),))
-        return self._made.services["b"].create_gates(SINK, [descriptor], self._made.errors.append)[0]
+        gate = self._made.services["b"].create_gates(SINK, [descriptor], self._made.errors.append)[0]
+        self._made.reactor.settle()
+        return gate
 
     def accept(self) -> None:
         self.sock, _ = self.listener.accept()

@@ -225,7 +225,7 @@ class LoopHarness:
         JOURNAL.clear()
         self.loop = SlotLoop("test loop")
         self.shuffle = ShuffleService(NetworkConfig(), SECRET, RESOURCE)
-        self.shuffle.start(self.loop)
+        self.shuffle.start(self.loop, self.loop)
         self.reporter = Reporter()
         self.ended: list[Task] = []
 
@@ -249,6 +249,7 @@ class LoopHarness:
 
     def close(self) -> None:
         self.shuffle.stop()
+        self.loop.run_once(may_wait=False)
         self.loop.stop()
 
 

@@ -208,8 +208,26 @@ def test_the_real_failure_replaces_its_symptom_that_was_heard_first() -> None:
     assert told(world.lose(AllocationId("slot1"), TaskExecutorLostError("tm1 died")))[-1] == "job FAILED: tm1 died"
 
 
-def test_a_job_failed_from_outside_is_not_restarted() -> None:
+def test_a_failure_of_no_subtask_restarts_all_of_the_job() -> None:
     world = started(pipeline(1), RESTARTS)
+    commands = told(world.send(FailJob(Boom("enumerator"))))
+    assert commands[:2] == ["cancel A0#0", "cancel B0#0"]
+    assert commands[-1] == "job RESTARTING"
+    world.run_fairly()
+    assert world.states[-1] is JobState.FINISHED
+    assert {attempt.attempt for attempt in world.ended} == {0, 1}
+
+
+def test_a_failure_before_the_start_goes_through_the_restart_strategy_too() -> None:
+    world = World.of(pipeline(1), RESTARTS)
+    world.send(FailJob(Boom("enumerator")))
+    world.send(StartScheduling())
+    world.run_fairly()
+    assert world.states[-1] is JobState.FINISHED
+
+
+def test_a_failure_of_no_subtask_ends_a_job_that_does_not_restart() -> None:
+    world = started(pipeline(1))
     assert told(world.send(FailJob(Boom("enumerator")))) == ["job FAILING: enumerator", "cancel A0#0", "cancel B0#0"]
     assert told(World.of(pipeline(1)).send(FailJob(Boom("early")))) == ["job CREATED", "job FAILING: early", "job FAILED: early"]
 

@@ -1,0 +1,206 @@
+"""How TaskExecutors come together: connections are accepted and made here, and both sides prove that they know the cluster's secret.
+
+All of it happens on a reactor in whose thread no user code runs, so a function that takes long in one subtask keeps nobody waiting for its process's
+answer. Only what has been proved is handed to the slot loop, as a socket that is ready for frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flinkpy.core.errors import NetworkProtocolError
+from flinkpy.core.options import CONNECT_TIMEOUT, NetworkConfig
+from flinkpy.core.reactor import Reactor
+from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.network.data_port import DataPort, reach
+from flinkpy.network.handshake import Handshake
+
+log = logging.getLogger(__name__)
+
+MAX_STRANGERS = 64  # accepted connections that have not proved to know the secret yet
+HANDSHAKE_READ = 1024
+
+
+class Peer(NamedTuple):
+    """Somebody who has proved to be a TaskExecutor: the socket, who it is and from where, and what it said behind its proof."""
+
+    sock: socket.socket
+    resource_id: str
+    name: str
+    rest: bytes
+
+
+class PendingConnection:
+    """A socket until both sides have proved themselves; then ``on_ready`` gets it, or ``on_failed`` the reason, once, in the reactor's thread."""
+
+    def __init__(self, sock: socket.socket, handshake: Handshake, reactor: Reactor, timeout_s: float,
+                 on_ready: Callable[[PendingConnection, bytes], None], on_failed: Callable[[PendingConnection, Exception], None]) -> None:
+        self.sock, self._handshake, self._reactor, self._on_ready, self._on_failed = sock, handshake, reactor, on_ready, on_failed
+        self._over = self._reads = self._writes = False
+        self._timeout_s = timeout_s
+        # what came while this thread was kept from running is read before it is judged
+        self._timer = reactor.call_later(timeout_s, lambda: reactor.call_soon(self._expired))
+
+    @property
+    def peer_id(self) -> str:
+        """Who it is, once that is proved."""
+        return self._handshake.peer_id or ""
+
+    def connect(self, address: tuple[str, int]) -> None:
+        """Over TCP, before the handshake."""
+        try:
+            self.sock.connect(address)
+        except BlockingIOError:
+            self._writes = True
+            self._reactor.add_writer(self.sock, self._connected)
+        except OSError as error:
+            self._fail(error)
+        else:
+            self.shake_hands()
+
+    def _connected(self) -> None:
+        self._reactor.remove_writer(self.sock)
+        self._writes = False
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._fail(OSError(code, "cannot connect"))
+        else:
+            self.shake_hands()
+
+    def shake_hands(self) -> None:
+        """The two sides are connected."""
+        self._reads = True
+        self._reactor.add_reader(self.sock, self._readable)
+        try:
+            self._say(self._handshake.greeting())
+        except (NetworkProtocolError, OSError) as error:
+            self._fail(error)
+
+    def _readable(self) -> None:
+        try:
+            data = self.sock.recv(HANDSHAKE_READ)
+            if not data:
+                raise NetworkProtocolError("the connection ended before the handshake did")
+            self._say(self._handshake.receive(data))
+        except BlockingIOError:
+            return
+        except (NetworkProtocolError, OSError) as error:
+            self._fail(error)
+            return
+        if self._handshake.peer_id is not None:
+            self._end()
+            self._on_ready(self, self._handshake.rest)
+
+    def _say(self, data: bytes) -> None:
+        """A few bytes: they fit into a fresh socket's buffer, or the peer is not worth waiting for."""
+        if data and self.sock.send(data) != len(data):
+            raise NetworkProtocolError("the peer does not read what the handshake says")
+
+    def _expired(self) -> None:
+        self._fail(NetworkProtocolError(f"no handshake within {self._timeout_s:g} s (see {CONNECT_TIMEOUT.key})"))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._over:
+            self.close()
+            self._on_failed(self, error)
+
+    def _end(self) -> None:
+        self._over = True
+        self._timer.cancel()
+        if self._reads:
+            self._reactor.remove_reader(self.sock)
+        if self._writes:
+            self._reactor.remove_writer(self.sock)
+
+    def close(self) -> None:
+        """Tells nobody."""
+        self._end()
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+
+class ConnectionManager:
+    """The data port of the TaskExecutor ``resource_id`` and its connections to be. ``on_accepted`` gets each peer that came, in the reactor's
+    thread."""
+
+    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, reactor: Reactor, on_accepted: Callable[[Peer], None]) -> None:
+        self._secret, self._resource_id, self._reactor, self._on_accepted = secret, resource_id, reactor, on_accepted
+        self._timeout_s = config.connect_timeout.total_seconds()
+        self._pending: set[PendingConnection] = set()
+        self._strangers: dict[PendingConnection, str] = {}  # those of them that came, and from where
+        self._closed = False
+        self._data_port = DataPort(config.bind_host, config.data_port, reactor, self._accepted)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._data_port.address
+
+    @property
+    def strangers(self) -> int:
+        """Who came and has not proved anything yet."""
+        return len(self._strangers)
+
+    def connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
+        """To the TaskExecutor there; from any thread, the answer comes in the reactor's."""
+        self._reactor.call_soon_threadsafe(lambda: self._connect(location, on_ready, on_failed))
+
+    def _connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
+        if self._closed:
+            return
+
+        def ready(pending: PendingConnection, rest: bytes) -> None:
+            self._pending.discard(pending)
+            on_ready(Peer(pending.sock, pending.peer_id, f"{location.host}:{location.data_port}", rest))
+
+        def failed(pending: PendingConnection, error: Exception) -> None:
+            self._pending.discard(pending)
+            on_failed(error)
+
+        handshake = Handshake(self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id)
+        address = location.host, location.data_port
+        sock, is_connected = reach(address)
+        pending = PendingConnection(sock, handshake, self._reactor, self._timeout_s, ready, failed)
+        self._pending.add(pending)
+        if is_connected:
+            pending.shake_hands()
+        else:
+            pending.connect(address)
+
+    def _accepted(self, sock: socket.socket, name: str) -> None:
+        if len(self._strangers) >= MAX_STRANGERS:
+            log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", name, MAX_STRANGERS)
+            sock.close()
+            return
+
+        handshake = Handshake(self._secret, self._resource_id, True, secrets.token_bytes)
+        pending = PendingConnection(sock, handshake, self._reactor, self._timeout_s, self._proved, self._refused)
+        self._pending.add(pending)
+        self._strangers[pending] = name
+        pending.shake_hands()
+
+    def _proved(self, pending: PendingConnection, rest: bytes) -> None:
+        self._pending.discard(pending)
+        self._on_accepted(Peer(pending.sock, pending.peer_id, self._strangers.pop(pending), rest))
+
+    def _refused(self, pending: PendingConnection, error: Exception) -> None:
+        self._pending.discard(pending)
+        level = logging.WARNING if isinstance(error, NetworkProtocolError) else logging.INFO
+        log.log(level, "data connection with %s closed: %s", self._strangers.pop(pending), error)
+
+    def close(self) -> None:
+        """Takes and makes no more connections; from any thread, carried out in the reactor's."""
+        self._reactor.call_soon_threadsafe(self._close)
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._data_port.close()
+            for pending in self._pending:
+                pending.close()
+            self._pending.clear()
+            self._strangers.clear()
