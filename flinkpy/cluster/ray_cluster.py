@@ -32,6 +32,7 @@ from flinkpy.cluster.ray_environment import job_environment, program_environment
 from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.cluster.task_output import make_printer, output_wanted
+from flinkpy.connectors.ray_pieces import handed_over
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
@@ -121,6 +122,15 @@ def connect_session(configuration: Mapping[str, Any], *, start: bool) -> Cluster
 
 
 def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
+    """The job with what its slots must have, and with the program's data as Ray's workers reach it."""
+    outlives_program = not read(configuration, ATTACHED)
+    job_graph = with_resources(configuration, job_graph)
+    return replace(job_graph, vertices=[
+        replace(vertex, out_of_band=tuple([handed_over(data, outlives_program=outlives_program) for data in vertex.out_of_band]))
+        for vertex in job_graph.vertices])
+
+
+def with_resources(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
     """CPUs and runtime environment of a slot are part of what the job asks for, so each job may ask differently of the same session."""
     cpus, environment = read(configuration, TASK_CPUS), job_environment(configuration)
     return replace(job_graph, vertices=[
@@ -231,7 +241,7 @@ def _ray_job() -> str:
 def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGraph | None) -> RayHost:
     """Two clients of a session at a time get the same one. An application ends with this process: Ray sees to it. With the job it is started for, its
     first worker starts beside it."""
-    first_slot = prepared(configuration, job_graph).vertices[0].resources if job_graph is not None else None
+    first_slot = with_resources(configuration, job_graph).vertices[0].resources if job_graph is not None else None
     options: dict[str, Any] = {"num_cpus": 0}
     if not key.is_application:
         options |= {"lifetime": "detached", "get_if_exists": True}
