@@ -57,14 +57,13 @@ def main() -> list[Comparison]:
         def from_parquet() -> float:
             return first_record_ms(lambda: environment().from_parquet(str(path)))
 
-        results = [
+        return [
             _told(compare(f"from_arrow, {rows:,} rows", lambda: first_record_ms(lambda: environment().from_arrow(data)), from_parquet, unit="ms",
                           note="bare = from Parquet"), FIRST_RECORD_TARGET_MS),
             _told(compare(f"from_collection, {len(pairs):,} pairs",
                           lambda: first_record_ms(lambda: environment().from_collection(pairs), with_building=True), from_parquet, unit="ms",
                           note="with from_collection() itself"), COLLECTION_TARGET_MS),
         ]
-    return results
 
 
 def _told(result: Comparison, target_ms: float) -> Comparison:

@@ -156,6 +156,17 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
     return stamps
 
 
+def zone_of(assigner: Any, schema: Any) -> str | None:
+    """The time zone of the column it reads moments from; None where that has none."""
+    import pyarrow as pa
+
+    from flinkpy.table.compiler import compile_expression
+    from flinkpy.table.expressions import col
+
+    kind = compile_expression(col(assigner) if isinstance(assigner, str) else assigner, schema).type
+    return kind.tz if pa.types.is_timestamp(kind) else None
+
+
 def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
     """From an array of moments of this type to milliseconds; what is finer is rounded down, before 1970 too."""
     import pyarrow as pa

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from flinkpy.common import Time, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.functions import MapFunction
+from flinkpy.datastream.window import TumblingEventTimeWindows
+from flinkpy.table.expressions import col, lit
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
@@ -185,3 +189,54 @@ def test_a_frame_that_gives_no_stream_says_why() -> None:
 
     with pytest.raises(ProgramError, match="the Broken cannot be read as an Arrow stream: no columns of objects"):
         environment().from_arrow(Broken())
+
+
+# -- instants ---------------------------------------------------------------------------------------------------------------------------
+
+
+def zoned(zone: str | None) -> pa.Table:
+    moments = [datetime(2024, 1, 1, hour, minute, tzinfo=timezone.utc) for hour in (0, 1) for minute in (0, 30)]
+    return pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)), "n": [1, 2, 3, 4]})
+
+
+def hourly(stream: Any) -> Any:
+    return stream.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(col("n").sum)
+
+
+def stamped(zone: str | None) -> Any:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
+    return environment().from_arrow(zoned(zone)).assign_timestamps_and_watermarks(strategy).select(col("at"), col("n"), lit("a").alias("k"))
+
+
+@pytest.mark.finding("hunts 14b")
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", None])
+def test_window_bounds_have_the_zone_of_the_event_time(zone: str | None) -> None:
+    counted = hourly(stamped(zone)).to_arrow()
+    assert counted.schema.field("window_start").type == counted.schema.field("window_end").type == pa.timestamp("ms", zone)
+    joined = zoned(zone).join(counted.set_column(counted.schema.get_field_index("window_start"), "at", counted["window_start"].cast(pa.timestamp("us", zone))),
+                              "at", join_type="inner")
+    assert sorted(joined["n_sum"].to_pylist()) == [3, 7]
+
+
+@pytest.mark.finding("hunts 14b")
+def test_where_zones_meet_window_bounds_are_in_utc_and_naive_where_one_has_none() -> None:
+    def bounds(left: Any, right: Any) -> Any:
+        same = (col("n"), col("k"))
+        return hourly(left.select(*same).union(right.select(*same))).to_arrow().schema.field("window_start").type
+
+    env = environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
+
+    def of(zone: str | None) -> Any:
+        return env.from_arrow(zoned(zone)).assign_timestamps_and_watermarks(strategy).select(col("n"), lit("a").alias("k"))
+
+    assert bounds(of("Europe/Oslo"), of("Europe/Oslo")) == pa.timestamp("ms", "Europe/Oslo")
+    assert bounds(of("Europe/Oslo"), of("America/New_York")) == pa.timestamp("ms", "UTC")
+    assert bounds(of("Europe/Oslo"), of(None)) == pa.timestamp("ms")
+
+
+@pytest.mark.finding("hunts 14b")
+def test_windows_of_windows_keep_the_zone() -> None:
+    hours = hourly(stamped("Europe/Oslo")).select(col("n_sum").alias("n"), col("k"))
+    days = hours.key_by("k").window(TumblingEventTimeWindows.of(Time.days(1))).aggregate(col("n").sum).to_arrow()
+    assert (days.schema.field("window_end").type, days["n_sum"].to_pylist()) == (pa.timestamp("ms", "Europe/Oslo"), [10])
