@@ -64,7 +64,8 @@ def _init(address: str) -> None:
         _use_own_token()
     try:
         with _own_signal_handler():
-            ray.init(address=address, namespace="flinkpy", logging_level=logging.ERROR, log_to_driver=False)
+            # No namespace, so one of its own: RayDP's master has the same name in every program.
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except ConnectionError as error:
         raise ResourceUnavailableError(f"the Ray cluster at {address} does not answer: {_first_line(error)}{_token_hint(error)}") from error
     except Exception as error:  # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC raises

@@ -236,7 +236,7 @@ def stored(ref: Any) -> Any:
         kind = None
     if kind == _RAW and data is not None:
         return pa.py_buffer(data)
-    block = ray.get(ref)
+    block = ref.future().result()  # in a worker ray.get() warns of its event loop
     return pa.py_buffer(block) if isinstance(block, bytes) else block
 
 
