@@ -25,6 +25,7 @@ from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
 from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.progress import make_progress
 from flinkpy.cluster.ray_connection import connect_ray
@@ -269,17 +270,27 @@ def _connected(key: SessionKey, host: RayHost, configuration: Mapping[str, Any])
 
 
 def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool) -> RaySession:
-    if session.info.version != __version__:
+    stranger = is_another_installation(session.info)
+    if stranger is not None:
         session.close()
-        raise ResourceUnavailableError(
-            f"the {session.key.label} was started by flinkpy {session.info.version}, this is {__version__}: end it with "
-            f"`flinkpy session stop {session.key.cluster_id}`, or use another one with -D {CLUSTER_NAME.key}=NAME"
-        )
+        raise ResourceUnavailableError(f"the {session.key.label} {stranger}: end it with `flinkpy session stop {session.key.cluster_id}`, "
+                                       f"or use another one with -D {CLUSTER_NAME.key}=NAME")
     differing = [f"{name}={value}" for name, value in session_options(configuration).items() if str(session.info.options.get(name)) != str(value)]
     if differing and not fresh:
         print(f"the session {session.key.cluster_id!r} runs already and keeps its own options; without effect: {', '.join(differing)} "
               f"(`flinkpy session stop {session.key.cluster_id}` ends it)", file=sys.stderr)
     return session
+
+
+def is_another_installation(info: SessionInfo) -> str | None:
+    """What is wrong with the flinkpy a session runs, for this program; None when it is the same."""
+    if info.version != __version__:
+        return f"was started by flinkpy {info.version}, this is {__version__}"
+    if not info.is_intact:
+        return "was started from an installation of flinkpy that has gone or changed since, so it can start no worker"
+    if info.installation != fingerprint():
+        return f"was started by another build of flinkpy {info.version}"
+    return None
 
 
 def _forget(cluster_id: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from flinkpy import __version__
 from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.service import RpcService
+from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.config import SCHEMA
 from flinkpy.core.futures import Future
 from flinkpy.core.options import TASK_CPUS, RpcConfig, SlotConfig
@@ -41,6 +42,8 @@ class SessionInfo:
     version: str
     options: dict[str, Any]
     is_application: bool = False  # belongs to one program, and ends with it
+    installation: str | None = None  # fingerprint of the flinkpy it was started from; None: of one that did not say
+    is_intact: bool = True  # whether that one still lies there, for its next worker
 
 
 class SessionGateway(Protocol):
@@ -56,7 +59,8 @@ class SessionEndpoint(RpcEndpoint):
 
     def __init__(self, service: RpcService, configuration: Mapping[str, Any], is_application: bool = False) -> None:
         super().__init__(service, "session")
-        self._info = SessionInfo(__version__, session_options(configuration), is_application)
+        self._info = SessionInfo(__version__, session_options(configuration), is_application, fingerprint())
+        self._state = state()
 
     def describe(self) -> SessionInfo:
-        return self._info
+        return replace(self._info, is_intact=state() == self._state)

@@ -168,8 +168,8 @@ def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
         return pa.date32()
     if types.is_decimal(kind) and kind.bit_width == 256:
         if kind.precision > DECIMAL_DIGITS:
-            raise ProgramError(f"column {column!r} is {kind}, and Spark's decimals have {DECIMAL_DIGITS} digits: cast it before to_spark(), for "
-                               f"example col({column!r}).cast(DataTypes.DECIMAL({DECIMAL_DIGITS}, {min(kind.scale, DECIMAL_DIGITS)}))")
+            raise ProgramError(f"column {column!r} is {kind}, and Spark's decimals have {DECIMAL_DIGITS} digits: cast it before to_spark(), to "
+                               "Types.DOUBLE() or Types.STRING(), or leave it out")
         return pa.decimal128(kind.precision, kind.scale)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(kind.value_field.with_type(spark_type(kind.value_type, column)))

@@ -213,8 +213,8 @@ def stamped(zone: str | None) -> Any:
 def test_window_bounds_have_the_zone_of_the_event_time(zone: str | None) -> None:
     counted = hourly(stamped(zone)).to_arrow()
     assert counted.schema.field("window_start").type == counted.schema.field("window_end").type == pa.timestamp("ms", zone)
-    joined = zoned(zone).join(counted.set_column(counted.schema.get_field_index("window_start"), "at", counted["window_start"].cast(pa.timestamp("us", zone))),
-                              "at", join_type="inner")
+    begins = counted["window_start"].cast(pa.timestamp("us", zone))
+    joined = zoned(zone).join(counted.set_column(counted.schema.get_field_index("window_start"), "at", begins), "at", join_type="inner")
     assert sorted(joined["n_sum"].to_pylist()) == [3, 7]
 
 
