@@ -190,7 +190,18 @@ def start_local_ray() -> None:
         local = _local_address()
         if local is None:
             raise ResourceUnavailableError("the Ray cluster just started is not found")
+        _started.append(local)
         return _init(local)
+
+
+_started: list[str] = []  # clusters of this program's
+
+
+def tell_what_stays() -> None:
+    """What was said at the start may have scrolled away by now."""
+    if _started:
+        _started.clear()
+        print("the Ray cluster this program has started keeps running (`ray stop` ends it)", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from flinkpy.cluster.ray_connection import connect_ray
+from flinkpy.cluster.ray_connection import connect_ray, tell_what_stays
 from flinkpy.cluster.settings import program_settings
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.config import read
@@ -86,6 +86,7 @@ def stop_spark() -> None:
     if ray.is_initialized():
         wait_for_all()
         raydp.stop_spark()
+        tell_what_stays()
     else:
         _stop_without_ray()
 
