@@ -8,6 +8,7 @@ from typing import Any
 
 from flinkpy.connectors.coordinator import SourceCoordinator
 from flinkpy.connectors.watermark_alignment import AlignmentGroups
+from flinkpy.core.code import loads
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
@@ -39,8 +40,8 @@ class SourceCoordinators:
                 self._send(attempt_id, operator_id, event)
 
         name = next((operator.name for operator in vertex.operators if operator.operator_id == operator_id), vertex.name)
-        return SourceCoordinator(operator_id, source, vertex.parallelism, send_event, self._run_in_background, self._fail, self._schedule, name,
-                                 alignment=self._alignment)
+        return SourceCoordinator(operator_id, partial(loads, source, vertex.out_of_band), vertex.parallelism, send_event, self._run_in_background,
+                                 self._fail, self._schedule, name, alignment=self._alignment)
 
     def start(self) -> None:
         """Before any task is deployed."""

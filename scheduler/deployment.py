@@ -29,7 +29,7 @@ def deployment_descriptor(execution: Execution, job_graph: JobGraph) -> TaskDepl
         raise EngineError(f"{execution} is deployed without a slot")
     return TaskDeploymentDescriptor(
         execution.attempt_id, slot.allocation_id, job_graph.name, vertex.name, vertex.parallelism, vertex.max_parallelism, vertex.chain,
-        _partitions(execution), _gates(execution), job_graph.configuration,
+        _partitions(execution), _gates(execution), job_graph.configuration, out_of_band=vertex.out_of_band,
     )
 
 

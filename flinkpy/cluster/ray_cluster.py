@@ -25,6 +25,7 @@ from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
 from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.progress import make_progress
 from flinkpy.cluster.ray_connection import connect_ray
@@ -32,6 +33,7 @@ from flinkpy.cluster.ray_environment import job_environment, program_environment
 from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.cluster.task_output import make_printer, output_wanted
+from flinkpy.connectors.ray_pieces import handed_over
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
@@ -123,6 +125,15 @@ def connect_session(configuration: Mapping[str, Any], *, start: bool) -> Cluster
 
 
 def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
+    """The job with what its slots must have, and with the program's data as Ray's workers reach it."""
+    outlives_program = not read(configuration, ATTACHED)
+    job_graph = with_resources(configuration, job_graph)
+    return replace(job_graph, vertices=[
+        replace(vertex, out_of_band=tuple([handed_over(data, outlives_program=outlives_program) for data in vertex.out_of_band]))
+        for vertex in job_graph.vertices])
+
+
+def with_resources(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
     """CPUs and runtime environment of a slot are part of what the job asks for, so each job may ask differently of the same session."""
     cpus, environment = read(configuration, TASK_CPUS), job_environment(configuration)
     return replace(job_graph, vertices=[
@@ -233,7 +244,7 @@ def _ray_job() -> str:
 def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGraph | None) -> RayHost:
     """Two clients of a session at a time get the same one. An application ends with this process: Ray sees to it. With the job it is started for, its
     first worker starts beside it."""
-    first_slot = prepared(configuration, job_graph).vertices[0].resources if job_graph is not None else None
+    first_slot = with_resources(configuration, job_graph).vertices[0].resources if job_graph is not None else None
     options: dict[str, Any] = {"num_cpus": 0}
     if not key.is_application:
         options |= {"lifetime": "detached", "get_if_exists": True}
@@ -261,17 +272,27 @@ def _connected(key: SessionKey, host: RayHost, configuration: Mapping[str, Any])
 
 
 def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool) -> RaySession:
-    if session.info.version != __version__:
+    stranger = is_another_installation(session.info)
+    if stranger is not None:
         session.close()
-        raise ResourceUnavailableError(
-            f"the {session.key.label} was started by flinkpy {session.info.version}, this is {__version__}: end it with "
-            f"`flinkpy session stop {session.key.cluster_id}`, or use another one with -D {CLUSTER_NAME.key}=NAME"
-        )
+        raise ResourceUnavailableError(f"the {session.key.label} {stranger}: end it with `flinkpy session stop {session.key.cluster_id}`, "
+                                       f"or use another one with -D {CLUSTER_NAME.key}=NAME")
     differing = [f"{name}={value}" for name, value in session_options(configuration).items() if str(session.info.options.get(name)) != str(value)]
     if differing and not fresh:
         print(f"the session {session.key.cluster_id!r} runs already and keeps its own options; without effect: {', '.join(differing)} "
               f"(`flinkpy session stop {session.key.cluster_id}` ends it)", file=sys.stderr)
     return session
+
+
+def is_another_installation(info: SessionInfo) -> str | None:
+    """What is wrong with the flinkpy a session runs, for this program; None when it is the same."""
+    if info.version != __version__:
+        return f"was started by flinkpy {info.version}, this is {__version__}"
+    if not info.is_intact:
+        return "was started from an installation of flinkpy that has gone or changed since, so it can start no worker"
+    if info.installation != fingerprint():
+        return f"was started by another build of flinkpy {info.version}"
+    return None
 
 
 def _forget(cluster_id: str) -> None:

@@ -64,7 +64,8 @@ def _init(address: str) -> None:
         _use_own_token()
     try:
         with _own_signal_handler():
-            ray.init(address=address, namespace="flinkpy", logging_level=logging.ERROR, log_to_driver=False)
+            # No namespace, so one of its own: RayDP's master has the same name in every program.
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except ConnectionError as error:
         raise ResourceUnavailableError(f"the Ray cluster at {address} does not answer: {_first_line(error)}{_token_hint(error)}") from error
     except Exception as error:  # RuntimeError for other versions of Python or Ray, AuthenticationError, and what gRPC raises
@@ -189,7 +190,18 @@ def start_local_ray() -> None:
         local = _local_address()
         if local is None:
             raise ResourceUnavailableError("the Ray cluster just started is not found")
+        _started.append(local)
         return _init(local)
+
+
+_started: list[str] = []  # clusters of this program's
+
+
+def tell_what_stays() -> None:
+    """What was said at the start may have scrolled away by now."""
+    if _started:
+        _started.clear()
+        print("the Ray cluster this program has started keeps running (`ray stop` ends it)", file=sys.stderr, flush=True)
 
 
 @contextmanager

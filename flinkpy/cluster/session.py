@@ -10,6 +10,7 @@ from flinkpy import __version__
 from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.leadership import NO_LEADER, LeaderInformation
 from flinkpy.actors.service import RpcService
+from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.config import SCHEMA
 from flinkpy.core.futures import Future
 from flinkpy.core.options import TASK_CPUS, RpcConfig, SlotConfig
@@ -43,6 +44,8 @@ class SessionInfo:
     options: dict[str, Any]
     is_application: bool = False  # belongs to one program, and ends with it
     dispatcher: LeaderInformation = NO_LEADER  # where jobs are submitted, and under which token
+    installation: str | None = None  # fingerprint of the flinkpy it was started from; None: of one that did not say
+    is_intact: bool = True  # whether that one still lies there, for its next worker
 
 
 class SessionGateway(Protocol):
@@ -60,7 +63,8 @@ class SessionEndpoint(RpcEndpoint):
                  is_application: bool = False) -> None:
         super().__init__(service, "session")
         self._dispatcher = dispatcher
-        self._info = SessionInfo(__version__, session_options(configuration), is_application)
+        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint())
+        self._state = state()
 
     async def describe(self) -> SessionInfo:
-        return replace(self._info, dispatcher=await self.in_main_thread(self._dispatcher))
+        return replace(self._info, dispatcher=await self.in_main_thread(self._dispatcher), is_intact=state() == self._state)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.ranges import RangeReader, RangeSource, RangeSplit
-from flinkpy.connectors.readers import SequentialReader
-from flinkpy.connectors.source import ReaderContext, SourceReader
+from flinkpy.connectors.pieces import Pieces
+from flinkpy.connectors.ranges import InMemorySource
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 
@@ -18,63 +16,69 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_ROWS = 8192  # of columnar sources: long enough that a kernel's fixed cost vanishes, short enough to stay in the cache
 
 
-class ArrowSource(RangeSource):
-    """The rows of a ``pyarrow.Table`` or ``RecordBatch``, as column batches of ``batch_rows`` rows.
+class ArrowSource(InMemorySource):
+    """The rows of a ``pyarrow.Table``, a ``RecordBatch``, or anything that gives itself as an Arrow stream (``__arrow_c_stream__``: frames of Polars,
+    DuckDB's relations), as column batches of ``batch_rows`` rows.
 
     In order at parallelism 1; with more readers each gets a contiguous part.
     """
 
-    def __init__(self, data: pa.Table | pa.RecordBatch, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
-        import pyarrow as pa
-
+    def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         from flinkpy.table.conversion import without_views
 
-        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        if not isinstance(table, pa.Table):
-            raise ProgramError(f"from_arrow takes a pyarrow.Table or RecordBatch, this is a {type(data).__name__}")
-        super().__init__(0, table.num_rows)
-        self._table = without_views(table)
-        self._batch_rows = batch_rows
+        table = without_views(_table_of(data))
+        super().__init__(Pieces([table], [table.num_rows]))
+        self._schema, self.batch_rows = table.schema, batch_rows
 
     @staticmethod
     def from_pandas(frame: pd.DataFrame, batch_rows: int = DEFAULT_BATCH_ROWS) -> ArrowSource:
-        """The rows of a pandas frame; its index is left out."""
-        import pyarrow as pa
-
+        """The rows of a pandas frame as it is at this moment; its index is left out."""
         if not hasattr(frame, "columns") or not hasattr(frame, "index"):
-            raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}")
-        try:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
-        return ArrowSource(table, batch_rows)
+            advice = "; from_arrow() takes it" if is_arrow_stream(frame) else ""
+            raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}{advice}")
+        return ArrowSource(_table_of_pandas(frame), batch_rows)
 
     @property
     def schema(self) -> pa.Schema:
-        return self._table.schema
+        return self._schema
 
     @property
     def is_columnar(self) -> bool:
         return True
 
-    def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
-        slice_of, rows = self.slicer(), self._batch_rows
-        return SequentialReader(context, lambda split: _TableReader(split, slice_of, rows))
-
-    def slicer(self) -> Callable[[int, int], Batch]:
-        table = self._table
-        return lambda start, end: ColumnBatch(single_batch(table.slice(start, end - start)))
+    def batch_of(self, piece: Any, start: int, end: int) -> Batch:
+        return ColumnBatch(single_batch(piece.slice(start, end - start)))
 
 
-class _TableReader(RangeReader):
-    """A range reader with a batch length of its own: the limit of row batches is too short for columns."""
+def is_arrow_stream(data: Any) -> bool:
+    """Whether it is a table, and gives its columns to whoever reads Arrow."""
+    return hasattr(data, "__arrow_c_stream__") and (hasattr(data, "schema") or hasattr(data, "columns")) and not isinstance(data, type)
 
-    def __init__(self, split: RangeSplit, slice_of: Callable[[int, int], Batch], rows: int) -> None:
-        super().__init__(split, slice_of)
-        self._rows = rows
 
-    def next_batch(self, limit: int) -> Batch | None:
-        return super().next_batch(self._rows)
+def _table_of_pandas(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(frame.copy(), preserve_index=False)  # Arrow shares the memory of columns of numbers
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
+
+
+def _table_of(data: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if type(data).__name__ == "DataFrame" and type(data).__module__.partition(".")[0] == "pandas":
+        return _table_of_pandas(data)
+    if not is_arrow_stream(data):
+        raise ProgramError(f"from_arrow takes a pyarrow.Table or RecordBatch, or a frame that gives an Arrow stream, this is a {type(data).__name__}")
+    try:
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProgramError(f"from_arrow: the {type(data).__name__} cannot be read as an Arrow stream: {error}") from error
 
 
 def single_batch(table: Any) -> Any:

@@ -102,6 +102,27 @@ def _receive(sock: socket.socket, count: int) -> bytes:
     return data
 
 
+class _Columns:
+    """Pickles a ``pyarrow.RecordBatch`` without what lies around it: Arrow's own pickle of a slice holds all it was cut from."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import pyarrow as pa
+
+        into = pa.BufferOutputStream()
+        with pa.ipc.new_stream(into, self._data.schema) as stream:
+            stream.write_batch(self._data)
+        return _columns, (into.getvalue(),)
+
+
+def _columns(data: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(data).read_next_batch()
+
+
 class _CollectWriter(SinkWriter):
     """One subtask's stream of frames."""
 
@@ -110,7 +131,7 @@ class _CollectWriter(SinkWriter):
         self._by_value: StreamPickler | None = None
 
     def write_batch(self, batch: Batch) -> None:
-        payload = self._pickled(batch.values if isinstance(batch, RowBatch) else batch.data)
+        payload = self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data))
         self._outbox.send(HEADER.pack(KIND_BATCH, len(payload)), payload)
 
     @property

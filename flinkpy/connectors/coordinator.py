@@ -16,7 +16,6 @@ from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import CustomSourceEvent, NoMoreSplits, ReaderRegistered, Source, SplitEnumerator, SplitRequested, SplitsAdded
 from flinkpy.connectors.travel import pack, unpack
 from flinkpy.connectors.watermark_alignment import AlignmentGroups, WatermarkReported
-from flinkpy.core.code import loads
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
@@ -51,7 +50,7 @@ class CoordinatorStatistics:
 class SourceCoordinator:
     """One source's enumerator and its conversation with the readers. All calls come from the JobMaster's thread.
 
-    ``source`` is a Source, or one pickled by ``flinkpy.core.code.dumps``. ``send_event(subtask, event)`` sends to the present attempt of
+    ``source`` is a Source, or a function that opens one that has travelled. ``send_event(subtask, event)`` sends to the present attempt of
     the subtask and repeats until answered; ``run_in_background`` gives a future that completes in this thread; ``fail`` fails the job;
     ``schedule(delay_s, action)`` is needed by enumerators that look again from time to time; ``restored`` is what ``snapshot_state`` gave;
     ``alignment`` is shared by all sources of a job.
@@ -60,7 +59,7 @@ class SourceCoordinator:
     def __init__(
         self,
         operator_id: OperatorId,
-        source: Source[Any] | bytes,
+        source: Source[Any] | Callable[[], Any],
         parallelism: int,
         send_event: Callable[[int, Any], object],
         run_in_background: RunInBackground,
@@ -86,7 +85,7 @@ class SourceCoordinator:
         self._guarded(self._start)
 
     def _start(self) -> None:
-        source = loads(self._source) if isinstance(self._source, bytes) else self._source
+        source = self._source if isinstance(self._source, Source) else self._source()
         if not isinstance(source, Source):
             raise ProgramError(f"{source!r:.100} is no flinkpy.connectors.source.Source")
         self._enumerator = source.create_enumerator(_EnumeratorContext(self), None if self._restored is None else unpack(self._restored))

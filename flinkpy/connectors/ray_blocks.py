@@ -160,17 +160,21 @@ class BlockReader(SplitReader[BlockSplit]):
     def _conformed(self) -> Any:
         import pyarrow as pa
 
+        from flinkpy.connectors.block_schema import conformed
+
         try:
             block = self._fetched.result()
         except Exception as error:
             raise ResourceUnavailableError(f"{self._split.split_id} of the data handed over is lost: {str(error).splitlines()[0]}") from error
         if isinstance(block, pa.Buffer):
-            block = pa.ipc.open_stream(block).read_all().replace_schema_metadata()
+            block = pa.ipc.open_stream(block).read_all()
+            if block.schema.names:  # without columns this would forget how many rows there are
+                block = block.replace_schema_metadata()
         elif not isinstance(block, pa.Table):
             block = pa.Table.from_pandas(block, preserve_index=False)
         if block.num_rows == 0:
             return self._schema.empty_table()
-        return block.select(self._schema.names).cast(self._schema) if not block.schema.equals(self._schema) else block
+        return conformed(block, self._schema)
 
     def snapshot(self) -> BlockSplit:
         return replace(self._split, offset=self._next)

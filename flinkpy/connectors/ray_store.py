@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
@@ -49,6 +49,16 @@ def make_keeper(refs: Sequence[Any] = ()) -> str:
     shelf = IdFactory().hex(8)
     ray.get(keeper.begin.remote(shelf, list(refs)))
     return f"{name}/{shelf}"
+
+
+def keep(blocks: Iterable[Any]) -> str:
+    """A new shelf with these blocks to read, which are put into the store now."""
+    return make_keeper([ray.put(block) for block in blocks])
+
+
+def is_own(name: str) -> bool:
+    """Whether this program's keeper has that shelf, on the Ray it is connected to now."""
+    return name.partition("/")[0] == _own_keeper()[0]
 
 
 def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
@@ -135,7 +145,7 @@ class Store:
 
     def job_begins(self) -> None:
         """The blocks stay until ``job_ended``."""
-        ray.get(self._do("job_begins"))
+        self._ask("job_begins")
 
     def job_ended(self) -> None:
         """This job needs the blocks no more."""
@@ -226,7 +236,7 @@ def stored(ref: Any) -> Any:
         kind = None
     if kind == _RAW and data is not None:
         return pa.py_buffer(data)
-    block = ray.get(ref)
+    block = ref.future().result()  # in a worker ray.get() warns of its event loop
     return pa.py_buffer(block) if isinstance(block, bytes) else block
 
 

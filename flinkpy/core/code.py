@@ -11,7 +11,7 @@ import pickle
 import sys
 import sysconfig
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import _lru_cache_wrapper, cache, cached_property, lru_cache
 from pathlib import Path
@@ -21,11 +21,24 @@ from typing import Any
 from flinkpy.core.errors import ProgramError
 
 
-def dumps(value: Any, what: str = "the program") -> bytes:
-    """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel."""
+class OutOfBand:
+    """Data that pickled code may name and need not carry: see ``dumps``. Pickled by itself it carries everything."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self  # nobody changes it
+
+
+def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | None = None) -> bytes:
+    """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel. With ``out_of_band``, data of that kind
+    is put into the list (once) and travels beside the pickle, or stays where it is; ``loads`` must be given the list."""
     def pickled(part: Any) -> bytes:
         file = io.BytesIO()
-        _pickler()(file, protocol=5).dump(part)
+        if out_of_band is None:
+            _pickler()(file, protocol=5).dump(part)
+        else:
+            pickler = _naming_pickler()(file, protocol=5)
+            pickler.out_of_band = out_of_band
+            pickler.dump(part)
         return file.getvalue()
 
     with _by_value(_user_modules()):
@@ -43,6 +56,45 @@ def _pickler() -> Any:
         dispatch_table = ChainMap({_lru_cache_wrapper: _reduced_cache, cached_property: _reduced_property}, cloudpickle.Pickler.dispatch_table)
 
     return Pickler
+
+
+@cache
+def _naming_pickler() -> Any:
+    class Pickler(_pickler()):  # type: ignore[misc]
+        out_of_band: list[OutOfBand]
+
+        def persistent_id(self, value: Any) -> int | None:
+            if not isinstance(value, OutOfBand):
+                return None
+            if value not in self.out_of_band:
+                self.out_of_band.append(value)
+            return self.out_of_band.index(value)
+
+    return Pickler
+
+
+def dumps_data(value: Any, what: str) -> bytes:
+    """The same for what mostly is plain data: only what the program itself defines takes the way of its code, which is slow."""
+    file = io.BytesIO()
+    try:
+        _DataPickler(file, 5).dump(value)
+    except Exception:  # an object of the program's, or one that cannot be pickled: that is told there
+        return dumps(value, what)
+    return file.getvalue()
+
+
+class _DataPickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        module = obj.__module__ if hasattr(obj, "__module__") else type(obj).__module__
+        if not _is_installed(module):
+            raise pickle.PicklingError(f"{module} travels by value")
+        return NotImplemented
+
+
+def _is_installed(module: str | None) -> bool:
+    """Whether every worker has it: it is none of the program's own."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    return module != "__main__" and (file is None or file.startswith(_installed_folders()) or (module or "").partition(".")[0] == "flinkpy")
 
 
 def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:
@@ -89,9 +141,20 @@ def _in_general(error: Exception) -> str:
             "captures")
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, out_of_band: Sequence[OutOfBand] = ()) -> Any:
     """Opens what :func:`dumps` made."""
-    return pickle.loads(data)
+    if not out_of_band:
+        return pickle.loads(data)
+    unpickler = _Unpickler(io.BytesIO(data))
+    unpickler.out_of_band = out_of_band
+    return unpickler.load()
+
+
+class _Unpickler(pickle.Unpickler):
+    out_of_band: Sequence[OutOfBand]
+
+    def persistent_load(self, number: int) -> OutOfBand:
+        return self.out_of_band[number]
 
 
 def _user_modules() -> list[ModuleType]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.datastream.event_time import event_time_zone
 from flinkpy.datastream.program import located, refuse
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
 
 
 def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
-    """For each window and key the key's columns, the aggregates, and the window's begin and end."""
+    """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
     from flinkpy.table.expressions import aggregate_calls
     from flinkpy.windowing.columnar_windows import WindowAggregatesOperator
 
@@ -35,7 +36,9 @@ def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataSt
     keys = _keys(windowed, "aggregate()")
     with located():
         calls = aggregate_calls(aggregates, "aggregate()")
-        operator = WindowAggregatesOperator(keys, slicing, windowed._assigner.is_event_time(), calls, windowed._lateness, windowed._late_tag)
+        event_time = windowed._assigner.is_event_time()
+        zone = event_time_zone(stream._transformation) if event_time else None
+        operator = WindowAggregatesOperator(keys, slicing, event_time, calls, windowed._lateness, windowed._late_tag, zone)
     return _applied(windowed, stream, operator, ", ".join(call.name for call in calls))
 
 

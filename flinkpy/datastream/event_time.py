@@ -1,6 +1,8 @@
-"""Whether records can have timestamps where the program asks for event time."""
+"""What is known of a stream's event time while the program is built: whether its records can have timestamps, and in which zone."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from flinkpy.graph.transformations import (
     OneInputTransformation,
@@ -9,6 +11,9 @@ from flinkpy.graph.transformations import (
     Transformation,
     UnionTransformation,
 )
+
+if TYPE_CHECKING:
+    from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
 
 # Sources of the library whose records have no timestamps unless a strategy stamps them.
 _UNSTAMPED_SOURCES = {f"flinkpy.connectors.{name}" for name in (
@@ -27,3 +32,21 @@ def lacks_timestamps(transformation: Transformation) -> bool:
     if not isinstance(transformation, (OneInputTransformation, PartitionTransformation, UnionTransformation)):
         return False
     return all(map(lacks_timestamps, transformation.inputs))
+
+
+def event_time_zone(transformation: Transformation) -> str | None:
+    """The time zone of the column that event time was read from. Where streams with different ones meet it is UTC; None where one has none."""
+    operator = getattr(transformation, "operator", None)
+    stamping = getattr(operator, "stamping", operator)  # of a source with a strategy
+    if isinstance(stamping, _stamping_operator()):
+        return stamping.zone
+    zones = set(map(event_time_zone, transformation.inputs))
+    if not zones or None in zones:
+        return None
+    return zones.pop() if len(zones) == 1 else "UTC"
+
+
+def _stamping_operator() -> type[TimestampsAndWatermarksOperator]:
+    from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+
+    return TimestampsAndWatermarksOperator

@@ -80,21 +80,29 @@ def _width(truncate: Any) -> int | None:
 
 
 @contextmanager
-def running_alone(stream: Any, job_name: str) -> Iterator[CloseableIterator]:
-    """The records of a job of what leads to ``stream`` alone; it ends with the block.
+def alone(stream: Any) -> Iterator[None]:
+    """What is submitted inside is what leads to ``stream``, and what was added inside. What else was defined stays for the next ``execute``; where
+    nothing was submitted, all of it stays, and nothing more.
 
-    What else was defined stays for the next ``execute``; what leads to the stream was run and, unless something else needs it, is not run again.
+    What leads to the stream was run and, unless something else needs it, is not run again.
     """
+    env = stream.get_execution_environment()
+    before: list[Transformation] = env._transformations
+    needed = leading_to([stream._transformation])
+    env._transformations = submitted = [each for each in before if each in needed]
+    try:
+        yield
+    finally:
+        env._transformations = before if submitted else [each for each in before if each not in needed]
+
+
+@contextmanager
+def running_alone(stream: Any, job_name: str) -> Iterator[CloseableIterator]:
+    """The records of a job of what leads to ``stream`` alone; it ends with the block."""
     from flinkpy.datastream.collecting import execute_and_collect
 
-    env = stream.get_execution_environment()
-    needed = leading_to([stream._transformation])
-    others = [each for each in env._transformations if each not in needed]
-    env._transformations = [each for each in env._transformations if each in needed]
-    try:
+    with alone(stream):
         results = execute_and_collect(stream, job_name, quiet=False)
-    finally:
-        env._transformations = others
     with results:
         yield results
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.interactive import alone
 from flinkpy.datastream.program import located, refuse
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class TableResults:
-    """What DataStream inherits. Each call runs the program up to this stream, as ``execute`` does, and waits for its end."""
+    """What DataStream inherits. Each call runs a job of what leads to this stream and nothing else, as ``take`` does, and waits for its end: sinks
+    defined beside it wait for ``execute``."""
 
     def to_arrow(self, job_name: str | None = None) -> pa.Table:
         """All records as a ``pyarrow.Table``, in this process's memory.
@@ -29,8 +31,10 @@ class TableResults:
 
         from flinkpy.datastream.collecting import execute_and_collect
 
-        stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
-        with execute_and_collect(stream, job_name, quiet=False) as results:
+        with alone(self):
+            stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]
+            results = execute_and_collect(stream, job_name, quiet=False)
+        with results:
             batches = results.gathered()
         if batches:
             return _one_table(batches)
@@ -49,8 +53,10 @@ class TableResults:
         from flinkpy.connectors.ray_block_sink import RayBlockSink
         from flinkpy.connectors.ray_store import dataset_of
 
-        stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
-        return dataset_of(write_blocks(stream, job_name, RayBlockSink)[1], stream._schema)
+        with alone(self):
+            stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
+            _, blocks = write_blocks(stream, job_name, RayBlockSink)
+        return dataset_of(blocks, stream._schema)
 
     def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
         """All records as a Spark DataFrame, without passing through this program: the sinks write blocks into Ray's object store, and Spark's
@@ -60,14 +66,18 @@ class TableResults:
         """
         spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
         _require_spark(spark, "SparkSession", "to_spark()")
-        from flinkpy.spark.frames import require_on_ray
+        from flinkpy.spark.frames import require_on_ray, spark_schema
+        from flinkpy.spark.sink import SparkSink
 
         with located():
             require_on_ray(spark, "to_spark()")
-        stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
-        from flinkpy.spark.sink import SparkSink
-
-        return write_blocks(stream, job_name, SparkSink)[0].dataframe(spark, stream._schema)
+        with alone(self):
+            stream: Any = self._as_columns("to_spark()")  # type: ignore[attr-defined]
+            if stream._schema is not None:
+                with located():
+                    spark_schema(stream._schema)
+            sink, _ = write_blocks(stream, job_name, SparkSink)
+        return sink.dataframe(spark, stream._schema)
 
 
 def _one_table(batches: list[Any]) -> Any:

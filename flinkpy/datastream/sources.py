@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.datastream.program import caller, check_strategy, check_type, located, refuse
 from flinkpy.graph.transformations import SourceTransformation
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from flinkpy.operators.functions import SourceFunction
 
 
-_OF_COLUMNS = {"DataFrame": "from_pandas() with a pandas frame", "Table": "from_arrow()", "RecordBatch": "from_arrow()"}
-
-
 class SourceMethods:
     """What the environment inherits."""
 
@@ -33,21 +29,21 @@ class SourceMethods:
     # -- rows -----------------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
-        """The values of a collection, which travel with the program, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
+        """The values of a collection as they are now, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
         With a declared type every value is checked now; rows may be written as tuples or dicts.
 
         >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
         """
         from flinkpy.connectors.ranges import CollectionSource
 
+        if (instead := _source_of_columns(collection)) is not None:
+            raise refuse(f"from_collection() takes records, this is a {type(collection).__name__}: call {instead}")
         if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
             raise refuse(f"from_collection() takes a list or another iterable of records, this is a {type(collection).__name__}")
-        if type(collection).__name__ in _OF_COLUMNS:  # iterating gives their columns
-            raise refuse(f"from_collection() takes records, this is a {type(collection).__name__}: call {_OF_COLUMNS[type(collection).__name__]}")
         type_info = check_type(type_info, "from_collection()")
         with located():
-            values = list(collection) if type_info is None else _of_type(collection, type_info)
-            return self._read(CollectionSource(_each_its_own(values)), "Collection Source", type_info).set_parallelism(1)
+            values = collection if type_info is None else _of_type(collection, type_info)
+            return self._read(CollectionSource(values), "Collection Source", type_info).set_parallelism(1)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from ``start`` to ``end``, both included."""
@@ -136,8 +132,12 @@ class SourceMethods:
                                      DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes)
             return self._read(source, "JSON Lines Source")
 
-    def from_arrow(self, data: pa.Table | pa.RecordBatch, **options: Any) -> DataStream:
-        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns."""
+    def from_arrow(self, data: Any, **options: Any) -> DataStream:
+        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that gives itself as an Arrow stream
+        (``__arrow_c_stream__``), as those of Polars do.
+
+        >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
+        """
         from flinkpy.connectors.arrow import ArrowSource
 
         with located():
@@ -200,12 +200,14 @@ class SourceMethods:
         return DataStream(self, transformation, columnar=columnar, schema=schema)  # type: ignore[arg-type]  # the environment is the only heir
 
 
-def _each_its_own(values: list[Any]) -> list[Any]:
-    """``[[0]] * 3`` becomes three lists, as in Flink, which serializes records one by one: who changes one of them changes no other."""
-    if not could_be_mutated(values) or len(set(map(id, values))) == len(values):
-        return values
-    first_at = {id(value): at for at, value in reversed(list(enumerate(values)))}
-    return [value if first_at[id(value)] == at else private_copy(value) for at, value in enumerate(values)]
+def _source_of_columns(collection: Any) -> str | None:
+    """What takes it, where iterating gives columns and no records."""
+    from flinkpy.connectors.arrow import is_arrow_stream
+
+    package = type(collection).__module__.partition(".")[0]
+    if type(collection).__name__ == "DataFrame" and package in ("pandas", "pyspark"):
+        return {"pandas": "from_pandas()", "pyspark": "from_spark()"}[package]
+    return "from_arrow()" if is_arrow_stream(collection) else None
 
 
 def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
+from flinkpy.core.code import OutOfBand
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.job_graph import ResultPartitionType
@@ -86,6 +87,7 @@ class TaskDeploymentDescriptor:
     gates: tuple[InputGateDescriptor, ...] = ()
     configuration: dict[str, Any] = field(default_factory=dict)
     restore: bytes | None = None  # state to start from (milestone: checkpoints)
+    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain names
 
     @property
     def subtask_name(self) -> str:

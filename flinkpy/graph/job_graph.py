@@ -1,7 +1,8 @@
 """The JobGraph: chained vertices, the data sets between them, and how those are distributed. What the client submits.
 
 Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
-``flinkpy.core.code.dumps`` on the client and opened only where they run.
+``flinkpy.core.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those bytes: in the
+program's own process by reference, and on Ray as the cluster's client has prepared them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from flinkpy.core.code import OutOfBand
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.resources import ANY, ResourceProfile
 
@@ -80,6 +82,7 @@ class JobVertex:
     co_location_group: str | None = None
     resources: ResourceProfile = ANY  # of its slot sharing group
     sources: tuple[tuple[OperatorId, bytes], ...] = ()  # operator -> pickled Source, whose enumerator runs in the JobMaster
+    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that chain and sources name and do not carry
 
     @property
     def is_source(self) -> bool:

@@ -113,13 +113,16 @@ def _chained_edges(graph: StreamGraph) -> set[StreamEdge]:
 def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, OperatorId]) -> JobVertex:
     members = chains.members(head)
     first = members[0]
+    out_of_band: list[code.OutOfBand] = []
     return JobVertex(
         id=JobVertexId(ids[head]), name=chains.name(head), parallelism=first.parallelism, max_parallelism=first.max_parallelism,
         operators=tuple(OperatorInfo(ids[node.id], node.name, node.uid) for node in members),
-        chain=_pickled(_chain_config(chains, head, members, ids), members),
+        chain=_pickled(_chain_config(chains, head, members, ids), members, out_of_band),
         slot_sharing_group=first.slot_sharing_group, co_location_group=first.co_location_group,
         resources=graph.resources.get(first.slot_sharing_group, ANY),
-        sources=tuple((ids[node.id], code.dumps(node.source, f"the source {node.label}")) for node in members if node.source is not None),
+        sources=tuple((ids[node.id], code.dumps(node.source, f"the source {node.label}", out_of_band))
+                      for node in members if node.source is not None),
+        out_of_band=tuple(out_of_band),
     )
 
 
@@ -136,13 +139,13 @@ def _chain_config(chains: Chains, head: int, members: list[StreamNode], ids: Map
     return ChainConfig(operators, _INPUTS[members[0].kind])
 
 
-def _pickled(chain: ChainConfig, members: list[StreamNode]) -> bytes:
+def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]) -> bytes:
     """Pickled as a whole, so that what its operators share stays shared; only when that fails is the culprit looked for."""
     try:
-        return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain")
+        return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain", out_of_band)
     except ProgramError:
         for node, operator in zip(members, chain.operators):
-            code.dumps(operator, f"the operator {node.label}")
+            code.dumps(operator, f"the operator {node.label}", out_of_band)
         raise
 
 

@@ -103,6 +103,17 @@ def is_expression(assigner: Any) -> bool:
     return isinstance(assigner, Expression)
 
 
+def zone_of(assigner: Any, schema: Any) -> str | None:
+    """The time zone of the column it reads moments from; None where that has none."""
+    import pyarrow as pa
+
+    from flinkpy.table.compiler import compile_expression
+    from flinkpy.table.expressions import col
+
+    kind = compile_expression(col(assigner) if isinstance(assigner, str) else assigner, schema).type
+    return kind.tz if pa.types.is_timestamp(kind) else None
+
+
 def row_function(assigner: Any) -> tuple[Callable[..., Any], bool]:
     """What to call per record, and whether it takes the timestamp so far as well."""
     if isinstance(assigner, TimestampAssigner):

@@ -27,7 +27,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.feedback import BEYOND_TIME
-from flinkpy.operators.timestamps import TimestampExtractor, column_function, is_columnar, is_expression
+from flinkpy.operators.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
 
 
 class WatermarkEmitter(WatermarkOutput):
@@ -91,6 +91,8 @@ class IdlenessTimer:
 class TimestampsAndWatermarksOperator(OneInputOperator):
     """Carries a WatermarkStrategy out, for rows and for columns."""
 
+    zone: str | None = None  # of the column the moments are read from
+
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self.strategy = strategy
         self._timer: TimerHandle | None = None
@@ -103,6 +105,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
                                "pass a function, or the name of a field")
         if columnar and schema is not None and is_columnar(assigner):
             column_function(assigner, schema)
+            self.zone = zone_of(assigner, schema)
 
     def output_schema(self, schema: Any) -> Any:
         """The same one."""

@@ -110,7 +110,7 @@ class Task:
         if read(self.descriptor.configuration, PYFLINK_IMPORTS):
             install_pyflink_imports()
         try:
-            chain = loads(self.descriptor.chain)
+            chain = loads(self.descriptor.chain, self.descriptor.out_of_band)
         except Exception as error:
             raise ProgramError(
                 f"the code of {self.descriptor.task_name} cannot be loaded on this worker: {type(error).__name__}: {error}; "

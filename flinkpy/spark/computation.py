@@ -93,7 +93,7 @@ class Computation:
         if self._is_stopped():
             return ("Spark was stopped before it had handed over the DataFrame: leave it running until the job has ended, or end it with "
                     "flinkpy.spark.stop_spark(), which waits for as long as it must")
-        reason = _reason(str(error)) or type(error).__name__
+        reason = reason_of(str(error)) or type(error).__name__
         return f"the DataFrame could not be handed over: {reason}; is it right by itself, df.show(), and are Spark and Ray still running?"
 
     def _is_stopped(self) -> bool:
@@ -103,12 +103,12 @@ class Computation:
             return True
 
 
-def _reason(text: str) -> str:
+def reason_of(text: str) -> str:
     """The line of a Python or Java traceback that says what happened.
 
-    >>> _reason("SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b")
+    >>> reason_of("SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b")
     'ValueError: no'
-    >>> _reason("An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n")
+    >>> reason_of("An error occurred while calling o1.get.\\n: java.util.E: x\\n\\tat a.b\\nCaused by: java.io.IOException: no space\\n\\tat c.d\\n")
     'java.io.IOException: no space'
     """
     _, python, rest = text.rpartition("Traceback (most recent call last):")

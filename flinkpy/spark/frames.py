@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import ray
 
+from flinkpy.connectors.block_schema import conformed, nullable
 from flinkpy.connectors.ray_store import Store, make_keeper
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.spark.computation import Computation
@@ -22,6 +23,8 @@ from flinkpy.spark.hand_over import HandOver
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_EXACT = b"flinkpy.schema"  # with what is never null, of which Spark hears from its own schema
+DECIMAL_DIGITS = 38  # of Spark
 BATCH_ROWS = 1 << 16  # that an executor has in memory at a time
 
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
@@ -88,10 +91,16 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
 
 def stream_bytes(table: pa.Table) -> bytes:
     """A block as Spark's executors read it: the bytes of an Arrow stream, in Spark's own types."""
-    given, into = table.cast(spark_schema(table.schema)), io.BytesIO()  # which gives its bytes away without a copy
-    with pa.ipc.new_stream(into, given.schema) as stream:
+    exact, into = spark_schema(table.schema), io.BytesIO()  # which gives its bytes away without a copy
+    given = conformed(table, pa.schema([pa.field(field.name, nullable(field.type)) for field in exact]))
+    with pa.ipc.new_stream(into, given.schema.with_metadata({_EXACT: exact.serialize().to_pybytes()})) as stream:
         stream.write_table(given, max_chunksize=BATCH_ROWS)
     return into.getvalue()
+
+
+def schema_of(block: Any) -> pa.Schema:
+    """What ``stream_bytes`` was given, in Spark's types."""
+    return pa.ipc.read_schema(pa.py_buffer(pa.ipc.open_stream(block).schema.metadata[_EXACT]))
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
@@ -102,16 +111,36 @@ def spark_schema(schema: pa.Schema) -> pa.Schema:
 def dataframe_of(spark: SparkSession, blocks: list[Any], schema: pa.Schema) -> DataFrame:
     """A DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors read them themselves, without Python between."""
     from pyspark.sql import DataFrame
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
 
     require_on_ray(spark, "to_spark()")
-    kinds = from_arrow_schema(spark_schema(schema), prefer_timestamp_ntz=True)
+    kinds = StructType([_spark_field(field) for field in spark_schema(schema)])
     if not blocks:
         return spark.createDataFrame([], kinds)
     owner_of = ray.worker.global_worker.core_worker.get_owner_address
     jvm: Any = spark.sparkContext._jvm
     partitions = jvm.org.apache.spark.rdd.RayDatasetRDD(spark._jsc, [block.binary() for block in blocks], [owner_of(block) for block in blocks])
     return DataFrame(jvm.org.apache.spark.sql.raydp.ObjectStoreReader.RayDatasetToDataFrame(spark._jsparkSession, partitions, kinds.json()), spark)
+
+
+def _spark_field(field: pa.Field) -> Any:
+    from pyspark.sql.types import StructField
+
+    return StructField(field.name, _spark_data_type(field.type), field.nullable)
+
+
+def _spark_data_type(kind: pa.DataType) -> Any:
+    """Spark's type, with what may be null inside it, which PySpark's own mapping forgets."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if pa.types.is_struct(kind):
+        return StructType([_spark_field(field) for field in kind])
+    if pa.types.is_list(kind):
+        return ArrayType(_spark_data_type(kind.value_type), kind.value_field.nullable)
+    if pa.types.is_map(kind):
+        return MapType(_spark_data_type(kind.key_type), _spark_data_type(kind.item_type), kind.item_field.nullable)
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
@@ -137,10 +166,15 @@ def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
         return pa.binary()
     if types.is_date64(kind):
         return pa.date32()
+    if types.is_decimal(kind) and kind.bit_width == 256:
+        if kind.precision > DECIMAL_DIGITS:
+            raise ProgramError(f"column {column!r} is {kind}, and Spark's decimals have {DECIMAL_DIGITS} digits: cast it before to_spark(), to "
+                               "Types.DOUBLE() or Types.STRING(), or leave it out")
+        return pa.decimal128(kind.precision, kind.scale)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(kind.value_field.with_type(spark_type(kind.value_type, column)))
     if types.is_map(kind):
-        return pa.map_(spark_type(kind.key_type, column), spark_type(kind.item_type, column))
+        return pa.map_(spark_type(kind.key_type, column), kind.item_field.with_type(spark_type(kind.item_type, column)))
     if types.is_struct(kind):
         return pa.struct([field.with_type(spark_type(field.type, column)) for field in kind])
     return _known(kind, column)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import ray
 
-from flinkpy.cluster.ray_connection import connect_ray
+from flinkpy.cluster.ray_connection import connect_ray, tell_what_stays
 from flinkpy.cluster.settings import program_settings
+from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.config import read
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options import PARALLELISM, TASK_CPUS
+from flinkpy.spark.computation import reason_of
 from flinkpy.spark.hand_over import wait_for_all
 from flinkpy.spark.java import trouble_on_node, use_java
 from flinkpy.spark.sizing import SparkSize, fit
@@ -22,6 +25,8 @@ from flinkpy.spark.sizing import SparkSize, fit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ENDS_WITHIN_S, LOOK_S = 15.0, 0.05
+_MASTER = "RAY_APP_MASTER"
 EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, raydp and a Java"
 # Java 17 hides these packages, and RayDP and Spark look into them.
 _OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
@@ -30,6 +35,8 @@ _JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaO
 _BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}  # what counts is how much gets through, not how long a pause is
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
              "spark.sql.execution.arrow.pyspark.enabled": "true"}
+
+_began = threading.Event()  # in this program, at least once
 
 
 def spark_session(
@@ -56,14 +63,18 @@ def spark_session(
     use_java()
     connect_ray(settings, start=True)
     needed = read(settings, PARALLELISM) * read(settings, TASK_CPUS) if stream_cpus is None else stream_cpus
+    _forget_stopped()
+    _refuse_two_in_one_namespace()
     size = _size(needed, executors, cores)
     _check_nodes()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     options = spark_configs(configs or {})
+    _began.set()
     try:
         return raydp.init_spark(f"{app_name}-{IdFactory().hex(6)}", size.executors, size.cores, memory, configs=options)
     except Exception as error:
-        raise ResourceUnavailableError(f"Spark did not start on Ray: {_first_line(error)}") from error
+        cause = getattr(error, "cause", None) or error  # Ray's own words are those of the call, not of what went wrong
+        raise ResourceUnavailableError(f"Spark did not start on Ray: {reason_of(str(cause)) or type(cause).__name__}") from error
 
 
 def stop_spark() -> None:
@@ -75,8 +86,30 @@ def stop_spark() -> None:
     if ray.is_initialized():
         wait_for_all()
         raydp.stop_spark()
+        tell_what_stays()
     else:
         _stop_without_ray()
+
+
+def _forget_stopped() -> None:
+    """A session that was ended by its own ``stop()``: RayDP would not begin another one."""
+    import raydp
+    from raydp import context
+
+    if context._global_spark_context is not None:
+        raydp.stop_spark()
+
+
+def _refuse_two_in_one_namespace() -> None:
+    """RayDP's master has one name, so there is one Spark in each of Ray's namespaces."""
+    own = ray.get_runtime_context().namespace
+    deadline = SYSTEM_CLOCK.monotonic() + (ENDS_WITHIN_S if _began.is_set() else 0)
+    while {"name": _MASTER, "namespace": own} in ray.util.list_named_actors(all_namespaces=True):
+        if SYSTEM_CLOCK.monotonic() < deadline:  # this program's last one is about to end
+            threading.Event().wait(LOOK_S)
+            continue
+        raise ResourceUnavailableError(f"another program's Spark runs in the Ray namespace {own!r}, and there can be one in each: give ray.init() "
+                                       "another namespace, or none")
 
 
 def _stop_without_ray() -> None:
@@ -122,7 +155,3 @@ def _check_nodes() -> None:
     for node, trouble in zip(nodes, ray.get(asked)):
         if trouble is not None:
             raise ResourceUnavailableError(f"on node {node['NodeManagerHostname']}: {trouble}")
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from flinkpy.connectors.ray_block_sink import RayBlockSink
 from flinkpy.connectors.ray_store import Store, make_keeper, stored
 from flinkpy.core.errors import ProgramError
-from flinkpy.spark.frames import dataframe_of, stream_bytes
+from flinkpy.spark.frames import dataframe_of, schema_of, stream_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ class SparkSink(RayBlockSink):
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
         blocks = store.committed()
         if blocks:
-            schema = pa.ipc.open_stream(stored(blocks[0])).schema
+            schema = schema_of(stored(blocks[0]))
         if schema is None:
             raise ProgramError("the stream gave no record, and so no columns: say them, dataframe(spark, schema=pyarrow.schema([...]))")
         return dataframe_of(spark, blocks, schema)

@@ -34,7 +34,6 @@ from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices of columns"  # one of the keys of a key group -> (what was evaluated until, Arrow table of the group)
 WINDOW_COLUMNS = ("window_start", "window_end")
-_MOMENT = pa.timestamp("ms")
 _LARGEST = 1 << 15  # rows in one batch of results
 
 
@@ -232,16 +231,17 @@ class ColumnarWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, 
 
 
 class WindowAggregatesOperator(ColumnarWindowOperator):
-    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates, and the window's begin and end."""
+    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates, and the window's begin and end; these are
+    instants where event time has a ``zone``."""
 
     _types: list[Any]
 
     def __init__(
         self, keys: Sequence[str], slicing: Slicing, event_time: bool, calls: Sequence[AggregateCall], allowed_lateness: int = 0,
-        late_tag: OutputTag | None = None,
+        late_tag: OutputTag | None = None, zone: str | None = None,
     ) -> None:
         super().__init__(keys, slicing, event_time, allowed_lateness, late_tag)
-        self.calls = tuple(calls)
+        self.calls, self.zone = tuple(calls), zone
         names = [*self.keys, *(call.name for call in self.calls), *WINDOW_COLUMNS]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -256,7 +256,8 @@ class WindowAggregatesOperator(ColumnarWindowOperator):
         self._aggregates = [ColumnAggregate(call.kind, each) for call, each in zip(self.calls, types)]
         fields = [schema.field(column_index(name, schema)) for name in self.keys]
         fields += [pa.field(call.name, each.result_type) for call, each in zip(self.calls, self._aggregates)]
-        self._result = pa.schema([*fields, *(pa.field(name, _MOMENT) for name in WINDOW_COLUMNS)])
+        self._moment = pa.timestamp("ms", self.zone)
+        self._result = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
 
     def taken_in(self, data: Any, ids: Any) -> Part:
         taken = [aggregate.taken_in(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
@@ -264,7 +265,7 @@ class WindowAggregatesOperator(ColumnarWindowOperator):
 
     def result(self, part: Part, window: TimeWindow) -> Any:
         aggregates = [each.result(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
-        moments = [pa.array(np.full(part.size, moment, np.int64)).cast(_MOMENT) for moment in window]
+        moments = [pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window]
         return pa.RecordBatch.from_arrays([*self._known_keys.columns(part.ids), *aggregates, *moments], schema=self._result)
 
 

@@ -24,7 +24,8 @@ def attempt(subtask: int, number: int = 0) -> ExecutionAttemptId:
 
 def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> SourceCoordinators:
     """Of one source with two readers, which are there."""
-    vertex = SimpleNamespace(id=VERTEX, sources=((OPERATOR, dumps(NumberSequenceSource(1, 2))),), operators=(), parallelism=2, name="numbers")
+    vertex = SimpleNamespace(id=VERTEX, sources=((OPERATOR, dumps(NumberSequenceSource(1, 2))),), out_of_band=(), operators=(), parallelism=2,
+                             name="numbers")
     graph: Any = SimpleNamespace(vertices=[vertex])
     made = SourceCoordinators(
         graph, lambda attempt_id, operator_id, event: sent.append((attempt_id.subtask_index, event.event)), lambda action: Future(), failures.append,

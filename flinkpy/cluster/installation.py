@@ -1,0 +1,39 @@
+"""Which flinkpy this process runs: two builds of one version are told apart, and so is one that changed, or went, while a session runs on it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import flinkpy
+
+
+@cache
+def fingerprint() -> str:
+    """A digest of the package's sources as this process found them, the same on every machine. Empty where there are none to read."""
+    found, home = hashlib.blake2b(digest_size=16), _home()
+    sources = list(_sources(home))
+    for source in sources:
+        found.update(str(source.relative_to(home)).encode() + b"\0" + source.read_bytes())
+    return found.hexdigest() if sources else ""
+
+
+def state() -> frozenset[tuple[str, int, int]]:
+    """What tells that a source was changed, without reading it; empty when they are gone."""
+    try:
+        return frozenset((str(source), (found := source.stat()).st_size, found.st_mtime_ns) for source in _sources(_home()))
+    except OSError:  # they are being removed, or replaced
+        return frozenset()
+
+
+def _home() -> Path:
+    return Path(flinkpy.__file__).parent
+
+
+def _sources(home: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(home, followlinks=True):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
