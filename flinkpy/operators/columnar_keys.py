@@ -233,3 +233,38 @@ class Grown:
             grown[: len(self.values)] = self.values
             self.values = grown
         return self.values
+
+
+class FirstRecords:
+    """The first record of every key, in chunks that are merged as they grow, so that there are few and each is copied seldom."""
+
+    def __init__(self) -> None:
+        self._chunks: list[Any] = []
+
+    def add(self, data: Any, keyed: KeyedBatch) -> None:
+        """Keeps those of new keys."""
+        if not keyed.is_new.any():
+            return
+        new = keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])]
+        self._chunks.append(pa.Table.from_batches([data.take(pa.array(new))]))
+        while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
+            self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]
+
+    def take(self, ids: Any, names: Sequence[str]) -> list[Any]:
+        """These columns of the first records of these keys."""
+        found = pa.concat_tables([chunk.select(names) for chunk in self._chunks]).take(pa.array(ids)).combine_chunks()
+        return [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in found.columns]
+
+    def all(self) -> Any:
+        """Those of all keys, by number."""
+        if len(self._chunks) > 1:
+            self._chunks = [pa.concat_tables(self._chunks).combine_chunks()]
+        return self._chunks[0].to_batches()[0]
+
+
+def look_alike(kind: Any) -> bool:
+    """Whether equal values of the type are always the same: zeros and not-a-numbers have two signs."""
+    kind = _plain_type(kind)
+    if pa.types.is_struct(kind):
+        return all(look_alike(field.type) for field in kind)
+    return not pa.types.is_floating(kind)
