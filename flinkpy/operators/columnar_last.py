@@ -6,7 +6,6 @@ The rows of all keys seen so far are kept, one each; newer ones are gathered and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa

@@ -46,7 +46,7 @@ def test_times_of_nanoseconds_are_keys_like_others() -> None:
     pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), pa.array([[1, 2]], pa.list_(pa.int64(), 2)), pa.array([[1, 2]]),
     pa.array([{"a": [1]}])], ids=lambda column: str(column.type))
 def test_what_cannot_be_a_key_is_refused_where_the_program_is_built(column: Any) -> None:
-    with pytest.raises(ProgramError, match="the column 'k' is .*, which cannot be a key: make the key of"):
+    with pytest.raises(ProgramError, match=r"the column 'k' is .*, which cannot be a key: make the key of"):
         environment().from_arrow(pa.table({"k": column, "v": [1]})).key_by("k")
 
 

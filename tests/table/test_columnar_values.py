@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
@@ -184,7 +184,12 @@ def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
         assert rows_of(again, case, ["k", "avg"])[-1] == (1, (sum(moments) + moments[0]) / (len(moments) + 1))
 
 
+ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
+
+
 @given(cases(), st.sampled_from(["sum", "min", "max"]))
+@example(ZEROS, "min")
+@example(ZEROS, "max")
 @settings(max_examples=300)
 def test_a_running_column_has_at_each_record_what_its_key_came_to(case: Case, kind: str) -> None:
     if not case.values.has_sum and kind == "sum":
@@ -259,10 +264,9 @@ def test_what_was_restored_goes_on_as_if_it_had_never_failed_also_at_another_par
 
 def test_a_key_is_kept_by_key_group_whatever_it_is() -> None:
     case = Case(Domain(pa.date32(), []), Domain(pa.int64(), []), [(datetime.date(2020, 1, day), day) for day in range(1, 29)], 5)
-    before_, both = Alone(KeyedColumnAggregateOperator("sum", "v", ["k"])), []
-    pushed(case, [before_], case.records)
-    for subtask in range(2):
-        both.append(Alone(KeyedColumnAggregateOperator("sum", "v", ["k"]), rescaled([before_.snapshot()], subtask, 2), subtask, 2))
+    alone = Alone(KeyedColumnAggregateOperator("sum", "v", ["k"]))
+    pushed(case, [alone], case.records)
+    both = [Alone(KeyedColumnAggregateOperator("sum", "v", ["k"]), rescaled([alone.snapshot()], subtask, 2), subtask, 2) for subtask in range(2)]
     assert sorted(len(each.operator._index) for each in both) != [0, 28]  # type: ignore[attr-defined]
     pushed(case, both, case.records)
     found = sorted(row for each in both for row in rows_of(each, case, ["k", "v"]))
