@@ -33,6 +33,11 @@ class Transformation:
     def inputs(self) -> list[Transformation]:
         return []
 
+    @property
+    def label(self) -> str:
+        """Its name, and the line of the program."""
+        return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
+
 
 @dataclass(eq=False, kw_only=True)
 class SourceTransformation(Transformation):

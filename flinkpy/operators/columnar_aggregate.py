@@ -67,6 +67,7 @@ class RunningAggregate:
 class KeyedAggregatesOperator(KeyedColumnsOperator):
     """For each batch the updated row of every key in it: the key's columns, then the aggregates."""
 
+    emits_updates = True
     _aggregates: list[RunningAggregate] | None = None
     _types: list[Any]
 

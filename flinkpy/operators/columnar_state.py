@@ -87,6 +87,7 @@ def input_schema_of(schema: Any) -> Any:
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
 
+    takes_updates = False
     keys: Sequence[str]
     _index: KeyIndex
 

@@ -8,8 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkpy.common import Time, Types
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.datastream import KeyedProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream.state import MapStateDescriptor
+from flinkpy.datastream.window import TumblingProcessingTimeWindows
 from flinkpy.table.expressions import col, lit
 
 
@@ -60,3 +63,55 @@ def test_less_usual_columns_are_keys(column: Any) -> None:
     sums = environment().from_arrow(table).filter(col("v") < 9).key_by("k").aggregate(col("v").sum.alias("v"))
     assert sums.to_arrow().column("v").to_pylist() == [5, 2]
     assert environment().from_arrow(table).filter(col("v") > 1).to_arrow().column("v").to_pylist() == [2, 4]
+
+
+# -- updates -------------------------------------------------------------------------------------------------------------------------------
+
+
+def running_maxima(env: StreamExecutionEnvironment) -> Any:
+    """Of shops a and b: 15 and 12, in time 12, 10, 15."""
+    bids = pa.table({"a": ["x", "y", "x"], "b": [1, 1, 1], "v": [10, 12, 15]})
+    return env.from_arrow(bids).key_by("a", "b").aggregate(col("v").max.alias("m"))
+
+
+@pytest.mark.finding("first-use 9")
+@pytest.mark.parametrize("more", [
+    lambda stream: stream.key_by("b").aggregate(col("m").avg.alias("mean")),
+    lambda stream: stream.select("b", (col("m") + 1).alias("m")).filter(col("m") > 0).key_by("b").sum("m"),
+    lambda stream: stream.map(lambda row: (row.b, row.m)).key_by(lambda pair: pair[0]).sum(1),
+    lambda stream: stream.map(lambda row: (row.b, row.m)).union(stream.get_execution_environment().from_collection([(1, 2)])).key_by(
+        lambda pair: pair[0]).max_by(1),
+    lambda stream: stream.key_by("b").window(
+        TumblingProcessingTimeWindows.of(Time.seconds(1))).aggregate(col("m").sum.alias("s")),
+    lambda stream: stream.key_by(lambda row: row.b).count_window(2).reduce(lambda one, other: other),
+], ids=["aggregate", "sum", "rows", "union", "window", "count window"])
+def test_aggregates_of_running_aggregates_are_refused_in_a_stream(more: Any) -> None:
+    env = environment()
+    with pytest.raises(ProgramError, match=r"(?s)\(.*test_columns.py:\d+\) cannot take what 'Aggregate' \(.*test_columns.py:\d+\) gives.*BATCH"):
+        more(running_maxima(env)).execute_and_collect()
+
+
+@pytest.mark.finding("first-use 9")
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_in_batch_an_aggregate_of_aggregates_is_right(rows: int) -> None:
+    env = environment()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    mean = running_maxima(env).key_by("b").aggregate(col("m").avg.alias("mean"))
+    assert mean.to_arrow().to_pylist() == [{"b": 1, "mean": 13.5}]
+
+
+class Latest(KeyedProcessFunction):
+    """The sum of the latest maxima of all shops: takes back what a shop had before."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.of_shop = runtime_context.get_map_state(MapStateDescriptor("of shop", Types.STRING(), Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.of_shop.put(value.a, value.m)
+        yield value.b, sum(self.of_shop.values())
+
+
+@pytest.mark.finding("first-use 9")
+def test_a_function_that_keeps_the_latest_row_of_each_key_may_take_updates_and_be_aggregated() -> None:
+    latest = running_maxima(environment()).key_by("b").process(Latest())
+    assert latest.key_by(lambda pair: pair[0]).max(1).take(10)[-1] == (1, 27)
