@@ -20,9 +20,9 @@ def refuse_added_updates(order: Iterable[Transformation]) -> None:
         if isinstance(each, (OneInputTransformation, TwoInputTransformation)):
             if maker is not None and not getattr(each.operator, "takes_updates", True):
                 raise ProgramError(
-                    f"{each.label} cannot take what {maker.label} gives: that is a new row for a key whenever its aggregate has changed, and each would "
-                    "count as one more record. Aggregate in windows there, keep the latest row of each key in a KeyedProcessFunction between them, or, "
-                    "where the input ends, call env.set_runtime_mode(RuntimeExecutionMode.BATCH), in which each key gives one row")
+                    f"{each.label} cannot take what {maker.label} gives: that is a new row for a key whenever its aggregate has changed, and each "
+                    "would count as one more record. Aggregate in windows there, keep the latest row of each key in a KeyedProcessFunction between, "
+                    "or, where the input ends, call env.set_runtime_mode(RuntimeExecutionMode.BATCH), in which each key gives one row")
             emits = getattr(each.operator, "emits_updates", None)
             maker = maker if emits is None else each if emits else None
         if maker is not None:

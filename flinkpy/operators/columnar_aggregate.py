@@ -78,6 +78,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
             raise ProgramError(f"aggregate(): a key and an aggregate would both be called {doubled[0]!r}; rename one with .alias(\"name\")")
 
     def prepare(self, schema: Any) -> None:
+        super().prepare(schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
         if self._aggregates is not None and types != self._types:

@@ -36,6 +36,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         self.kind, self.position, self.keys = kind, position, tuple(keys)
 
     def prepare(self, schema: Any) -> None:
+        super().prepare(schema)
         self._at = self._column(schema)
         field = schema.field(self._at)
         self._type = self._result_type(field.type)

@@ -16,7 +16,7 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.column_keys import key_hashes
 from flinkpy.operators.columnar import ColumnOperator, one_batch
-from flinkpy.operators.columnar_keys import FirstRecords, KeyIndex
+from flinkpy.operators.columnar_keys import FirstRecords, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
@@ -90,6 +90,9 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     takes_updates = False
     keys: Sequence[str]
     _index: KeyIndex
+
+    def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
 
     @abstractmethod
     def saved_columns(self) -> dict[str, Any]:

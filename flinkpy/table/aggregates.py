@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.table.conversion import python_values
-from flinkpy.table.kernels import is_text, wide
+from flinkpy.table.kinds import is_text, wide
 
 _EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits
 _LIMIT = 1 << 63

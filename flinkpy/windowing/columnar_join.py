@@ -15,6 +15,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Colum
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.columnar import columns, one_batch
+from flinkpy.operators.columnar_keys import check_keys
 from flinkpy.operators.columnar_state import by_group, from_bytes, group_numbers, key_of_group, to_bytes
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
@@ -36,6 +37,8 @@ class JoinedColumns:
     """Which columns of both sides are in the result, under which names."""
 
     def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
+        for names, schema in zip(keys, (left, right)):
+            check_keys(names, schema)
         for one, other in zip(*keys):
             types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
             if key_type(*types) is None:

@@ -17,6 +17,7 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar import ColumnOperator
+from flinkpy.operators.columnar_keys import check_keys
 from flinkpy.operators.columnar_state import from_bytes, group_numbers, input_schema_of
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -251,6 +252,7 @@ class WindowAggregatesOperator(ColumnarWindowOperator):
             raise ProgramError(f"aggregate(): two columns would be called {doubled[0]!r}; rename one with .alias(\"name\")")
 
     def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
         if self._input_schema is not None and types != self._types:
@@ -284,6 +286,7 @@ class WindowFieldOperator(ColumnarWindowOperator):
         self.kind, self.position = kind, position
 
     def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
         if isinstance(self.position, str):
             self._at = column_index(self.position, schema)
         elif -len(schema) <= self.position < len(schema):

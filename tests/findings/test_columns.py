@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from flinkpy.common import Time, Types
-from flinkpy.core.errors import ProgramError
+from flinkpy.common import Time, Types, WatermarkStrategy
+from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import KeyedProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.datastream.state import MapStateDescriptor
-from flinkpy.datastream.window import TumblingProcessingTimeWindows
+from flinkpy.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from flinkpy.table.expressions import col, lit
 
 
@@ -115,3 +116,55 @@ class Latest(KeyedProcessFunction):
 def test_a_function_that_keeps_the_latest_row_of_each_key_may_take_updates_and_be_aggregated() -> None:
     latest = running_maxima(environment()).key_by("b").process(Latest())
     assert latest.key_by(lambda pair: pair[0]).max(1).take(10)[-1] == (1, 27)
+
+
+# -- values --------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.finding("first-use 5")
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_not_a_number_and_none_are_one_key_each_and_none_is_left_out_of_aggregates(parallelism: int) -> None:
+    nan = float("nan")
+    table = pa.table({"k": [nan, None, 0.0, -nan, None, -0.0], "v": [1.0, nan, None, nan, 2.0, None]})
+    env = environment()
+    env.set_parallelism(parallelism)
+    calls = [col("v").min.alias("low"), col("v").max.alias("high"), col("v").count.alias("n")]
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    rows = env.from_arrow(table).key_by("k").aggregate(*calls).to_arrow().to_pylist()
+    assert sorted(map(repr, (tuple(row.values()) for row in rows))) == ["(0.0, None, None, 0)", "(None, 2.0, nan, 2)", "(nan, 1.0, nan, 2)"]
+    highest = env.from_arrow(table).key_by("k").max("v").to_arrow().to_pylist()
+    assert sorted(map(repr, (tuple(row.values()) for row in highest))) == ["(0.0, None)", "(None, nan)", "(nan, nan)"]
+
+
+@pytest.mark.finding("first-use 5")
+def test_in_joins_of_columns_none_is_equal_to_nothing() -> None:
+    env, nan = environment(), float("nan")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
+    left, right = (env.from_arrow(pa.table({"k": pa.array(keys), name: values, "at": [0] * len(keys)})).assign_timestamps_and_watermarks(strategy)
+                   for name, keys, values in (("a", [None, nan, 1.0, -0.0], [1, 2, 3, 4]), ("b", [None, -nan, 0.0], [10, 20, 30])))
+    joined = left.join(right).where("k").equal_to("k").window(TumblingEventTimeWindows.of(Time.seconds(1))).select("a", "b").to_arrow()
+    assert joined.to_pylist() == [{"a": 2, "b": 20}, {"a": 4, "b": 30}]
+
+
+@pytest.mark.finding("hunts 8")
+def test_sums_that_fit_are_not_refused() -> None:
+    large = 2**62
+    table = pa.table({"k": [1, 2, 3, 1], "v": [large, large, large, large - 1], "at": [1_700_000_000_000_000] * 4})
+    env = environment()
+    assert env.from_arrow(table).key_by("k").aggregate(col("v").sum.alias("v")).to_arrow().column("v").to_pylist() == [2 * large - 1, large, large]
+    assert env.from_arrow(table).key_by("k").sum("v").to_arrow().column("v").to_pylist() == [large, large, large, 2 * large - 1]
+    moments = pa.table({"k": [1] * 10_000, "at": [1_700_000_000_000_000] * 10_000})
+    assert env.from_arrow(moments).key_by("k").aggregate(col("at").avg.alias("at")).to_arrow().column("at").to_pylist()[-1] == 1.7e15
+    with pytest.raises(JobExecutionError, match="a sum leaves 64 bits"):
+        env.from_arrow(moments).key_by("k").aggregate(col("at").sum.alias("at")).to_arrow()
+
+
+@pytest.mark.finding("first-use 10")
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_casts_between_timestamps_and_whole_numbers_have_one_unit(unit: str) -> None:
+    at = pa.array([datetime.datetime(2024, 1, 2, 3)], pa.timestamp(unit))
+    stream = environment().from_arrow(pa.table({"at": at}))
+    there = stream.select(col("at").cast(Types.LONG()).alias("ms"), col("at").cast(Types.LONG()).cast(Types.SQL_TIMESTAMP()).alias("at"))
+    assert there.to_arrow().to_pylist() == [{"ms": 1_704_164_400_000, "at": datetime.datetime(2024, 1, 2, 3)}]
+    with pytest.raises(ProgramError, match="a TIMESTAMP becomes a BIGINT, which counts milliseconds since 1970, and no other number"):
+        stream.select(col("at").cast(Types.INT()).alias("n"))
