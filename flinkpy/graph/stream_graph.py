@@ -117,7 +117,8 @@ def build_stream_graph(
     mode = decide_runtime_mode(runtime_mode, order)
     _check_loops(order, mode)
     if mode is RuntimeMode.STREAMING:
-        refuse_added_updates(order)
+        for transformation in order:
+            refuse_added_updates(transformation)
     builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form)
     for transformation in order:
         builder.add(transformation)

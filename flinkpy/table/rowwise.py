@@ -137,7 +137,8 @@ def _cast(value: Any, to: Any) -> Any:
         value = value.strip(" ") if to.name not in ("STRING", "CHAR") else value
         if to.name in _OF_TEXT:
             return _OF_TEXT[to.name](value)
-    return _CASTS.get(to.name, _text)(value)
+    change: Callable[[Any], Any] = _CASTS.get(to.name, _text)
+    return change(value)
 
 
 def _text(value: Any) -> str:
@@ -188,11 +189,11 @@ def _instant(value: Any) -> datetime.datetime:
 
 
 def _date(value: Any) -> datetime.date:
-    return value.date() if isinstance(value, datetime.datetime) else value  # type: ignore[no-any-return]
+    return value.date() if isinstance(value, datetime.datetime) else value
 
 
 def _time(value: Any) -> datetime.time:
-    return value.time() if isinstance(value, datetime.datetime) else value  # type: ignore[no-any-return]
+    return value.time() if isinstance(value, datetime.datetime) else value
 
 
 def _truth(value: Any) -> bool:
