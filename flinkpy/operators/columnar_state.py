@@ -84,6 +84,11 @@ def input_schema_of(schema: Any) -> Any:
     return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
 
 
+def _plain(column: Any) -> Any:
+    """Without a dictionary: each key group would have all of it."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
 
@@ -121,6 +126,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         names = batch.schema.names
         firsts = batch.select([name for name in names if name.startswith("first ")])
         firsts = firsts.rename_columns([name.removeprefix("first ") for name in firsts.schema.names])
+        firsts = firsts.cast(pa.schema([self._schema.field(name) for name in firsts.schema.names]))
         keyed = self._index.of(firsts)
         self._firsts.add(firsts, keyed)
         self.take_back(keyed.ids[keyed.codes], batch)
@@ -129,7 +135,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         saved = self.backend.engine_values(STATE)
         if len(self._index):
             firsts = self._firsts.all()
-            columns = {f"first {name}": firsts.column(name) for name in firsts.schema.names} | self.saved_columns()
+            columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names} | self.saved_columns()
             table = pa.RecordBatch.from_pydict(columns)
             table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
             max_parallelism = self.context.task.max_parallelism

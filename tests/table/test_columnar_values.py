@@ -53,6 +53,7 @@ KEYS = [
     Domain(pa.float64(), FLOATS), Domain(pa.float32(), FLOATS), Domain(pa.int64(), [None, 0, 1, -1, 2**40]), Domain(pa.int32(), [0, 1, 2]),
     Domain(pa.string(), [None, "", "a", "ß"]), Domain(pa.bool_(), [None, True, False]), Domain(pa.timestamp("ns"), [None, 0, 1, 1000], pa.int64()),
     Domain(pa.time64("ns"), [None, 0, 1, 1000], pa.int64()), Domain(pa.decimal128(4, 2), [None, Decimal("1.50"), Decimal("0.00")]),
+    Domain(pa.dictionary(pa.int32(), pa.string()), [None, "a", "b"]),
     Domain(pa.struct([("a", pa.float64()), ("b", pa.string())]), [None, *({"a": a, "b": b} for a in FLOATS for b in (None, "x"))]),
 ]
 NUMBERS = [
@@ -155,6 +156,7 @@ def calls(kinds: list[str]) -> list[AggregateCall]:
 # -- running ---------------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.finding("first-use 5")
 @given(cases())
 @settings(max_examples=300)
 def test_running_aggregates_of_a_batch_are_those_of_all_records_so_far(case: Case) -> None:
@@ -187,6 +189,7 @@ def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
 ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
 
 
+@pytest.mark.finding("hunts 11")
 @given(cases(), st.sampled_from(["sum", "min", "max"]))
 @example(ZEROS, "min")
 @example(ZEROS, "max")
@@ -218,6 +221,22 @@ def test_windows_have_the_aggregates_of_their_records(case: Case, kind: str) -> 
         alone.push(Watermark(MAX_TIMESTAMP))
     assert same(sorted(rows_of(many, case, ["k", *kinds]), key=repr), sorted(expected_rows(case, kinds, case.records).values(), key=repr))
     assert same(sorted(rows_of(one, case, ["k", "v"]), key=repr), sorted(expected_rows(case, [kind], case.records).values(), key=repr))
+
+
+def test_a_mean_of_a_window_is_exact_where_its_sum_leaves_64_bits() -> None:
+    moments = [1_700_000_000_000_000 + at for at in range(6_001)]
+    case = Case(Domain(pa.int64(), []), Domain(pa.int64(), []), [(1, moment) for moment in moments], 1000)
+
+    def make() -> Any:
+        return WindowAggregatesOperator(["k"], Slicing(10, 10, 0), True, calls(["avg"]))
+
+    alone = Alone(make())
+    for batch in case.batches():
+        alone.push(batch)
+    again = Alone(make(), alone.snapshot())
+    again.push(case.batches([(1, moments[0])])[0])
+    again.push(Watermark(MAX_TIMESTAMP))
+    assert rows_of(again, case, ["k", "avg"]) == [(1, (sum(moments) + moments[0]) / (len(moments) + 1))]
 
 
 # -- restores and subtasks ---------------------------------------------------------------------------------------------------------------------
