@@ -32,7 +32,7 @@ def computed_in(kind: str, input_type: Any) -> Any:
     if kind in ("sum", "avg"):
         return summed(kind, input_type)
     if pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
-        return wide(input_type)
+        return input_type if pa.types.is_uint64(input_type) else wide(input_type)
     if is_text(input_type):
         return pa.string()
     if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
@@ -105,9 +105,11 @@ class ColumnAggregate:
             self.result_type = input_type
         self._counting = counting(self.computed_in)
         self._is_float = self.computed_in == pa.float64()
-        self.is_number = self._counting is not None or self._is_float or self.computed_in == pa.int64()
+        self.is_number = self._counting is not None or self._is_float or bool(pa.types.is_integer(self.computed_in))
+        self.dtype: Any = object
+        if self.is_number:
+            self.dtype = np.int64 if self._counting is not None else self.computed_in.to_pandas_dtype()
         self.nothing: Any = self._neutral() if self.is_number else None
-        self.dtype: Any = (np.float64 if self._is_float else np.int64) if self.is_number else object
 
     def _neutral(self) -> Any:
         """What changes nothing."""
@@ -115,7 +117,7 @@ class ColumnAggregate:
             return -0.0 if self._is_float else 0
         if self._is_float:
             return np.nan if self.kind == "min" else -np.inf
-        return np.iinfo(np.int64).max if self.kind == "min" else np.iinfo(np.int64).min
+        return np.iinfo(self.dtype).max if self.kind == "min" else np.iinfo(self.dtype).min
 
     def taken_in(self, column: Any) -> tuple[Any, Any]:
         """Counts (None: one each) and values (None: only counted) of the records of a column."""

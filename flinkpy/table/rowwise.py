@@ -219,6 +219,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 }
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+    "DOUBLE": lambda text: float(text.replace("_", "no number")),  # which Python would pass over
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
     "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),

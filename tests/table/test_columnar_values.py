@@ -65,6 +65,7 @@ OTHERS = [
     Domain(pa.timestamp("us"), [None, 0, -1, 10**15], pa.int64(), False), Domain(pa.duration("ns"), [None, 0, -1, 1001], pa.int64(), False),
     Domain(pa.time64("ns"), [None, 0, 1, 1001], pa.int64(), False), Domain(pa.date32(), [None, 0, -1, 20_000], pa.int32(), False),
     Domain(pa.string(), [None, "", "a", "ß", "é"], None, False), Domain(pa.bool_(), [None, True, False], None, False),
+    Domain(pa.uint64(), [None, 0, 1, 2**63, 2**64 - 1], None, False),
     Domain(pa.decimal32(5, 2), [None, Decimal("999.99"), Decimal("-0.01")], None, False),
 ]
 
