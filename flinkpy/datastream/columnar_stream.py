@@ -120,14 +120,13 @@ def is_columnar_key(selector: Any, more: tuple[Any, ...]) -> bool:
 
 
 def key_columns(keys: tuple[Any, ...], schema: Any = None) -> tuple[str, ...]:
-    """The names of the fields; refused where the schema is known and has no such column."""
+    """The names of the fields; refused where the schema is known and has no such column, or one that cannot be a key."""
     with located():
         names = tuple(each if isinstance(each, str) else each.column_name("key_by()") for each in keys)
         if schema is not None:
-            from flinkpy.table.compiler import column_index
+            from flinkpy.operators.columnar_keys import check_keys
 
-            for name in names:
-                column_index(name, schema)
+            check_keys(names, schema)
     return names
 
 

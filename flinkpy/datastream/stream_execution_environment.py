@@ -29,6 +29,7 @@ from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.datastream.sources import SourceMethods
 from flinkpy.datastream.state_backend import StateBackend, state_backend_of
 from flinkpy.datastream.time_characteristic import TimeCharacteristic
+from flinkpy.graph.changes import refuse_added_updates
 from flinkpy.graph.transformations import Transformation
 
 if TYPE_CHECKING:
@@ -389,6 +390,9 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         return self._last_id
 
     def _add(self, transformation: Transformation) -> None:
+        if read(self._values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:  # AUTOMATIC is decided when all sources are known
+            with located():
+                refuse_added_updates(transformation)
         self._transformations.append(transformation)
         note_defined(transformation.where)
 

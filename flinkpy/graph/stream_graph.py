@@ -16,6 +16,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
 from flinkpy.core.options import RuntimeMode
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.changes import refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
 from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
@@ -109,12 +110,15 @@ def build_stream_graph(
     In BATCH mode ``batch_form`` gives what runs instead of an operator.
 
     Raises ProgramError for what cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
-    max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode.
+    max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode, an aggregate of updates in a stream.
     """
     order = _topological(transformations)
     is_bounded = all(each.is_bounded for each in order if isinstance(each, SourceTransformation))
     mode = decide_runtime_mode(runtime_mode, order)
     _check_loops(order, mode)
+    if mode is RuntimeMode.STREAMING:
+        for transformation in order:
+            refuse_added_updates(transformation)
     builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form)
     for transformation in order:
         builder.add(transformation)
@@ -134,7 +138,7 @@ def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transform
         return RuntimeMode.STREAMING if unbounded or loops else RuntimeMode.BATCH
     if wanted is RuntimeMode.BATCH and unbounded:
         raise ProgramError(
-            f"runtime mode BATCH needs bounded sources, but {_label(unbounded[0])} never ends; use RuntimeExecutionMode.STREAMING or AUTOMATIC")
+            f"runtime mode BATCH needs bounded sources, but {unbounded[0].label} never ends; use RuntimeExecutionMode.STREAMING or AUTOMATIC")
     return wanted
 
 
@@ -183,7 +187,7 @@ class _Builder:
     def _node(self, transformation: Transformation, upstream: list[_Upstream]) -> StreamNode:
         if transformation.id in self.nodes:
             other = self.nodes[transformation.id].label
-            raise ProgramError(f"two transformations have the id {transformation.id}: {other} and {_label(transformation)}")
+            raise ProgramError(f"two transformations have the id {transformation.id}: {other} and {transformation.label}")
         parallelism = transformation.parallelism or self._parallelism
         operator, kind = _operator_and_kind(transformation)
         operator = self._form(operator)
@@ -204,11 +208,11 @@ class _Builder:
     def _max_parallelism_of(self, transformation: Transformation, parallelism: int) -> int:
         chosen = transformation.max_parallelism or self._max_parallelism or default_max_parallelism(parallelism)
         if parallelism < 1:
-            raise ProgramError(f"{_label(transformation)} has parallelism {parallelism}; it must be at least 1")
+            raise ProgramError(f"{transformation.label} has parallelism {parallelism}; it must be at least 1")
         if not 1 <= chosen <= MAX_PARALLELISM_LIMIT:
-            raise ProgramError(f"{_label(transformation)} has max parallelism {chosen}; it must be between 1 and {MAX_PARALLELISM_LIMIT}")
+            raise ProgramError(f"{transformation.label} has max parallelism {chosen}; it must be between 1 and {MAX_PARALLELISM_LIMIT}")
         if parallelism > chosen:
-            raise ProgramError(f"{_label(transformation)} has parallelism {parallelism}, more than its max parallelism {chosen}; "
+            raise ProgramError(f"{transformation.label} has parallelism {parallelism}, more than its max parallelism {chosen}; "
                                "lower it with set_parallelism or raise set_max_parallelism")
         return chosen
 
@@ -303,6 +307,3 @@ def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:
             if other is not node:
                 raise ProgramError(f"{other.label} and {node.label} both have the {kind} {value!r}; give each operator its own")
 
-
-def _label(transformation: Transformation) -> str:
-    return f"{transformation.name!r}" + (f" ({transformation.where})" if transformation.where else "")

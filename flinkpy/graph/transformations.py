@@ -28,10 +28,21 @@ class Transformation:
     chaining: ChainingStrategy | None = None  # overrides the operator's own
     output_type: Any = None  # a flinkpy.common.typeinfo.TypeInformation, or None
     where: str | None = None  # file:line of the user's program, for error messages
+    updates_of: Transformation | None = field(init=False, repr=False)  # who makes the updates among its records (``flinkpy.graph.changes``)
+
+    def __post_init__(self) -> None:
+        emits = getattr(getattr(self, "operator", None), "emits_updates", None)
+        inherited = next((each.updates_of for each in self.inputs if each.updates_of is not None), None)
+        self.updates_of = inherited if emits is None else self if emits else None
 
     @property
     def inputs(self) -> list[Transformation]:
         return []
+
+    @property
+    def label(self) -> str:
+        """Its name, and the line of the program."""
+        return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
 
 
 @dataclass(eq=False, kw_only=True)

@@ -97,6 +97,8 @@ class StreamOperator(ABC):
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
+    takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
+    emits_updates: bool | None = None  # None: where its input has some
     context: OperatorContext
     output: Output
 

@@ -49,17 +49,21 @@ def batch_form(operator: Any) -> Any:
         return SortedInput(operator, operator.key)
     if isinstance(operator, BroadcastProcessOperator):
         return BroadcastFirst(operator, None)
+    if _is_running_columns(operator):
+        from flinkpy.operators.columnar_last import LastRows
+
+        return LastRows(operator)
     if isinstance(operator, KeyedStateOperator):
         return TimelessInputs(operator) if isinstance(operator, TwoInputOperator) else TimelessInput(operator)
-    return _columnar_form(operator)
+    return operator
 
 
-def _columnar_form(operator: Any) -> Any:
+def _is_running_columns(operator: Any) -> bool:
     if not type(operator).__module__.startswith("flinkpy.operators.columnar_"):
-        return operator  # without looking, which would import Arrow
-    from flinkpy.operators.columnar_last import LastRows, gives_running_rows
+        return False  # without looking, which would import Arrow
+    from flinkpy.operators.columnar_state import KeyedColumnsOperator
 
-    return LastRows(operator) if gives_running_rows(operator) else operator
+    return isinstance(operator, KeyedColumnsOperator)
 
 
 class StandingTime(ProcessingTimeService):

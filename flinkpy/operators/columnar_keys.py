@@ -5,7 +5,7 @@ Per batch only its distinct keys are looked up in Python; the rest is dictionary
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.core.errors import ProgramError
 from flinkpy.table.compiler import column_index
 from flinkpy.table.conversion import python_values
 
 _TABLE_LIMIT = 1 << 22
+_LIMIT = 1 << 62
 _NAN = object()  # all not-a-numbers are one key, though they differ from each other
 
 
@@ -94,55 +96,127 @@ class KeyIndex:
         self._table = None
 
     def _of_any(self, data: Any) -> KeyedBatch:
-        encoded = [_encoded(data.column(column_index(name, data.schema))) for name in self._columns]
-        codes, keys = encoded[0] if len(encoded) == 1 else _combined(encoded)
+        found = encoded([data.column(column_index(name, data.schema)) for name in self._columns])
+        codes, keys = found.codes, found.values()
         known = len(self._ids)
         numbers: list[Any] = list(map(self._ids.get, keys))
         if None in numbers:
             number = self._ids.setdefault
             numbers = [number(key, len(self._ids)) for key in keys]
         ids = np.array(numbers, dtype=np.int64)
-        firsts = np.empty(len(keys), dtype=np.int64)
-        firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last assignment counts: the first record
-        return KeyedBatch(codes, ids, firsts, ids >= known)
+        return KeyedBatch(codes, ids, _first_positions(codes, len(keys)), ids >= known)
 
     def __repr__(self) -> str:
         return f"<KeyIndex of {', '.join(self._columns)}: {self._known} keys>"
 
 
-def _encoded(column: Any) -> tuple[Any, list[Any]]:
-    """Codes, and the value of each code. Zeros of both signs are one key, as they are equal; and so are all not-a-numbers, which have a sign too."""
-    is_float = pa.types.is_floating(column.type)
-    if is_float:
+def check_keys(names: Sequence[str], schema: Any) -> None:
+    """ProgramError for a column that cannot be a key: a list or a map, which rows refuse as keys too, as what can be changed has no hash."""
+    for name in names:
+        kind = schema.field(column_index(name, schema)).type
+        if not _is_key(kind):
+            raise ProgramError(f"the column {name!r} is {kind}, which cannot be a key: make the key of numbers, text, dates or structs of these, "
+                               "for example by map_batches(...) in front of it")
+
+
+def _is_key(kind: Any) -> bool:
+    kind = _plain_type(kind)
+    if pa.types.is_struct(kind):
+        return all(_is_key(field.type) for field in kind)
+    return not (pa.types.is_nested(kind) or pa.types.is_union(kind))
+
+
+def _plain_type(kind: Any) -> Any:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _plain_type(kind.value_type)
+    return kind
+
+
+def _plain(column: Any) -> Any:
+    """The column in a form in which equal keys are the same to Arrow. Zeros of both signs are one key, as they are equal; and so are all
+    not-a-numbers, which have a sign too. Moments are counted, as Python's have no nanoseconds."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(column.storage)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_floating(kind):
         column = column.cast(pa.float64())
-        column = pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return column
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """``codes``: for each record, which of the ``count`` distinct values it has; ``values`` gives these, in a form that a dict tells apart."""
+
+    codes: Any
+    count: int
+    values: Callable[[], list[Any]]
+
+
+def encoded(columns: Sequence[Any]) -> Encoded:
+    """The keys that these columns make together."""
+    return _encoded(columns[0]) if len(columns) == 1 else _combined([_encoded(each) for each in columns])
+
+
+def _encoded(column: Any) -> Encoded:
+    unit, column = _nanoseconds(_plain_type(column.type)), _plain(column)
     if pa.types.is_struct(column.type):  # Arrow tells no two structs apart
-        return _encoded_one_by_one(python_values(column))
-    encoded = column.dictionary_encode(null_encoding="encode")
-    values = python_values(encoded.dictionary)
-    if is_float:
-        values = [_NAN if value != value else value for value in values]
-    return encoded.indices.to_numpy(), values
+        return _combined([_encoded(each) for each in (column.is_valid(), *column.flatten())])
+    found = column.dictionary_encode(null_encoding="encode")
+
+    def values() -> list[Any]:
+        listed = python_values(found.dictionary)
+        if pa.types.is_floating(column.type):
+            return [_NAN if value != value else value for value in listed]
+        return listed if unit == 1 else [None if value is None else value * unit for value in listed]
+
+    return Encoded(found.indices.to_numpy(), len(found.dictionary), values)
 
 
-def _encoded_one_by_one(values: list[Any]) -> tuple[Any, list[Any]]:
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64), list(numbers)
+def _nanoseconds(kind: Any) -> int:
+    """How many are one of what is counted in a column of moments, so that keys stay the same where the unit changes."""
+    if pa.types.is_date32(kind):
+        return 86_400 * 10**9
+    if pa.types.is_date64(kind):
+        return 10**6
+    counted = pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    return {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit] if counted else 1
 
 
-def _combined(encoded: list[tuple[Any, list[Any]]]) -> tuple[Any, list[Any]]:
-    joint = encoded[0][0].astype(np.int64)
-    for codes, values in encoded[1:]:
-        joint = joint * len(values) + codes
-    compact = pa.array(joint).dictionary_encode()
-    distinct = compact.dictionary.to_numpy()
-    parts = []
-    for _, values in reversed(encoded):
-        distinct, at = np.divmod(distinct, len(values))
-        parts.append([values[index] for index in at.tolist()])
-    return compact.indices.to_numpy(), list(zip(*reversed(parts)))
+def _combined(parts: list[Encoded]) -> Encoded:
+    """Joint codes. Their numbers are made small again before they could wrap around."""
+    joint, size = parts[0].codes.astype(np.int64), parts[0].count
+    for part in parts[1:]:
+        if size * part.count >= _LIMIT:
+            small = pa.array(joint).dictionary_encode()
+            joint, size = small.indices.to_numpy().astype(np.int64), len(small.dictionary)
+        joint, size = joint * part.count + part.codes, size * part.count
+    found = pa.array(joint).dictionary_encode()
+    codes, count = found.indices.to_numpy(), len(found.dictionary)
+
+    def values() -> list[Any]:
+        firsts = _first_positions(codes, count)
+        columns = [(part.values(), part.codes[firsts].tolist()) for part in parts]
+        return list(zip(*([listed[code] for code in chosen] for listed, chosen in columns)))
+
+    return Encoded(codes, count, values)
+
+
+def _first_positions(codes: Any, count: int) -> Any:
+    """The position of each code's first record."""
+    firsts = np.empty(count, dtype=np.int64)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last assignment counts: the first record
+    return firsts
 
 
 class Grown:
@@ -159,3 +233,38 @@ class Grown:
             grown[: len(self.values)] = self.values
             self.values = grown
         return self.values
+
+
+class FirstRecords:
+    """The first record of every key, in chunks that are merged as they grow, so that there are few and each is copied seldom."""
+
+    def __init__(self) -> None:
+        self._chunks: list[Any] = []
+
+    def add(self, data: Any, keyed: KeyedBatch) -> None:
+        """Keeps those of new keys."""
+        if not keyed.is_new.any():
+            return
+        new = keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])]
+        self._chunks.append(pa.Table.from_batches([data.take(pa.array(new))]))
+        while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
+            self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]
+
+    def take(self, ids: Any, names: Sequence[str]) -> list[Any]:
+        """These columns of the first records of these keys."""
+        found = pa.concat_tables([chunk.select(names) for chunk in self._chunks]).take(pa.array(ids)).combine_chunks()
+        return [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in found.columns]
+
+    def all(self) -> Any:
+        """Those of all keys, by number."""
+        if len(self._chunks) > 1:
+            self._chunks = [pa.concat_tables(self._chunks).combine_chunks()]
+        return self._chunks[0].to_batches()[0]
+
+
+def look_alike(kind: Any) -> bool:
+    """Whether equal values of the type are always the same: zeros and not-a-numbers have two signs."""
+    kind = _plain_type(kind)
+    if pa.types.is_struct(kind):
+        return all(look_alike(field.type) for field in kind)
+    return not pa.types.is_floating(kind)

@@ -6,25 +6,18 @@ The rows of all keys seen so far are kept, one each; newer ones are gathered and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Watermark
-from flinkpy.operators.base import OneInputOperator, Output
+from flinkpy.core.state_options import StateBackendKind
+from flinkpy.operators.base import OneInputOperator, OperatorContext, Output
 from flinkpy.operators.batch import BatchOperator
 from flinkpy.operators.columnar import columns, one_batch
-from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar_keys import KeyIndex
-from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
 
 _PENDING_ROWS = 65_536
-
-
-def gives_running_rows(operator: Any) -> bool:
-    """Whether it is one of those."""
-    return isinstance(operator, (KeyedAggregatesOperator, KeyedColumnAggregateOperator))
 
 
 class LastRows(BatchOperator, OneInputOperator):
@@ -34,6 +27,9 @@ class LastRows(BatchOperator, OneInputOperator):
 
     def make_results(self) -> Output:
         return LastOfKeys(tuple(self.inner.keys))
+
+    def backend_kind(self, context: OperatorContext) -> StateBackendKind:
+        return StateBackendKind.HASHMAP  # nothing is ever put there
 
     def process_batch(self, batch: Batch) -> None:
         self.inner.process_batch(batch)

@@ -15,18 +15,20 @@ import pyarrow.compute as pc
 
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.columnar import ColumnOperator, one_batch
-from flinkpy.operators.columnar_keys import Grown, KeyedBatch, KeyIndex
-from flinkpy.table.aggregates import adding, summed
+from flinkpy.operators.columnar_keys import Grown, KeyedBatch, look_alike
+from flinkpy.operators.columnar_state import KeyedColumnsOperator
+from flinkpy.table.aggregates import adding, check_sums, counting, larger, smaller, summed
 from flinkpy.table.compiler import column_index
-from flinkpy.table.conversion import python_values
+from flinkpy.table.conversion import array_of, python_values
 
 _LIMIT = 1 << 63
 
 
-class KeyedColumnAggregateOperator(ColumnOperator):
+class KeyedColumnAggregateOperator(KeyedColumnsOperator):
     """``position`` is a column's name or index. The other columns have the values of the key's first record, as in the row form; nulls are
     left out of the aggregate (it is null until there is a value)."""
+
+    _state: RunningState | None = None
 
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
         if kind not in ("sum", "min", "max"):
@@ -34,17 +36,18 @@ class KeyedColumnAggregateOperator(ColumnOperator):
         self.kind, self.position, self.keys = kind, position, tuple(keys)
 
     def prepare(self, schema: Any) -> None:
+        super().prepare(schema)
         self._at = self._column(schema)
         field = schema.field(self._at)
         self._type = self._result_type(field.type)
-        self._input_schema = schema
+        if self._state is not None and self._state.type != self._type:
+            raise ProgramError("the type of the aggregated column changed while the job runs")
         self._result = schema.set(self._at, pa.field(field.name, self._type))
-        self._others = [at for at, name in enumerate(schema.names) if at != self._at and name not in self.keys]
+        self._as_first = [at for at, each in enumerate(schema) if at != self._at and not (each.name in self.keys and look_alike(each.type))]
+        self._kept = [at for at in range(len(schema)) if at != self._at]
         if field.name in self.keys:
             raise ProgramError(f"{self.kind}({field.name!r}): the column is part of the key")
-        if getattr(self, "_index", None) is None:
-            self._index = KeyIndex(self.keys)
-            self._firsts = FirstRecords()
+        if self._state is None:
             self._state = RunningState(self.kind, self._type)
 
     def _column(self, schema: Any) -> int:
@@ -63,93 +66,112 @@ class KeyedColumnAggregateOperator(ColumnOperator):
         self.prepare(schema)
         return self._result
 
+    def open_aggregates(self) -> None:
+        self._state = None
+
+    def saved_columns(self) -> dict[str, Any]:
+        return {"value": self._running().saved(len(self._index))}
+
+    def take_back(self, ids: Any, saved: Any) -> None:
+        self._running().restore(ids, saved.column("value"), len(self._index))
+
+    def _running(self) -> RunningState:
+        assert self._state is not None, "prepared before"
+        return self._state
+
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
         keyed = self._index.of(data)
+        self._firsts.add(data.select(self._kept), keyed)
         values = data.column(self._at)
         arrays = list(data.columns)
-        arrays[self._at] = self._state.add(values if values.type == self._type else values.cast(self._type), keyed, len(self._index))
-        if self._others:
-            others = self._firsts.of([data.column(at) for at in self._others], keyed)
-            for at, column in zip(self._others, others):
+        arrays[self._at] = self._running().add(values if values.type == self._type else values.cast(self._type), keyed, len(self._index))
+        if self._as_first:
+            others = self._firsts.take(keyed.ids[keyed.codes], [data.schema.names[at] for at in self._as_first])
+            for at, column in zip(self._as_first, others):
                 arrays[at] = column
         return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
-
-
-class FirstRecords:
-    """The first record of every key, in chunks that are merged as they grow, so that there are few and each is copied seldom."""
-
-    def __init__(self) -> None:
-        self._chunks: list[Any] = []
-
-    def of(self, columns: list[Any], keyed: KeyedBatch) -> list[Any]:
-        """For each record of the batch, these columns of its key's first record."""
-        if keyed.is_new.any():
-            new = keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])]
-            self._chunks.append(pa.table([column.take(pa.array(new)) for column in columns], names=list(map(str, range(len(columns))))))
-            while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
-                self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]
-        found = pa.concat_tables(self._chunks).take(pa.array(keyed.ids[keyed.codes]))
-        return list(one_batch(found).columns)
 
 
 class RunningState:
     """The value of every key so far."""
 
     def __init__(self, kind: str, value_type: Any) -> None:
-        self._kind, self._type = kind, value_type
-        self._is_number = pa.types.is_integer(value_type) or pa.types.is_floating(value_type)
-        self._values = Grown(value_type.to_pandas_dtype() if self._is_number else object, 0 if self._is_number else None)
+        self._kind, self.type = kind, value_type
+        self._kept_in = counting(value_type) or value_type
+        self._is_float = bool(pa.types.is_floating(value_type))
+        self._is_number = self._is_float or pa.types.is_integer(self._kept_in)
+        self._values = Grown(self._kept_in.to_pandas_dtype() if self._is_number else object, 0 if self._is_number else None)
         self._has = Grown(np.bool_, False)
 
     def add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
         """The running value at each record."""
+        return self._shown(self._add(values if self._kept_in == self.type else values.view(self._kept_in), keyed, keys))
+
+    def _shown(self, values: Any) -> Any:
+        return values if self._kept_in == self.type else values.view(self.type)
+
+    def _add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
         state, has = self._values.reach(keys), self._has.reach(keys)
-        if not self._is_number or values.null_count or (pa.types.is_floating(self._type) and self._depends_on_order(values, state[keyed.ids])):
-            return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
-        if self._kind == "sum" and not self._fits(values, state, keyed):
+        if not self._is_number or values.null_count or self._depends_on_order(values, state, keyed):
             return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
         order, starts = _by_key(keyed)
         ids = keyed.ids[keyed.codes[order[starts]]]
-        run = _running_sum if self._kind == "sum" else _running_min if self._kind == "min" else _running_max
         numbers = values.to_numpy(zero_copy_only=False)[order]
         ends = np.append(starts[1:], len(order)) - 1
-        running = run(numbers, starts, ends, state[ids], has[ids])
+        running = _RUNS[self._kind](numbers, starts, ends, state[ids], has[ids])
         state[ids], has[ids] = running[ends], True
         results = np.empty_like(running)
         results[order] = running
-        return pa.array(results, self._type)
+        return pa.array(results, self._kept_in)
 
-    def _depends_on_order(self, values: Any, before: Any) -> bool:
-        """Sums of floats are rounded; nothing is less or greater than a not-a-number, so what it does hangs on when it comes."""
-        return self._kind == "sum" or bool(pc.any(pc.is_nan(values)).as_py() or np.isnan(before).any())
+    def saved(self, keys: int) -> Any:
+        """The values as an Arrow array, by key number; null where there is none."""
+        values, has = self._values.reach(keys)[:keys], self._has.reach(keys)[:keys]
+        return self._shown(pa.array(values, self._kept_in, mask=~has)) if self._is_number else array_of(values.tolist(), self.type)
 
-    def _fits(self, values: Any, state: Any, keyed: KeyedBatch) -> bool:
-        bounds = pc.min_max(values).as_py()
+    def restore(self, ids: Any, values: Any, keys: int) -> None:
+        """What ``saved`` gave, for keys that have these numbers now."""
+        state, has = self._values.reach(keys), self._has.reach(keys)
+        has[ids] = values.is_valid().to_numpy(zero_copy_only=False)
+        for key, value in zip(ids.tolist(), python_values(values.view(self._kept_in))):
+            if value is not None:
+                state[key] = value
+
+    def _depends_on_order(self, values: Any, state: Any, keyed: KeyedBatch) -> bool:
+        """Sums of floats are rounded, of whole numbers may leave 64 bits; and of zeros of both signs the first one stays."""
         before = state[keyed.ids]
+        if self._kind != "sum":
+            return self._is_float and any(np.signbit(each[each == 0]).any() for each in (values.to_numpy(zero_copy_only=False), before))
+        if self._is_float:
+            return True
+        bounds = pc.min_max(values).as_py()
         reach: int = max(abs(bounds["min"]), abs(bounds["max"])) * len(values)
-        return reach + max(abs(int(before.min())), abs(int(before.max()))) < _LIMIT
+        return reach + max(abs(int(before.min())), abs(int(before.max()))) >= _LIMIT
 
     def _one_by_one(self, values: Any, ids: Any, state: Any, has: Any) -> Any:
-        """Where order, nulls, not-a-numbers or Python values matter: the row form's own steps."""
+        """Where order, nulls or Python values matter: the row form's own steps."""
         touched = np.unique(ids)
         before = zip(touched.tolist(), state[touched].tolist(), has[touched].tolist())
         current: dict[int, Any] = {key: value if known else None for key, value, known in before}
         results: list[Any] = []
         append = results.append
-        kind = self._kind
-        plus = adding(self._type)
+        goes_before = {"min": smaller, "max": larger}.get(self._kind)
+        plus = adding(self.type)
         for key, value in zip(ids.tolist(), python_values(values)):
             old = current[key]
-            if value is not None and (old is None or kind == "sum" or (value < old if kind == "min" else value > old)):
-                old = current[key] = value if old is None or kind != "sum" else plus(old, value)
+            if value is not None:
+                if old is None or (goes_before is not None and goes_before(value, old)):
+                    old = current[key] = value
+                elif goes_before is None:
+                    old = current[key] = plus(old, value)
             append(old)
-        if self._kind == "sum" and self._type == pa.int64() and any(value is not None and not -_LIMIT <= value < _LIMIT for value in results):
-            raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
+        if self._kind == "sum" and self.type == pa.int64():
+            check_sums(value for value in results if value is not None)
         for key, value in current.items():
             if value is not None:
                 state[key], has[key] = value, True
-        return pa.array(results, self._type)
+        return array_of(results, self._kept_in)
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
@@ -172,17 +194,22 @@ def _running_sum(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> 
 
 
 def _running_min(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.minimum, -1)
+    return _running_extreme(numbers, starts, ends, state, has, np.fmin, np.minimum, -1)
 
 
 def _running_max(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.maximum, 1)
+    return _running_extreme(numbers, starts, ends, state, has, np.maximum, np.maximum, 1)
 
 
-def _running_extreme(numbers: Any, starts: Any, ends: Any, state: Any, has: Any, extreme: Any, direction: int) -> Any:
-    """Ranks instead of values, each key's shifted out of the reach of the one before: then one accumulation serves all keys."""
+def _running_extreme(numbers: Any, starts: Any, ends: Any, state: Any, has: Any, extreme: Any, of_ranks: Any, direction: int) -> Any:
+    """Ranks instead of values, each key's shifted out of the reach of the one before: then one accumulation serves all keys. A not-a-number has the
+    highest rank."""
     numbers = numbers.copy()
-    numbers[starts] = np.where(has, extreme(numbers[starts], state), numbers[starts])
+    with np.errstate(invalid="ignore"):
+        numbers[starts] = np.where(has, extreme(numbers[starts], state), numbers[starts])
     distinct, ranks = np.unique(numbers, return_inverse=True)
     shifts = direction * np.repeat(np.arange(len(starts)), ends - starts + 1) * len(distinct)
-    return distinct[extreme.accumulate(ranks + shifts) - shifts]
+    return distinct[of_ranks.accumulate(ranks + shifts) - shifts]
+
+
+_RUNS = {"sum": _running_sum, "min": _running_min, "max": _running_max}

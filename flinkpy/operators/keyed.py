@@ -236,6 +236,8 @@ class KeyedAggregateOperator(KeyedOperator):
     the first record is; at the first record of another shape the operator goes over to the general one for good.
     """
 
+    takes_updates = False
+
     def __init__(self, kind: str, position: int | str | None, key: KeySpec) -> None:
         super().__init__(key)
         if kind not in AGGREGATES:

@@ -9,8 +9,9 @@ DROPPED = "numLateRecordsDropped"  # the metric's name in Flink
 
 
 class DropsLateRecords(StreamOperator):
-    """Counts in ``late_records_dropped``, since the operator was opened."""
+    """Counts in ``late_records_dropped``, since the operator was opened. It gathers records by their times, so each of them counts."""
 
+    takes_updates = False
     late_records_dropped = 0
 
     def drop_late(self, count: int) -> None:

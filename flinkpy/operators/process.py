@@ -90,6 +90,8 @@ ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
 class FunctionOperator(StreamOperator):
     """Holds one user function over the operator's life."""
 
+    emits_updates = False  # the function knows what it makes of them
+
     def __init__(self, function: Any) -> None:
         self.function = function
 

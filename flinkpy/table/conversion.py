@@ -55,10 +55,20 @@ _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
 def without_views(data: Any) -> Any:
-    """A table or record batch whose texts and bytes are no views: for those Arrow has few kernels, and cannot even pick rows."""
+    """A table or record batch whose texts and bytes are no views, and whose values are not run-end-encoded: for those Arrow has few kernels, and
+    cannot even pick rows."""
+    for at, field in enumerate(data.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
     fields = [field.with_type(_PLAIN[str(field.type)]) if str(field.type) in _PLAIN else field for field in data.schema]
     schema = pa.schema(fields, data.schema.metadata)
     return data if schema.equals(data.schema) else data.cast(schema)
+
+
+def _decoded(column: Any) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array(list(map(pc.run_end_decode, column.chunks)), column.type.value_type)
+    return pc.run_end_decode(column)
 
 
 def conformed(batch: Any, schema: Any) -> Any:

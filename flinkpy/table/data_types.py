@@ -22,6 +22,11 @@ class DataTypes:
     DATE = staticmethod(Types.SQL_DATE)
 
     @staticmethod
+    def TIME(precision: int = 0) -> TypeInformation:
+        """A time of day, in microseconds, whatever precision is asked for."""
+        return Types.SQL_TIME()
+
+    @staticmethod
     def TIMESTAMP(precision: int = 6) -> TypeInformation:
         """Microseconds, whatever precision is asked for."""
         return Types.SQL_TIMESTAMP()

@@ -293,7 +293,10 @@ class Expression:
     # -- type and name --------------------------------------------------------------------------------------------------------
 
     def cast(self, data_type: TypeInformation) -> Expression:
-        """In another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are cut to integers; what does not fit is an error."""
+        """In another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are cut to integers; what does not fit is an error.
+
+        A TIMESTAMP and a BIGINT stand for each other as milliseconds since 1970. A timestamp with a zone becomes its local date, time or TIMESTAMP.
+        """
         if not isinstance(data_type, TypeInformation):
             raise ProgramError(f"cast() takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
         return self._call("cast", to=data_type)

@@ -15,71 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Kernel: TypeAlias = Callable[..., Any]
-Types: TypeAlias = "list[Any]"
+from flinkpy.table.casts import cast
+from flinkpy.table.decimals import capped, with_room
+from flinkpy.table.kinds import FLOAT, INT, TEXT, Types, bring, common_number, is_text, wide
 
-_INT, _FLOAT, _TEXT, _BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
-_INT_DIGITS = 19  # of the largest 64-bit integer
+Kernel: TypeAlias = Callable[..., Any]
+
+_BOOL = pa.bool_()
+_FARTHEST = (1 << 62) - 1  # character of a text
 
 
 # -- bringing operands to common types -------------------------------------------------------------------------------------
-
-
-def is_text(kind: Any) -> bool:
-    """Whether a column of it holds text, in whichever form."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (_is_dictionary(kind) and is_text(kind.value_type)))
-
-
-def _is_dictionary(kind: Any) -> bool:
-    return bool(pa.types.is_dictionary(kind))
-
-
-def _as(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
-    """The cast an operand needs, if any."""
-    if kind == wanted:
-        return None
-    if wanted == _FLOAT:  # an integer becomes the nearest float
-        return _to_float if pa.types.is_integer(kind) else lambda values: values.cast(_FLOAT, safe=False)
-    return lambda values: values.cast(wanted)
-
-
-def _to_float(values: Any) -> Any:
-    """By numpy, where there are no nulls: setting out on an Arrow cast takes longer than casting a batch."""
-    if isinstance(values, pa.Scalar) or values.null_count:
-        return values.cast(_FLOAT, safe=False)
-    numbers = values.to_numpy().astype(np.float64)
-    return pa.Array.from_buffers(_FLOAT, len(numbers), [None, pa.py_buffer(numbers)])
-
-
-def wide(kind: Any) -> Any:
-    """The type a number is computed in; TypeError for what is no number."""
-    if pa.types.is_integer(kind):
-        return _INT
-    if pa.types.is_floating(kind):
-        return _FLOAT
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return kind
-    raise TypeError("it needs numbers")
-
-
-def _common_number(types: Types) -> Any:
-    kinds = [wide(kind) for kind in types]
-    known = [kind for kind in kinds if not pa.types.is_null(kind)]
-    if not known:
-        return _INT
-    if _FLOAT in known:
-        return _FLOAT
-    return _common_decimal(known) if any(map(pa.types.is_decimal, known)) else _INT
-
-
-def _common_decimal(kinds: Types) -> Any:
-    """The decimal that holds every value of these decimals and integers."""
-    if len(set(kinds)) == 1:
-        return kinds[0]
-    parts = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (_INT_DIGITS, 0) for kind in kinds]
-    scale = max(behind for _, behind in parts)
-    digits = max(before for before, _ in parts) + scale
-    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
 def _common(types: Types) -> Any:
@@ -88,20 +34,20 @@ def _common(types: Types) -> Any:
     if not known:
         return pa.null()
     if all(is_text(kind) for kind in known):
-        return _TEXT
+        return TEXT
     if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:  # zones only say how moments are shown
         return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
     if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
         return known[0]
     try:
-        return _common_number(known)
+        return common_number(known)
     except TypeError:
         raise TypeError("they are of different kinds") from None
 
 
 def _brought(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
     """The kernel behind casts of those operands that need one."""
-    casts = [_as(kind, wanted) for kind in types]
+    casts = [bring(kind, wanted) for kind in types]
     if not any(casts):
         return kernel
     if len(casts) == 2 and casts[0] is not None and casts[1] is None:  # a column and a constant, mostly
@@ -113,10 +59,12 @@ def _brought(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
 # -- arithmetic ------------------------------------------------------------------------------------------------------------
 
 
-def _arithmetic(checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
+def _arithmetic(operation: str, checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
     def choose(types: Types) -> Kernel:
-        wanted = _common_number(types)
-        return _brought(floating if wanted == _FLOAT else checked, types, wanted) if not pa.types.is_decimal(wanted) else checked
+        wanted = common_number(types)
+        if pa.types.is_decimal(wanted):
+            return checked if any(map(pa.types.is_null, types)) else capped(operation, types) or checked
+        return _brought(floating if wanted == FLOAT else checked, types, wanted)
     return choose
 
 
@@ -125,37 +73,37 @@ def _plus(types: Types) -> Kernel:
         return _concat(types)
     if any(pa.types.is_temporal(kind) for kind in types):
         return pc.add_checked  # type: ignore[no-any-return]
-    return _arithmetic(pc.add_checked, pc.add)(types)
+    return _arithmetic("+", pc.add_checked, pc.add)(types)
 
 
 def _minus(types: Types) -> Kernel:
     if any(pa.types.is_temporal(kind) for kind in types):
         return pc.subtract_checked  # type: ignore[no-any-return]
-    return _arithmetic(pc.subtract_checked, pc.subtract)(types)
+    return _arithmetic("-", pc.subtract_checked, pc.subtract)(types)
 
 
 def _divide(types: Types) -> Kernel:
     for kind in types:
         wide(kind)
-    return _brought(pc.divide, types, _FLOAT)
+    return _brought(pc.divide, types, FLOAT)
 
 
 def _modulo(types: Types) -> Kernel:
     """numpy has the remainder with the divisor's sign; of a constant divisor it divides by multiplication."""
-    wanted = _common_number(types)
+    wanted = common_number(types)
     if pa.types.is_decimal(wanted):
         raise TypeError("% of decimals is not there; cast them to DOUBLE")
-    return _brought(_integer_modulo if wanted == _INT else _float_modulo, types, wanted)
+    return _brought(_integer_modulo if wanted == INT else _float_modulo, types, wanted)
 
 
 def _integer_modulo(left: Any, right: Any) -> Any:
     if isinstance(right, pa.Scalar):
         divisor, missing = right.as_py(), left.is_null() if left.null_count else None
         if divisor is None:
-            return pa.nulls(len(left), _INT)
+            return pa.nulls(len(left), INT)
         if divisor == 0:
             if left.null_count == len(left):
-                return pa.nulls(len(left), _INT)
+                return pa.nulls(len(left), INT)
             raise ZeroDivisionError("integer modulo by zero")
         values = _numpy(left, 0)
         return _masked(values - values // divisor * divisor if divisor not in (-1, 1) else np.zeros_like(values), missing)
@@ -192,33 +140,42 @@ def _masked(values: Any, missing: Any) -> Any:
 
 def _of_number(checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
     def choose(types: Types) -> Kernel:
-        wanted = _common_number(types)
-        return _brought(floating if wanted == _FLOAT else checked, types, wanted)
+        wanted = common_number(types)
+        return _brought(floating if wanted == FLOAT else checked, types, wanted)
     return choose
 
 
 def _of_float(kernel: Kernel) -> Callable[[Types], Kernel]:
     def choose(types: Types) -> Kernel:
         wide(types[0])
-        return _brought(kernel, types, _FLOAT)
+        return _brought(kernel, types, FLOAT)
     return choose
 
 
 def _sign(types: Types) -> Kernel:
-    wanted = _common_number([*types, _INT])  # a decimal has room for 1
+    wanted = common_number([*types, INT])  # a decimal has room for 1
     return _brought(lambda values: pc.sign(values).cast(wanted), types, wanted)
 
 
 def _to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
     """floor and ceil: integers are whole already."""
-    return lambda types: _brought((lambda values: values) if wide(types[0]) == _INT else kernel, types, wide(types[0]))
+    def choose(types: Types) -> Kernel:
+        wanted = wide(types[0])
+        if pa.types.is_decimal(wanted):
+            return with_room(kernel, wanted)
+        return _brought((lambda values: values) if wanted == INT else kernel, types, wanted)
+    return choose
 
 
 def _round(types: Types, places: int) -> Kernel:
     wanted = wide(types[0])
-    if wanted == _INT and places >= 0:
-        return _brought(lambda values: values, types, _INT)
-    return _brought(lambda values: pc.round(values, ndigits=places, round_mode="half_towards_infinity"), types, wanted)
+    if wanted == INT and places >= 0:
+        return _brought(lambda values: values, types, INT)
+
+    def rounded(values: Any) -> Any:
+        return pc.round(values, ndigits=places, round_mode="half_towards_infinity")
+
+    return with_room(rounded, wanted) if pa.types.is_decimal(wanted) else _brought(rounded, types, wanted)
 
 
 # -- comparison, logic -----------------------------------------------------------------------------------------------------
@@ -262,7 +219,7 @@ def _then(types: Types) -> Kernel:
     if not pa.types.is_boolean(condition) and not pa.types.is_null(condition):
         raise TypeError("then() needs a truth value in front")
     wanted = _common(branches)
-    casts = [_as(kind, wanted) for kind in branches]
+    casts = [bring(kind, wanted) for kind in branches]
 
     def kernel(truth: Any, if_true: Any, if_false: Any) -> Any:
         one, other = [value if cast is None else cast(value) for cast, value in zip(casts, (if_true, if_false))]
@@ -287,14 +244,14 @@ def _of_text(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
     def choose(types: Types, **options: Any) -> Kernel:
         if not is_text(types[0]) and not pa.types.is_null(types[0]):
             raise TypeError("it needs text")
-        return _brought(make(**options), types, _TEXT)
+        return _brought(make(**options), types, TEXT)
     return choose
 
 
 def _concat(types: Types) -> Kernel:
     if not all(is_text(kind) or pa.types.is_null(kind) for kind in types):
         raise TypeError("it needs text; cast numbers to DataTypes.STRING()")
-    return _brought(lambda *texts: pc.binary_join_element_wise(*texts, pa.scalar("")), types, _TEXT)
+    return _brought(lambda *texts: pc.binary_join_element_wise(*texts, pa.scalar("")), types, TEXT)
 
 
 def _concat_ws(types: Types, separator: str) -> Kernel:
@@ -306,11 +263,28 @@ def _concat_ws(types: Types, separator: str) -> Kernel:
         both = pc.binary_join_element_wise(left, right, between)  # null where one is; Arrow's own skipping of nulls loses rows that have only nulls
         return pc.coalesce(both, left, right)
 
-    return _brought(lambda *texts: pc.fill_null(functools.reduce(joined, texts), ""), types, _TEXT)
+    return _brought(lambda *texts: pc.fill_null(functools.reduce(joined, texts), ""), types, TEXT)
 
 
 def _substring(begin: int, length: int | None) -> Kernel:
-    return lambda texts: pc.utf8_slice_codeunits(texts, begin - 1, None if length is None else begin - 1 + length)
+    end = None if length is None else min(begin - 1 + length, _FARTHEST)
+    return lambda texts: pc.utf8_slice_codeunits(texts, min(begin - 1, _FARTHEST), end)
+
+
+def _cased(fast: Kernel, change: Callable[[str], str]) -> Kernel:
+    """Arrow's kernel for plain letters; Python for others, some of which become two."""
+    by_value = _by_value(change)
+    return lambda texts: fast(texts) if pc.all(pc.string_is_ascii(texts), min_count=0).as_py() else by_value(texts)
+
+
+def _by_value(change: Callable[[str], str]) -> Kernel:
+    return lambda texts: pa.array([None if text is None else change(text) for text in texts.to_pylist()], TEXT)
+
+
+def _replace(search: str, replacement: str) -> Kernel:
+    if not search:  # Arrow's kernel never ends
+        return _by_value(lambda text: text.replace(search, replacement))
+    return lambda texts: pc.replace_substring(texts, search, replacement)
 
 
 def _like(pattern: str) -> Kernel:
@@ -321,28 +295,8 @@ def _like(pattern: str) -> Kernel:
     return lambda texts: pc.match_substring_regex(texts, rf"(?s)\A{wanted}\z")
 
 
-# -- casts -----------------------------------------------------------------------------------------------------------------
-
-
-def _cast(types: Types, to: Any) -> Kernel:
-    from flinkpy.table.arrow_types import arrow_type
-
-    source, target = types[0], arrow_type(to)
-    if (pa.types.is_floating(source) or pa.types.is_decimal(source)) and pa.types.is_integer(target):
-        return lambda values: pc.trunc(values).cast(target)
-    if is_text(source) and target != _TEXT:  # spaces around a number or a date mean nothing, as in Flink
-        return lambda values: pc.utf8_trim(values.cast(_TEXT), " ").cast(target)
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):  # what is finer than the target is cut off
-        return lambda values: values.cast(target, safe=False)
-    if pa.types.is_floating(source) and target == _TEXT:  # Arrow writes 1.0 as "1"
-        return lambda values: pa.array([None if each is None else str(each) for each in values.cast(_FLOAT).to_pylist()], _TEXT)
-    if pa.types.is_floating(target):
-        return lambda values: values.cast(target, safe=False)
-    return lambda values: values.cast(target)
-
-
 KERNELS: dict[str, Callable[..., Kernel]] = {
-    "+": _plus, "-": _minus, "*": _arithmetic(pc.multiply_checked, pc.multiply), "/": _divide, "%": _modulo,
+    "+": _plus, "-": _minus, "*": _arithmetic("*", pc.multiply_checked, pc.multiply), "/": _divide, "%": _modulo,
     "negate": _of_number(pc.negate_checked, pc.negate), "abs": _of_number(pc.abs_checked, pc.abs), "sign": _sign,
     "sqrt": _of_float(pc.sqrt), "exp": _of_float(pc.exp), "ln": _of_float(pc.ln),
     "floor": _to_whole(pc.floor), "ceil": _to_whole(pc.ceil), "round": _round,
@@ -350,17 +304,17 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     ">": _comparison(pc.greater), ">=": _comparison(pc.greater_equal), "in_": _in,
     "is_null": lambda types: pc.is_null, "is_not_null": lambda types: pc.is_valid, "is_true": _is_truth(True), "is_false": _is_truth(False),
     "&": _logic(pc.and_kleene), "|": _logic(pc.or_kleene), "not": _logic(pc.invert), "then": _then, "coalesce": _coalesce,
-    "upper": _of_text(lambda: pc.utf8_upper), "lower": _of_text(lambda: pc.utf8_lower), "char_length": _of_text(lambda: _length),
+    "upper": _of_text(lambda: _cased(pc.utf8_upper, str.upper)), "lower": _of_text(lambda: _cased(pc.utf8_lower, str.lower)),
+    "char_length": _of_text(lambda: _length),
     "substring": _of_text(_substring), "trim": _of_text(lambda: lambda texts: pc.utf8_trim(texts, " ")),
     "trim_leading": _of_text(lambda: lambda texts: pc.utf8_ltrim(texts, " ")),
     "trim_trailing": _of_text(lambda: lambda texts: pc.utf8_rtrim(texts, " ")),
     "like": _of_text(_like),
     "startswith": _of_text(lambda pattern: lambda texts: pc.starts_with(texts, pattern)),
     "endswith": _of_text(lambda pattern: lambda texts: pc.ends_with(texts, pattern)),
-    "replace": _of_text(lambda search, replacement: lambda texts: pc.replace_substring(texts, search, replacement)),
-    "concat": _concat, "concat_ws": _concat_ws, "cast": _cast,
+    "replace": _of_text(_replace), "concat": _concat, "concat_ws": _concat_ws, "cast": cast,
 }
 
 
 def _length(texts: Any) -> Any:
-    return pc.utf8_length(texts).cast(_INT)
+    return pc.utf8_length(texts).cast(INT)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
@@ -73,8 +76,12 @@ def _ln(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
 
 
-def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
-    return lambda value: float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
+def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
+    def apply(value: Any) -> Any:
+        if isinstance(value, Decimal):
+            return Decimal(function(value))
+        return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
+    return apply
 
 
 def _round(value: Any, places: int) -> Any:
@@ -84,6 +91,10 @@ def _round(value: Any, places: int) -> Any:
         unit = 10 ** -places
         whole = abs(value) // unit * unit
         return _int64(int(math.copysign(1, value)) * (whole + unit if abs(value) - whole >= unit / 2 else whole))
+    if isinstance(value, Decimal):
+        unit = Decimal(1).scaleb(-places)
+        with localcontext(_EXACT):
+            return (value / unit).to_integral_value(ROUND_HALF_UP) * unit
     scale = 10.0 ** abs(places)
     scaled = value * scale if places >= 0 else value / scale
     if not math.isfinite(scaled):
@@ -109,28 +120,118 @@ def _like(text: str, pattern: str) -> bool:
     return re.fullmatch(wanted, text, re.DOTALL) is not None
 
 
+def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Of a decimal and a float both are floats; decimals alone are exact."""
+    def apply(left: Any, right: Any) -> Any:
+        if isinstance(left, float) and isinstance(right, Decimal):
+            right = float(right)
+        elif isinstance(left, Decimal) and isinstance(right, float):
+            left = float(left)
+        with localcontext(_EXACT):
+            return _int64(operation(left, right))
+    return apply
+
+
 def _cast(value: Any, to: Any) -> Any:
-    target = to.name
-    if target in ("BYTE", "SHORT", "INT", "LONG"):
-        number = int(value)
-        bits = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}[target]
-        if not -(1 << bits - 1) <= number < 1 << bits - 1:
-            raise OverflowError(f"{number} does not fit")
-        return number
-    if target == "DOUBLE":
-        return float(value)
-    if target == "BOOLEAN":
-        return {"true": True, "false": False, "1": True, "0": False}[value.lower()] if isinstance(value, str) else bool(value)
+    if isinstance(value, str):
+        value = value.strip(" ") if to.name not in ("STRING", "CHAR") else value
+        if to.name in _OF_TEXT:
+            return _OF_TEXT[to.name](value)
+    change: Callable[[Any], Any] = _CASTS.get(to.name, _text)
+    return change(value)
+
+
+def _text(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
+def _whole_number(value: Any) -> int:
+    """Moments count milliseconds since 1970; one without a zone is taken for one in UTC."""
+    if isinstance(value, datetime.datetime):
+        return (_with_zone(value) - _EPOCH) // _MILLISECOND
+    if isinstance(value, datetime.timedelta):
+        return value // _MILLISECOND
+    if isinstance(value, str) and re.fullmatch("[+-]?[0-9]+", value) is None:
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
+
+
+def _integer(bits: int) -> Callable[[Any], int]:
+    def cast(value: Any) -> int:
+        if bits < 64 and isinstance(value, (datetime.datetime, datetime.timedelta)):
+            raise TypeError("a TIMESTAMP becomes a BIGINT, and no other number")
+        number = _whole_number(value)
+        if not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise OverflowError(f"{number} does not fit")
+        return number
+    return cast
+
+
+def _with_zone(value: datetime.datetime) -> datetime.datetime:
+    return value if value.tzinfo is not None else value.replace(tzinfo=datetime.timezone.utc)
+
+
+def _timestamp(value: Any) -> datetime.datetime:
+    """Local, where there is a zone."""
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day)
+    return _instant(value).replace(tzinfo=None)
+
+
+def _instant(value: Any) -> datetime.datetime:
+    if isinstance(value, (bool, float, Decimal, datetime.time, datetime.timedelta)):
+        raise TypeError(f"{value!r} becomes no TIMESTAMP")
+    if isinstance(value, int):
+        return _EPOCH + value * _MILLISECOND
+    return _with_zone(value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day))
+
+
+def _date(value: Any) -> datetime.date:
+    return value.date() if isinstance(value, datetime.datetime) else value
+
+
+def _time(value: Any) -> datetime.time:
+    return value.time() if isinstance(value, datetime.datetime) else value
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return bool(value)
+
+
+def _like_iso(text: str, pattern: str) -> str:
+    """With six digits of a second's fraction, as all versions of Python read them."""
+    if re.fullmatch(pattern, text) is None:
+        raise ValueError(f"{text!r} is no date or time")
+    whole, point, fraction = text.partition(".")
+    return whole + point + (fraction.ljust(6, "0")[:6] if point else "")
+
+
+_EXACT = Context(prec=76)
+_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
+_EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
+_CASTS: dict[str, Callable[[Any], Any]] = {
+    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: Decimal(int(value)),
+    "DOUBLE": float, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
+}
+_OF_TEXT: dict[str, Callable[[str], Any]] = {
+    "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+    "DOUBLE": lambda text: float(text.replace("_", "no number")),  # which Python would pass over
+    "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
+    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
+    "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),
+}
+
 _STRICT: dict[str, Callable[..., Any]] = {
-    "+": lambda left, right: _int64(left + right), "-": lambda left, right: _int64(left - right), "*": lambda left, right: _int64(left * right),
+    "+": _numbers(operator.add), "-": _numbers(operator.sub), "*": _numbers(operator.mul),
     "/": _divide, "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
     "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan, "exp": _exp, "ln": _ln,
     "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": _round,
-    "==": lambda left, right: left == right, "!=": lambda left, right: left != right, "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right, ">": lambda left, right: left > right, ">=": lambda left, right: left >= right,
+    "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
+    ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
     "in_": lambda value, values: value in values, "not": lambda value: not value,
     "upper": str.upper, "lower": str.lower, "char_length": len,
     "substring": lambda text, begin, length: text[begin - 1:] if length is None else text[begin - 1: begin - 1 + length],

@@ -5,7 +5,7 @@ The same results in the same order as the row form's, without allowed lateness. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.network.column_keys import key_hashes
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.columnar import columns, one_batch
+from flinkpy.operators.columnar_keys import check_keys
+from flinkpy.operators.columnar_state import by_group, from_bytes, group_numbers, key_of_group, to_bytes
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.table.compiler import column_index
-from flinkpy.table.conversion import python_values
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid
 from flinkpy.windowing.matching import key_type, matching_pairs
@@ -37,6 +37,8 @@ class JoinedColumns:
     """Which columns of both sides are in the result, under which names."""
 
     def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
+        for names, schema in zip(keys, (left, right)):
+            check_keys(names, schema)
         for one, other in zip(*keys):
             types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
             if key_type(*types) is None:
@@ -82,18 +84,16 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             self._grid.open_slice(start)
         held[side].append((fired_until, data))
 
-    # -- snapshots: rows by key group, under one key of the group ---------------------------------------------------------------
+    # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         saved = self.backend.engine_values(CONTENTS)
-        keys: dict[int, Any] = {}  # of each group, any key
+        max_parallelism = self.context.task.max_parallelism
         for start, sides in self._slices.items():
             for side, held in enumerate(sides):
                 for until, data in self._together(held):
-                    for group, part in by_group(data, self.keys[side], self.context.task.max_parallelism):
-                        key = keys.get(group)
-                        if key is None:
-                            key = keys[group] = _first_key(part, self.keys[side])
+                    for group, part in by_group(data, group_numbers(data, self.keys[side], max_parallelism)):
+                        key = key_of_group(group, max_parallelism)
                         saved[key] = [*saved.get(key, ()), (start, side, until, to_bytes(part))]
         try:
             return super().snapshot_state(barrier)
@@ -194,32 +194,3 @@ def _whole(column: Any) -> Any:
     """A chunked array as one array."""
     whole = column.combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-
-
-def by_group(data: Any, keys: Sequence[str], max_parallelism: int) -> Iterator[tuple[int, Any]]:
-    """The batch cut by key group, records of one group in their order."""
-    groups = (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
-    order = np.argsort(groups, kind="stable")
-    ordered = data.take(pa.array(order))
-    found, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist()):
-        yield group, ordered.slice(start, count)
-
-
-def _first_key(data: Any, keys: Sequence[str]) -> Any:
-    values = [python_values(data.column(name).slice(0, 1))[0] for name in keys]
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-def to_bytes(data: Any) -> bytes:
-    """As an Arrow stream, so that a slice of a batch brings nothing else along."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_batch(data)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
-def from_bytes(data: bytes) -> Any:
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_next_batch()

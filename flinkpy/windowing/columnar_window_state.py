@@ -1,4 +1,4 @@
-"""Slices of columns in snapshots: for each key group one Arrow table of all its keys and slices, kept in the backend under one of the keys.
+"""Slices of columns in snapshots: for each key group one Arrow table of all its keys and slices, kept in the backend under a key of the group.
 
 So state moves by key group when a job is rescaled, and nothing in it is a Python object per key.
 """
@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.keys import key_group
-from flinkpy.network.column_keys import key_hashes
-from flinkpy.windowing.columnar_slices import ColumnAggregate, Part
+from flinkpy.operators.columnar_state import by_group, group_numbers, key_of_group, to_bytes, with_input
+from flinkpy.table.aggregates import ColumnAggregate
+from flinkpy.windowing.columnar_slices import Part
 
-INPUT, SLICE = b"input", "slice"
+SLICE = "slice"
 
 
 @dataclass(frozen=True)
@@ -36,33 +37,17 @@ def save(
     if not slices:
         return
     batches = [_batch(each, aggregates) for each in slices]
-    table = pa.Table.from_batches(batches).replace_schema_metadata({INPUT: input_schema.serialize().to_pybytes()}).combine_chunks()
-    groups, keys = _groups(slices, max_parallelism)
-    order = np.argsort(groups, kind="stable")
-    table = table.take(pa.array(order))
-    groups = groups[order]
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
-    for begin, end in zip(starts, np.r_[starts[1:], len(groups)]):
-        group = int(groups[begin])
-        into[_key_at(keys, int(order[begin]))] = until.get(group, default_until), _to_bytes(table.slice(begin, end - begin))
+    table = pa.Table.from_batches(batches)
+    table = table.replace_schema_metadata(with_input(table.schema, input_schema).metadata).combine_chunks()
+    for group, part in by_group(table, _groups(slices, max_parallelism)):
+        into[key_of_group(group, max_parallelism)] = until.get(group, default_until), to_bytes(part)
 
 
-def group_numbers(keys: Any, max_parallelism: int) -> Any:
-    """The key group of each row of key columns."""
-    return (key_hashes(keys, keys.schema.names) % np.uint64(max_parallelism)).astype(np.int64)
-
-
-def input_schema_of(data: bytes) -> Any:
-    """The schema of the records the state was made from."""
-    return pa.ipc.read_schema(pa.BufferReader(pa.ipc.open_stream(data).schema.metadata[INPUT]))
-
-
-def load(data: bytes, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]) -> Iterator[SavedSlice]:
+def load(table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]) -> Iterator[SavedSlice]:
     """The slices of one key group. Their parts have no numbers yet."""
-    table = pa.ipc.open_stream(data).read_all().combine_chunks()
     starts = table.column(SLICE).to_numpy()
     for start in np.unique(starts).tolist():
-        rows = table.take(pa.array(np.flatnonzero(starts == start))).combine_chunks().to_batches()[0]
+        rows = table.take(pa.array(np.flatnonzero(starts == start)))
         yield SavedSlice(start, _select(rows, "key ") if keys else None, _part(rows, aggregates))
 
 
@@ -96,25 +81,8 @@ def _select(rows: Any, prefix: str) -> Any:
     return pa.RecordBatch.from_arrays([rows.column(field.name) for field in fields], schema=schema)
 
 
-def _groups(slices: Sequence[SavedSlice], max_parallelism: int) -> tuple[Any, Any]:
-    """The key group of each row, and the key columns of all rows together (None: no keys)."""
-    if slices[0].keys is None:
-        return np.full(sum(each.part.size for each in slices), key_group(None, max_parallelism)), None
-    keys = pa.Table.from_batches([each.keys for each in slices]).combine_chunks().to_batches()[0]
-    return group_numbers(keys, max_parallelism), keys
-
-
-def _key_at(keys: Any, row: int) -> Any:
-    """As rows have it: the value, or a tuple of several."""
-    if keys is None:
-        return None
-    values = [column[row].as_py() for column in keys.columns]
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-def _to_bytes(table: Any) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+def _groups(slices: Sequence[SavedSlice], max_parallelism: int) -> Any:
+    """The key group of each row of all slices."""
+    parts = [group_numbers(each.keys, each.keys.schema.names, max_parallelism) if each.keys is not None
+             else np.full(each.part.size, key_group(None, max_parallelism)) for each in slices]
+    return np.concatenate(parts)

@@ -17,22 +17,25 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar import ColumnOperator
+from flinkpy.operators.columnar_keys import check_keys
+from flinkpy.operators.columnar_state import from_bytes, group_numbers, input_schema_of
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
+from flinkpy.table.aggregates import ColumnAggregate
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import AggregateCall
 from flinkpy.windowing.columnar_keys import WindowKeys
-from flinkpy.windowing.columnar_slices import ColumnAggregate, Part, SliceColumns, together
-from flinkpy.windowing.columnar_window_state import SavedSlice, group_numbers, input_schema_of, load, save
+from flinkpy.windowing.columnar_slices import Part, SliceColumns, together
+from flinkpy.windowing.columnar_window_state import SavedSlice, load, save
 from flinkpy.windowing.slice_clock import FollowsTime
 from flinkpy.windowing.slice_operator import NO_TIMESTAMPS
 from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slices import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
-SLICES = "_slices of columns"  # one of the keys of a key group -> (what was evaluated until, Arrow table of the group)
+SLICES = "_slices of columns"  # a key of each key group -> (what was evaluated until, Arrow table of the group)
 WINDOW_COLUMNS = ("window_start", "window_end")
 _LARGEST = 1 << 15  # rows in one batch of results
 
@@ -93,13 +96,14 @@ class ColumnarWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, 
         self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
         self._ahead: dict[int, int] = {}  # key group -> evaluated until
         for until, data in saved.values():
+            table = from_bytes(data)
             if self._input_schema is None:
-                self._prepare(input_schema_of(data))
-            for each in load(data, self.keys, self._aggregates):
+                self._prepare(input_schema_of(table.schema))
+            for each in load(table, self.keys, self._aggregates):
                 part = each.part
                 ids = self._known_keys.numbers(each.keys) if each.keys is not None else None
                 if until > now and each.keys is not None:
-                    self._ahead[int(group_numbers(each.keys.slice(0, 1), self.context.task.max_parallelism)[0])] = until
+                    self._ahead[int(group_numbers(each.keys.slice(0, 1), self.keys, self.context.task.max_parallelism)[0])] = until
                 self._slice(each.start).add(Part(part.size, ids, part.counts, part.values, part.firsts), self._aggregates, len(self._known_keys))
         saved.clear()
         self._times.settle(self._slices)
@@ -208,7 +212,7 @@ class ColumnarWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, 
         """Without the keys for which the window was evaluated before the job was rescaled."""
         if not self._ahead or part.ids is None:
             return part
-        groups = group_numbers(self._key_batch(part.ids), self.context.task.max_parallelism).tolist()
+        groups = group_numbers(self._key_batch(part.ids), self.keys, self.context.task.max_parallelism).tolist()
         return part.taken(np.flatnonzero([self._ahead.get(group, MIN_TIMESTAMP) < window.end - 1 for group in groups]))
 
     def _key_batch(self, ids: Any) -> Any:
@@ -248,6 +252,7 @@ class WindowAggregatesOperator(ColumnarWindowOperator):
             raise ProgramError(f"aggregate(): two columns would be called {doubled[0]!r}; rename one with .alias(\"name\")")
 
     def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
         if self._input_schema is not None and types != self._types:
@@ -282,6 +287,7 @@ class WindowFieldOperator(ColumnarWindowOperator):
         self.kind, self.position = kind, position
 
     def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
         if isinstance(self.position, str):
             self._at = column_index(self.position, schema)
         elif -len(schema) <= self.position < len(schema):

@@ -1,32 +1,43 @@
 """Which rows of two tables have equal keys: positions of all pairs, by numbering the keys and counting, without a look at single values.
 
-About as fast as ``pyarrow.Table.join``, which was the other choice: but that one says nothing about order, joins no nulls (rows do), refuses keys of
-different integer types, and columns of lists beside the key.
+About as fast as ``pyarrow.Table.join``, which was the other choice: but that one says nothing about order, refuses keys of different integer types,
+and columns of lists beside the key.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.operators.columnar_keys import encoded
+
 _SPARE = 1 << 16  # whole numbers are their own numbering while their range is not much above the number of rows
 
 
 def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
-    """Positions (left, right) of all pairs whose key columns are equal: by left position, then by right position.
+    """Positions (left, right) of all pairs whose key columns are equal: by left position, then by right position. A null is equal to nothing.
 
     >>> left, right = matching_pairs([pa.chunked_array([[3, 1, 3]])], [pa.chunked_array([[3, 2, 3]])])
     >>> left.tolist(), right.tolist()
     ([0, 0, 2, 2], [0, 2, 0, 2])
     """
-    codes_left, codes_right, count = _codes(left[0], right[0])
-    for one, other in zip(left[1:], right[1:]):
-        more_left, more_right, more = _codes(one, other)
-        codes_left, codes_right, count = _combined(codes_left * more + more_left, codes_right * more + more_right)
-    return _pairs(codes_left, codes_right, count)
+    ours, left = _without_nulls(left)
+    theirs, right = _without_nulls(right)
+    at_left, at_right = _pairs(*_codes(left, right))
+    return at_left if ours is None else ours[at_left], at_right if theirs is None else theirs[at_right]
+
+
+def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
+    """The rows without a null in their key, and where they stand; None: all of them."""
+    with_nulls = [column for column in columns if column.null_count]
+    if not with_nulls:
+        return None, columns
+    there = functools.reduce(pc.and_, [column.is_valid() for column in with_nulls])
+    return np.flatnonzero(there.to_numpy()), [column.filter(there) for column in columns]
 
 
 def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
@@ -45,25 +56,23 @@ def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
     return rows, order[starts[left[rows]] + within]
 
 
-def _codes(left: Any, right: Any) -> tuple[Any, Any, int]:
-    """Equal values of both columns get equal numbers, from 0 to below the third result."""
-    common = _common_type(left.type, right.type)
-    left, right = _cast(left, common), _cast(right, common)
-    if pa.types.is_integer(common) and not left.null_count and not right.null_count and len(left) and len(right):
-        ours, theirs = left.to_numpy(), right.to_numpy()
+def _codes(left: list[Any], right: list[Any]) -> tuple[Any, Any, int]:
+    """Equal keys of both sides get equal numbers, from 0 to below the third result."""
+    common = [_common_type(one.type, other.type) for one, other in zip(left, right)]
+    if len(common) == 1 and pa.types.is_integer(common[0]) and len(left[0]) and len(right[0]):
+        ours, theirs = _cast(left[0], common[0]).to_numpy(), _cast(right[0], common[0]).to_numpy()
         low, high = min(int(ours.min()), int(theirs.min())), max(int(ours.max()), int(theirs.max()))
         if high - low < 4 * (len(ours) + len(theirs)) + _SPARE:
             return ours - low, theirs - low, high - low + 1
-    together = pa.chunked_array([*left.chunks, *right.chunks], common).combine_chunks()
-    encoded = together.dictionary_encode(null_encoding="encode")
-    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers[: len(left)], numbers[len(left) :], max(1, len(encoded.dictionary))
+    together = [_whole(_cast(one, kind), _cast(other, kind)) for one, other, kind in zip(left, right, common)]
+    found = encoded(together)
+    numbers = found.codes.astype(np.int64)
+    return numbers[: len(left[0])], numbers[len(left[0]) :], max(1, found.count)
 
 
-def _combined(left: Any, right: Any) -> tuple[Any, Any, int]:
-    """Numbers made of several columns, made small again."""
-    distinct, numbers = np.unique(np.concatenate((left, right)), return_inverse=True)
-    return numbers[: len(left)], numbers[len(left) :], max(1, len(distinct))
+def _whole(left: Any, right: Any) -> Any:
+    whole = pa.chunked_array([*left.chunks, *right.chunks], left.type).combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def key_type(left: Any, right: Any) -> Any:
@@ -89,8 +98,4 @@ def _common_type(left: Any, right: Any) -> Any:
 
 
 def _cast(column: Any, wanted: Any) -> Any:
-    if column.type != wanted:
-        column = column.cast(wanted)
-    if pa.types.is_floating(wanted):
-        column = pc.add(column, pa.scalar(0.0, wanted))  # zeros of both signs are equal
-    return column
+    return column if column.type == wanted else column.cast(wanted)

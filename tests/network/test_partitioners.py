@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import re
 from collections.abc import Callable
 from typing import Any
@@ -168,9 +169,22 @@ def test_a_missing_key_column_is_named() -> None:
     pa.array([datetime.datetime(2020, 1, 1, 2, 3, 4, 5), None]), pa.array([None, None]),
     pa.array([[1, 2], [], None]), pa.array([{"x": 1}, {"x": None}]),
     pa.array([], pa.string()), pa.array(["long", None], pa.large_string()), pa.array([float("nan"), float("inf")]),
+    pa.array([0.0, -0.0, float("nan"), -float("nan"), 2.5, None], pa.float32()), pa.array([1, 1001, None], pa.int64()).view(pa.time64("ns")),
+    pa.array([1, 1001, None], pa.int64()).view(pa.timestamp("ns")), pa.array([1, None], pa.timestamp("us", "Europe/Berlin")),
+    pa.array([1, 1001, None], pa.int64()).view(pa.duration("ns")), pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00"), None]),
+    pa.array([{"x": -0.0}, {"x": float("nan")}, None]),
 ], ids=lambda column: str(column.type))
 def test_columns_of_every_type_hash_like_their_values(column: pa.Array) -> None:
     def plain(value: Any) -> Any:
         return tuple(map(plain, value)) if isinstance(value, list) else tuple(value.values()) if isinstance(value, dict) else value
 
     assert column_hashes(column).tolist() == [stable_hash(plain(value)) for value in column.to_pylist()]
+
+
+@given(st.lists(st.integers(-(2**53), 2**53) | st.sampled_from([0, 1, -1]), min_size=1, max_size=8))
+def test_equal_numbers_hash_alike_whatever_their_column_and_as_in_rows(values: list[int]) -> None:
+    small = [value % 100 for value in values]
+    expected = [stable_hash(value) for value in small]
+    for kind in (pa.int8(), pa.uint64(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(6, 2)):
+        assert column_hashes(pa.array(small, kind)).tolist() == expected
+    assert column_hashes(pa.array(values)).tolist() == column_hashes(pa.array(list(map(float, values)))).tolist()

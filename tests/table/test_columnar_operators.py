@@ -220,15 +220,6 @@ def test_a_sum_of_decimals_that_leaves_38_digits_is_an_error() -> None:
         run(operator, [ColumnBatch(table.to_batches()[0])])
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([math.nan, 1.0, 2.0, -3.5, math.inf])), min_size=1, max_size=6), min_size=1,
-                max_size=4), st.sampled_from(["min", "max"]))
-def test_a_not_a_number_does_the_same_to_columns_as_to_rows(batches: list[Any], kind: str) -> None:
-    by_rows = run(KeyedAggregateOperator(kind, 1, KeySpec(FieldKey((0,)))), [RowBatch(list(records)) for records in batches])
-    by_columns = run(KeyedColumnAggregateOperator(kind, "x", ["k"]), [
-        ColumnBatch(pa.RecordBatch.from_pydict({"k": [k for k, _ in records], "x": [x for _, x in records]})) for records in batches])
-    assert repr(tuples(by_columns)) == repr([value for batch in by_rows for value in batch.values])  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("column", [
     pa.array([0.0, -0.0, math.nan, None, -math.nan, None, -0.0]), pa.array([0.0, -0.0, math.nan, None, -math.nan, None, -0.0], pa.float32()),
     pa.array(np.array([0, 0, 1, 2, 1, 2, 0], dtype=np.float16)),

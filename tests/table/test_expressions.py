@@ -40,7 +40,7 @@ def outcome(compute: Any) -> Any:
     """The values, or that it raised: both forms must agree on that too."""
     try:
         return compute()
-    except (ArithmeticError, pa.ArrowInvalid, ValueError, KeyError):
+    except (ArithmeticError, pa.ArrowInvalid, ValueError, KeyError, ProgramError):  # the last: of what is constant, while the program is built
         return "an error"
 
 

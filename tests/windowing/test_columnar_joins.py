@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -53,7 +54,9 @@ def test_columns_that_cannot_be_joined_are_refused() -> None:
 VALUES: Any = st.one_of(
     st.just((pa.int64(), st.integers(-3, 3))), st.just((pa.int64(), st.sampled_from([0, 10**15, -(10**15)]))),
     st.just((pa.string(), st.sampled_from(["", "a", "b"]))), st.just((pa.int32(), st.one_of(st.none(), st.integers(0, 2)))),
-    st.just((pa.float64(), st.sampled_from([0.0, -0.0, 1.5]))), st.just((pa.bool_(), st.booleans())),
+    st.just((pa.float64(), st.sampled_from([0.0, -0.0, 1.5, math.nan, -math.nan, None]))), st.just((pa.bool_(), st.booleans())),
+    st.just((pa.timestamp("ns"), st.sampled_from([None, 0, 1, 1000]))), st.just((pa.time64("ns"), st.sampled_from([None, 0, 1, 1000]))),
+    st.just((pa.struct([("a", pa.float64()), ("b", pa.string())]), st.sampled_from([None, {"a": 0.0, "b": None}, {"a": -0.0, "b": None}]))),
 )
 
 
@@ -63,7 +66,13 @@ def test_matching_pairs_are_those_with_equal_keys_in_order(data: Any, kinds: lis
     arrays = [[pa.chunked_array([pa.array(column, kind)]) for column, (kind, _) in zip(side, kinds)] for side in sides]
     left, right = matching_pairs(*arrays)
     rows = [list(zip(*side)) for side in sides]
-    assert list(zip(left.tolist(), right.tolist())) == [(i, j) for i in range(ours) for j in range(theirs) if rows[0][i] == rows[1][j]]
+    expected = [(i, j) for i in range(ours) for j in range(theirs) if _same_key(rows[0][i], rows[1][j])]
+    assert list(zip(left.tolist(), right.tolist())) == expected
+
+
+def _same_key(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """As in SQL, None is equal to nothing; a not-a-number is a key."""
+    return all(one is not None and (one == other or (one != one and other != other and other is not None)) for one, other in zip(left, right))
 
 
 def test_a_dictionary_column_matches_plain_text_and_integers_of_any_width_match() -> None:

@@ -1,0 +1,96 @@
+"""The types operands are brought to, and how: numbers, decimals, text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Types: TypeAlias = "list[Any]"
+
+INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
+_DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
+_EXACT_DIGITS, _EXACT_SCALE = 15, 22  # so long numbers, and powers of ten, are floats exactly
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of it holds text, in whichever form."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (is_dictionary(kind) and is_text(kind.value_type)))
+
+
+def is_dictionary(kind: Any) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
+    """The cast an operand needs, if any."""
+    if kind == wanted:
+        return None
+    if wanted == FLOAT:  # an integer, and a decimal, becomes the nearest float
+        return _to_float if pa.types.is_integer(kind) else _decimals_to_floats if pa.types.is_decimal(kind) else _cast_to_float
+    return lambda values: values.cast(wanted)
+
+
+def _cast_to_float(values: Any) -> Any:
+    return values.cast(FLOAT, safe=False)
+
+
+def _to_float(values: Any) -> Any:
+    """By numpy, where there are no nulls: setting out on an Arrow cast takes longer than casting a batch."""
+    if isinstance(values, pa.Scalar) or values.null_count:
+        return _cast_to_float(values)
+    numbers = values.to_numpy().astype(np.float64)
+    return pa.Array.from_buffers(FLOAT, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _decimals_to_floats(values: Any) -> Any:
+    """Arrow's own cast rounds twice. Of short decimals a division rounds once; others are read from their text."""
+    kind = values.type
+    if isinstance(values, pa.Scalar):
+        return pa.scalar(None if values.as_py() is None else float(values.as_py()), FLOAT)
+    if not (pa.types.is_decimal128(kind) and kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_SCALE):
+        return values.cast(TEXT).cast(FLOAT)
+    low_halves = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+    mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(low_halves / 10.0**kind.scale, FLOAT, mask=mask)
+
+
+def wide(kind: Any) -> Any:
+    """The type a number is computed in; TypeError for what is no number."""
+    if pa.types.is_integer(kind):
+        return INT
+    if pa.types.is_floating(kind):
+        return FLOAT
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return kind
+    raise TypeError("it needs numbers")
+
+
+def common_number(types: Types) -> Any:
+    """The type in which numbers of these types are computed together."""
+    kinds = [wide(kind) for kind in types]
+    known = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if not known:
+        return INT
+    if FLOAT in known:
+        return FLOAT
+    return _common_decimal([kind for kind in types if not pa.types.is_null(kind)]) if any(map(pa.types.is_decimal, known)) else INT
+
+
+def digits_of(kind: Any) -> tuple[int, int]:
+    """How many a decimal or an integer has before the point, and behind."""
+    if pa.types.is_decimal(kind):
+        return kind.precision - kind.scale, kind.scale
+    return (_UNSIGNED_DIGITS if pa.types.is_uint64(kind) else _DIGITS), 0
+
+
+def _common_decimal(kinds: Types) -> Any:
+    """The decimal that holds every value of these decimals and integers."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    parts = list(map(digits_of, kinds))
+    scale = max(behind for _, behind in parts)
+    digits = max(before for before, _ in parts) + scale
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
