@@ -77,6 +77,8 @@ def shown(value: Any) -> Any:
     """The value in a form that is equal only for what cannot be told apart, but that all NaNs are one."""
     if isinstance(value, (tuple, list)):
         return type(value).__name__, [shown(each) for each in value]
+    if isinstance(value, frozenset):
+        return "frozenset", sorted(map(str, map(shown, value)))
     if isinstance(value, dict):
         return "dict", [(shown(key), shown(each)) for key, each in value.items()]
     return "NaN" if is_nan(value) else f"{type(value).__name__} {value!r}"

@@ -88,7 +88,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
                     return
                 plain = states.plain()
             states = states if plain is None else plain
-        loop = self._made(("dict", update_text, emitted), lambda: keyed_loop(update_text, emitted, self._selected(), self.falls_back))
+        selected = self._selected() if type(states) is dict else f"canonical({self._selected()})"  # a database may find it in any form
+        loop = self._made((selected, update_text, emitted), lambda: keyed_loop(update_text, emitted, selected, self.falls_back))
         with self._told(loop, update):
             loop(values, states, results, self._select, entered, update)
 
