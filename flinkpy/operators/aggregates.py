@@ -73,7 +73,7 @@ class FieldAggregate:
         access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
         old, new = "current" + access, "record" + access
         whole = position is None or self.kind.endswith("_by")
-        if not whole and (type(sample) is not tuple or isinstance(position, str) or not -len(sample) <= position < len(sample)):
+        if not whole and (type(sample) is not tuple or not isinstance(position, int) or not -len(sample) <= position < len(sample)):
             return None
         changed = f"{old} + {new}" if self.kind == "sum" else new
         replaced = (changed if self.kind == "sum" else "record") if whole else _with_item(sample, position, changed)
