@@ -18,8 +18,8 @@ from typing import Any, cast
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import canonical_key
 from flinkpy.core.generated import failure_in, forget_source
+from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error

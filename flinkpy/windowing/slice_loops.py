@@ -14,9 +14,9 @@ from typing import Any
 
 from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
+from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.keyed_loops import CALLED, assigned
 

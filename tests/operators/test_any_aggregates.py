@@ -1,4 +1,4 @@
-"""The built-in aggregates of rows in every form (running, slices, windows, sessions, batch) against what ``docs/values.md`` says of a list of values."""
+"""The built-in aggregates of rows in every form (running, slices, windows, sessions, batch) against what ``docs/values.md`` says of a list."""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ def test_in_a_batch_job_each_key_has_the_last_of_its_running_results(kind: str, 
 WINDOWS: dict[str, Callable[[KeySpec], Any]] = {
     "slices": lambda key: SliceWindowOperator(key, Slicing(10, 10, 0), True, "sum", 1),
     "slices that overlap": lambda key: SliceWindowOperator(key, Slicing(10, 5, 0), True, "reduce", reduce_function=add),
-    "slices that count": lambda key: SliceWindowOperator(key, Slicing(10, 10, 0), True, "count", window_function=lambda key, window, found: [(key, *found)]),
+    "slices that count": lambda key: SliceWindowOperator(
+        key, Slicing(10, 10, 0), True, "count", window_function=lambda key, window, found: [(key, *found)]),
     "windows": lambda key: WindowOperator(key, TumblingEventTimeWindows(10), contents=ReduceContents(add)),
     "windows that overlap": lambda key: WindowOperator(key, SlidingEventTimeWindows(10, 5), contents=ReduceContents(add)),
     "sessions": lambda key: WindowOperator(key, EventTimeSessionWindows(5), contents=ReduceContents(add)),
