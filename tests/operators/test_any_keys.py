@@ -36,8 +36,7 @@ FIRST = KeySpec(selector=lambda record: record[0])  # is written out in loops
 
 
 def first_of(record: Any) -> Any:
-    key = record[0]
-    return key
+    return record[0] if record else None
 
 
 CALLED = KeySpec(selector=first_of)
