@@ -12,6 +12,7 @@ from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator
 from flinkpy.operators.errors import user_code_error
@@ -214,13 +215,15 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
             if batch.timestamps is None:
                 context._timestamp = None
                 for value in batch.values:
-                    current.key = select(value)
+                    key = select(value)
+                    current.key = key if type(key) in PLAIN_KEYS else canonical_key(key)
                     given = process(value, context)
                     if given is not None:
                         take(given)
             else:
                 for value, context._timestamp in zip(batch.values, batch.timestamps):
-                    current.key = select(value)
+                    key = select(value)
+                    current.key = key if type(key) in PLAIN_KEYS else canonical_key(key)
                     given = process(value, context)
                     if given is not None:
                         take(given)
