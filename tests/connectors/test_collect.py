@@ -123,6 +123,19 @@ def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> No
         assert sorted(server) == ["new", "newer", "other"]
 
 
+def test_what_an_earlier_attempt_sends_behind_a_later_ones_beginning_is_dropped() -> None:
+    with CollectServer() as server:
+        slow = fresh(server)
+        slow.open(operator_context(0, 2))
+        attempt_of(server, 1, [["new"]])
+        slow.write_batch(RowBatch(["old"]))
+        slow.finish()
+        slow.close()
+        eventually(lambda: server.statistics().ended == 1)
+        server.job_ended()
+        assert list(server) == ["new"]
+
+
 def test_iterating_ends_where_what_was_given_out_comes_again() -> None:
     with CollectServer() as server:
         attempt_of(server, 0, [["old"], ["older"]])
