@@ -103,15 +103,15 @@ def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:
 
 def attempt_of(server: CollectServer, attempt: int, batches: list[list[Any]], subtask: int = 0) -> None:
     """An attempt of a subtask, until the client has all of it."""
-    before = server.statistics().batches
+    before = server.statistics().ended
     sink = fresh(server)
     context = operator_context(subtask, 2)
     sink.open(replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=attempt))))
     for batch in batches:
         sink.write_batch(RowBatch(batch))
-    sink.flush()
-    eventually(lambda: server.statistics().batches == before + len(batches))
+    sink.finish()
     sink.close()
+    eventually(lambda: server.statistics().ended == before + 1)
 
 
 def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> None:
@@ -131,7 +131,7 @@ def test_what_an_earlier_attempt_sends_behind_a_later_ones_beginning_is_dropped(
         slow.write_batch(RowBatch(["old"]))
         slow.finish()
         slow.close()
-        eventually(lambda: server.statistics().ended == 1)
+        eventually(lambda: server.statistics().ended == 2)
         server.job_ended()
         assert list(server) == ["new"]
 
