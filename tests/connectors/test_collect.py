@@ -103,15 +103,15 @@ def test_records_of_a_class_made_in_the_program_arrive_as_that_class() -> None:
 
 def attempt_of(server: CollectServer, attempt: int, batches: list[list[Any]], subtask: int = 0) -> None:
     """An attempt of a subtask, until the client has all of it."""
-    before = server.statistics().batches
+    before = server.statistics().ended
     sink = fresh(server)
     context = operator_context(subtask, 2)
     sink.open(replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=attempt))))
     for batch in batches:
         sink.write_batch(RowBatch(batch))
-    sink.flush()
-    eventually(lambda: server.statistics().batches == before + len(batches))
+    sink.finish()
     sink.close()
+    eventually(lambda: server.statistics().ended == before + 1)
 
 
 def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> None:
@@ -121,6 +121,19 @@ def test_what_an_earlier_attempt_sent_is_dropped_unless_it_was_given_out() -> No
         attempt_of(server, 1, [["new"], ["newer"]])
         server.job_ended()
         assert sorted(server) == ["new", "newer", "other"]
+
+
+def test_what_an_earlier_attempt_sends_behind_a_later_ones_beginning_is_dropped() -> None:
+    with CollectServer() as server:
+        slow = fresh(server)
+        slow.open(operator_context(0, 2))
+        attempt_of(server, 1, [["new"]])
+        slow.write_batch(RowBatch(["old"]))
+        slow.finish()
+        slow.close()
+        eventually(lambda: server.statistics().ended == 2)
+        server.job_ended()
+        assert list(server) == ["new"]
 
 
 def test_iterating_ends_where_what_was_given_out_comes_again() -> None:
