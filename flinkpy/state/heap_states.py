@@ -1,6 +1,7 @@
 """The states of the heap backend that never expire. Each is a view of one dict from key to what is stored, at the current key.
 
-The value state is written out for speed: reading is one look-up and one look at a type, and what cannot be changed in place is stored as it is.
+What is called with every record is written out for speed: one look-up and one look at a type, and what cannot be changed in place is stored as it
+is (``isolation`` says the same in words).
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import ATOMS, private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
 
 Entries = dict[Any, Any]
+ABSENT: Any = object()
 
 
 class HeapState(State):
     """What they share."""
 
-    __slots__ = ("_current", "_entries")
+    __slots__ = ("_current", "_entries", "_get")
 
     def __init__(self, entries: Entries, current: CurrentKey) -> None:
         self._entries, self._current = entries, current
+        self._get = entries.get
 
     def clear(self) -> None:
         self._entries.pop(self._current.key, None)
@@ -34,11 +37,7 @@ class HeapState(State):
 
 
 class HeapValueState(HeapState, ValueState[Any]):
-    __slots__ = ("_get",)
-
-    def __init__(self, entries: Entries, current: CurrentKey) -> None:
-        super().__init__(entries, current)
-        self._get = entries.get
+    __slots__ = ()
 
     def value(self) -> Any:
         found = self._get(self._current.key)
@@ -59,12 +58,20 @@ class HeapReducingState(HeapState, ReducingState[Any]):
         self._reduce = reduce
 
     def get(self) -> Any:
-        return release(self._entries.get(self._current.key))
+        found = self._get(self._current.key)
+        return private_copy(found.value) if type(found) is Kept else found
 
     def add(self, value: Any) -> None:
-        refuse_none(value)
-        entries, key = self._entries, self._current.key
-        entries[key] = reduced(self._reduce, entries[key], value) if key in entries else protect(value)
+        atom = type(value) in ATOMS
+        if value is None:
+            refuse_none(value)
+        key = self._current.key
+        stored = self._get(key, ABSENT)
+        if stored is ABSENT:
+            self._entries[key] = value if atom else protect(value)
+        else:  # the function gets a value of its own, so what it makes of the two is nobody else's
+            result = self._reduce(stored.value if type(stored) is Kept else stored, value if atom else private_copy(value))
+            self._entries[key] = result if type(result) in ATOMS else adopt(result)
 
 
 class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
@@ -75,28 +82,31 @@ class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
         self._function = function
 
     def get(self) -> Any:
-        key = self._current.key
-        return result_of(self._function, self._entries[key]) if key in self._entries else None
+        stored = self._get(self._current.key, ABSENT)
+        return None if stored is ABSENT else result_of(self._function, stored)
 
     def add(self, value: Any) -> None:
         refuse_none(value)
-        entries, key, function = self._entries, self._current.key, self._function
-        accumulator = reveal(entries[key]) if key in entries else function.create_accumulator()
-        entries[key] = adopt(function.add(private_copy(value), accumulator))
+        key, function = self._current.key, self._function
+        stored = self._get(key, ABSENT)
+        accumulator = function.create_accumulator() if stored is ABSENT else reveal(stored)
+        self._entries[key] = adopt(function.add(private_copy(value), accumulator))
 
 
 class HeapListState(HeapState, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        return [private_copy(stored.value) if type(stored) is Kept else stored for stored in self._entries.get(self._current.key, ())]
+        return [private_copy(stored.value) if type(stored) is Kept else stored for stored in self._get(self._current.key, ())]
 
     def add(self, value: Any) -> None:
-        refuse_none(value)
-        stored = protect(value)
-        found = self._entries.get(self._current.key)
+        if value is None:
+            refuse_none(value)
+        stored = value if type(value) in ATOMS else protect(value)
+        key = self._current.key
+        found = self._get(key)
         if found is None:
-            self._entries[self._current.key] = [stored]
+            self._entries[key] = [stored]
         else:
             found.append(stored)
 
@@ -116,25 +126,29 @@ class HeapMapState(HeapState, MapState[Any, Any]):
     __slots__ = ()
 
     def _found(self) -> dict[Any, Any]:
-        found: dict[Any, Any] = self._entries.get(self._current.key) or {}
+        found: dict[Any, Any] = self._get(self._current.key) or {}
         return found
 
     def get(self, key: Any) -> Any:
-        return release(self._found().get(key))
+        found = self._get(self._current.key)
+        if found is None:
+            return None
+        stored = found.get(key)
+        return private_copy(stored.value) if type(stored) is Kept else stored
 
     def contains(self, key: Any) -> bool:
         return key in self._found()
 
     def put(self, key: Any, value: Any) -> None:
-        stored = protect(value)
-        found = self._entries.get(self._current.key)
+        stored = value if type(value) in ATOMS else protect(value)
+        found = self._get(self._current.key)
         if found is None:
             self._entries[self._current.key] = {key: stored}
         else:
             found[key] = stored
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
@@ -160,11 +174,6 @@ def refuse_none(value: Any) -> Any:
     if value is None:
         raise ProgramError("None cannot be added to state: a state without a value gives None, the two could not be told apart")
     return value
-
-
-def reduced(reduce: Callable[[Any, Any], Any], stored: Any, value: Any) -> Any:
-    """What to store for both together. The function gets a value of its own, so what it makes of the two is nobody else's."""
-    return adopt(reduce(reveal(stored), private_copy(value)))
 
 
 def result_of(function: Aggregate, stored: Any) -> Any:

@@ -53,14 +53,19 @@ def _is_light(value: Any) -> bool:
     return kind is tuple and is_safe(value)
 
 
+def _is_light_inside(stamped: Stamped) -> bool:
+    return _is_light(stamped[0])
+
+
 class Slots:
-    """Slot to value (or :class:`Stamped` where ``expires``)."""
+    """Slot to value (or ``Stamped`` where ``expires``)."""
 
     def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
         self._by_value = StreamPickler(only_here=True)
         self._encode = partial(_encode_stamped if expires else encode_value, by_value=self._by_value, what=f"the state of {name!r}")
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
+        self._is_light: Callable[[Any], bool] = _is_light_inside if expires else _is_light
         self._cache: dict[Any, Any] = {}  # the young generation
         self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
         self._old: dict[Any, Any] = {}  # what the young one also has, counts there; all of it is in the database
@@ -80,7 +85,7 @@ class Slots:
     def put(self, slot: Any, value: Any) -> None:
         """Whatever happens to ``value`` later is not in the state."""
         cache = self._cache
-        if _is_light(value):
+        if self._is_light(value):
             cache[slot] = value
         else:
             packed = cache[slot] = Packed(self._encode(value))
@@ -152,7 +157,7 @@ class Slots:
             return ABSENT
         payload = _payload(data)
         found = self._decode(payload)
-        return found if _is_light(found) else Packed(payload)
+        return found if self._is_light(found) else Packed(payload)
 
     def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for place, data in entries:
@@ -183,8 +188,8 @@ def touched_ms(data: bytes) -> int:
 
 
 def _encode_stamped(stamped: Stamped, by_value: StreamPickler, what: str) -> bytes:
-    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value, by_value, what)
+    return _STAMP.pack(stamped[1]) + encode_value(stamped[0], by_value, what)
 
 
 def _decode_stamped(data: bytes) -> Stamped:
-    return Stamped(decode_value(data[_STAMP.size :]), _STAMP.unpack_from(data)[0])
+    return decode_value(data[_STAMP.size :]), _STAMP.unpack_from(data)[0]

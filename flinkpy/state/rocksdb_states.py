@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flinkpy.core.mutability import private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap_states import refuse_none
@@ -110,8 +110,8 @@ class RocksDBMapState(RocksDBState, MapState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self._slots.put((self._current.key, key), value)
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
@@ -143,8 +143,8 @@ class RocksDBTtlMapState(TtlMapState):
     def _mapping(self) -> Any:
         return EntriesOfKey(self._entries, self._current.key)
 
-    def _settle(self, found: Any) -> None:
-        self._accessed()
+    def _settle(self, found: Any, now: int) -> None:
+        self._accessed(now)
 
     def _put(self, key: Any, stamped: Stamped) -> None:
         self._entries.slots.put((self._current.key, key), stamped)
