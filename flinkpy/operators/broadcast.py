@@ -69,7 +69,7 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         super().open()
-        self._select = self.selector(self.key)
+        self._calls = self.keyed_calls(self.key)
 
     def make_contexts(self) -> None:
         service, current = self._timer_service, self.backend.current
@@ -85,7 +85,7 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
             close_function(self.key.selector)
 
     def process_batch1(self, batch: Batch) -> None:
-        self.run_keyed(self._select, self.function.process_element, batch)
+        self.run_keyed(self._calls, self.function.process_element, batch)
 
     def process_batch2(self, batch: Batch) -> None:
         self.backend.current.key = NO_KEY

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,6 +20,7 @@ from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, Tim
 from flinkpy.operators.given_out import GivenOut
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
+from flinkpy.operators.keyed_calls import KeyedCalls
 from flinkpy.operators.keyed_stages import with_key
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
@@ -73,6 +75,8 @@ class Results:
 
 def may_hold_tags(values: list[Any]) -> bool:
     """Whether one of the results could be ``(OutputTag, value)``; looks at all of them at once, by type."""
+    if not OutputTag.exists:
+        return False
     kinds = set(map(type, values))
     if tuple not in kinds:
         return False
@@ -165,18 +169,11 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         open_function(self.function, self.context, self.backend)
         service.arm()
 
-    def selector(self, key: KeySpec) -> Callable[[Any], Any]:
-        """The key selector for ``run_keyed``, once the function is open. A key that cannot be hashed fails where state is looked up; a function
-        that keeps none would never notice, so there it is looked for."""
-        select = key_function(key)
-        if set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}:
-            return select
-
-        def select_and_hash(value: Any) -> Any:
-            hash(found := select(value))
-            return found
-
-        return select_and_hash
+    def keyed_calls(self, key: KeySpec) -> KeyedCalls:
+        """The loop over an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked up; a function that
+        keeps none would never notice, so there it is looked for."""
+        keeps_state = bool(set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS})
+        return KeyedCalls(key_function(key), self.context, self.backend.current, hashes=not keeps_state)
 
     def make_contexts(self) -> None:
         """Before the function is opened: what its methods will get."""
@@ -203,28 +200,11 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
             for saved, _ in tables:
                 saved.clear()
 
-    def run_keyed(self, select: Callable[[Any], Any], process: ProcessElement, batch: Batch) -> None:
+    def run_keyed(self, calls: KeyedCalls, process: ProcessElement, batch: Batch) -> None:
         """Calls it for each record of the batch, the key set first, and emits what it gives."""
         batch = rows(batch)
         results = Results(batch.timestamps is not None)
-        take, value, current, context = self.given_out.way_into(results.values), None, self.backend.current, self._process_context
-        try:
-            if batch.timestamps is None:
-                context._timestamp = None
-                for value in batch.values:
-                    current.key = select(value)
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-            else:
-                for value, context._timestamp in zip(batch.values, batch.timestamps):
-                    current.key = select(value)
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-                        stamp_new(results, context._timestamp)
-        except Exception as error:
-            raise user_code_error(error, self.context, value) from error
+        calls.run(batch, process, self._process_context, self.given_out.way_into(results.values), partial(stamp_new, results))
         self.given_out.look_at(results.values)
         results.emit(self.output)
         self.backend.after_records(len(batch))
@@ -300,7 +280,7 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         super().open()
-        self._select = self.selector(self.key)
+        self._calls = self.keyed_calls(self.key)
 
     def close(self) -> None:
         try:
@@ -309,7 +289,7 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
             close_function(self.key.selector)
 
     def process_batch(self, batch: Batch) -> None:
-        self.run_keyed(self._select, self.function.process_element, batch)
+        self.run_keyed(self._calls, self.function.process_element, batch)
 
 
 class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
@@ -334,7 +314,7 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
     def open(self) -> None:
         open_selectors(self.keys, self.context)
         super().open()
-        self._selects = self.selector(self.keys[0]), self.selector(self.keys[1])
+        self._calls = self.keyed_calls(self.keys[0]), self.keyed_calls(self.keys[1])
 
     def close(self) -> None:
         try:
@@ -343,10 +323,10 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
             close_selectors(self.keys)
 
     def process_batch1(self, batch: Batch) -> None:
-        self.run_keyed(self._selects[0], self.function.process_element1, batch)
+        self.run_keyed(self._calls[0], self.function.process_element1, batch)
 
     def process_batch2(self, batch: Batch) -> None:
-        self.run_keyed(self._selects[1], self.function.process_element2, batch)
+        self.run_keyed(self._calls[1], self.function.process_element2, batch)
 
 
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
