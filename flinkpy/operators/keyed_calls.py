@@ -15,7 +15,7 @@ from flinkpy.operators.errors import user_code_error
 from flinkpy.state.backend import CurrentKey
 
 _LOOP = """\
-def keyed_calls(values, stamps, select, process, context, current, take, stamp_new):
+def keyed_calls(values, stamps, select, process, context, current, take, stamp_new, clock):
     if stamps is None:
         context._timestamp = None
         for value in values:
@@ -33,15 +33,17 @@ def keyed_calls(values, stamps, select, process, context, current, take, stamp_n
 """
 _KEY = "current.key = {selected}"
 _HASHED_KEY = "hash(key := {selected}); current.key = key"
+_TIME = "; current.now_ns = clock()"
 _KEY_LINES = [number for number, line in enumerate(_LOOP.splitlines(), 1) if "{key}" in line]
 
 
 class KeyedCalls:
-    """The loop for one input and its key selector. ``hashes``: a key that cannot be hashed is found here, as no state is looked up for it."""
+    """The loop for one input and its key selector. ``hashes``: a key that cannot be hashed is found here, as no state is looked up for it.
+    ``expires``: the clock is read for each record, once for all state it touches."""
 
-    def __init__(self, select: Callable[[Any], Any], context: OperatorContext, current: CurrentKey, *, hashes: bool) -> None:
+    def __init__(self, select: Callable[[Any], Any], context: OperatorContext, current: CurrentKey, *, hashes: bool, expires: bool) -> None:
         self._select, self._context, self._current = select, context, current
-        key = (_HASHED_KEY if hashes else _KEY).format(selected=call_or_inline(select, "select", "value"))
+        key = (_HASHED_KEY if hashes else _KEY).format(selected=call_or_inline(select, "select", "value")) + (_TIME if expires else "")
         self._loop = compile_function("keyed_calls", _LOOP.format(key=key), {})
 
     def run(
@@ -50,12 +52,14 @@ class KeyedCalls:
         """Calls ``process(value, context)`` for each record and gives ``take`` what it returned, if anything; then ``stamp_new`` the time of the
         record, if it has one."""
         try:
-            self._loop(batch.values, batch.timestamps, self._select, process, context, self._current, take, stamp_new)
+            self._loop(batch.values, batch.timestamps, self._select, process, context, self._current, take, stamp_new, self._context.clock.time_ns)
         except Exception as error:
             failure = failure_in(self._loop, error.__traceback__)
             record = failure.variables.get("value") if failure else None
             explained = raised_by(self._select, [record], error) if failure and failure.line in _KEY_LINES else error
             raise user_code_error(explained, self._context, record) from error
+        finally:
+            self._current.now_ns = None
 
     def close(self) -> None:
         """The loop will not be run again."""

@@ -173,7 +173,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         """The loop over an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked up; a function that
         keeps none would never notice, so there it is looked for."""
         keeps_state = bool(set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS})
-        return KeyedCalls(key_function(key), self.context, self.backend.current, hashes=not keeps_state)
+        return KeyedCalls(key_function(key), self.context, self.backend.current, hashes=not keeps_state, expires=self.backend.expires)
 
     def make_contexts(self) -> None:
         """Before the function is opened: what its methods will get."""

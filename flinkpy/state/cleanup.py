@@ -24,7 +24,7 @@ class Cleanup(Protocol):
 
     @property
     def quiet_until(self) -> int:
-        """Nothing expires before that time, in milliseconds: accesses need not be told."""
+        """Nothing expires before that time, in nanoseconds: accesses need not be told."""
 
     def step(self, accesses: int = 1) -> None:
         """So many accesses more."""
@@ -43,12 +43,12 @@ NO_CLEANUP = NoCleanup()
 
 
 class IncrementalCleanup:
-    """Goes over the entries of one state, ``size`` per access, and has ``sweep`` remove what was last touched ``ttl_ms`` ago or before."""
+    """Goes over the entries of one state, ``size`` per access, and has ``sweep`` remove what was last touched ``ttl_ns`` ago or before."""
 
-    __slots__ = ("_due", "_earliest", "_entries", "_now", "_round", "_size", "_sweep", "_ttl_ms", "looked_at", "quiet_until", "removed")
+    __slots__ = ("_due", "_earliest", "_entries", "_now", "_round", "_size", "_sweep", "_ttl_ns", "looked_at", "quiet_until", "removed")
 
-    def __init__(self, entries: dict[Any, Any], sweep: Sweep, size: int, now: Callable[[], int], ttl_ms: int) -> None:
-        self._entries, self._sweep, self._size, self._now, self._ttl_ms = entries, sweep, size, now, ttl_ms
+    def __init__(self, entries: dict[Any, Any], sweep: Sweep, size: int, now: Callable[[], int], ttl_ns: int) -> None:
+        self._entries, self._sweep, self._size, self._now, self._ttl_ns = entries, sweep, size, now, ttl_ns
         self._round: list[Any] = []
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
@@ -69,12 +69,12 @@ class IncrementalCleanup:
             keys = self._round[-due:]
             del self._round[-due:]
             due -= len(keys)
-            swept = self._sweep(self._entries, keys, now - self._ttl_ms)
+            swept = self._sweep(self._entries, keys, now - self._ttl_ns)
             self.looked_at += len(keys)
             self.removed += swept.removed
-            self._earliest = min(self._earliest, swept.earliest_ms)
+            self._earliest = min(self._earliest, swept.earliest_ns)
             if not self._round:
-                self.quiet_until = self._earliest + self._ttl_ms
+                self.quiet_until = self._earliest + self._ttl_ns
 
     def __repr__(self) -> str:
         return f"<IncrementalCleanup, {self._size} per access: {self.looked_at} looked at, {self.removed} removed>"

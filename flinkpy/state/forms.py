@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.state.stamps import Stamped
+from flinkpy.state.stamps import NS_PER_MS, Stamped
 
-NEVER = 1 << 62  # later than any time there is
+NEVER = 1 << 80  # later than any time there is
 
 
 class Swept(NamedTuple):
     """What a sweep did."""
 
     removed: int
-    earliest_ms: int  # when what is left was touched first; NEVER where nothing is left
+    earliest_ns: int  # when what is left was touched first; NEVER where nothing is left
 
 
 class Form(NamedTuple):
@@ -57,11 +57,11 @@ def _same(value: Any) -> Any:
 
 
 def _dump_stamped(stamped: Stamped) -> tuple[Any, int]:
-    return reveal(stamped[0]), stamped[1]
+    return reveal(stamped[0]), stamped[1] // NS_PER_MS
 
 
 def _load_stamped(saved: tuple[Any, int]) -> Stamped:
-    return adopt(saved[0]), saved[1]
+    return adopt(saved[0]), saved[1] * NS_PER_MS
 
 
 def _always(stored: Any, deadline: int) -> Any:

@@ -39,7 +39,7 @@ class HeapKeyedStateBackend(TableBackend):
         return RunningValues() if kind is StateKind.ENGINE and name in RUNNING_VALUES else {}
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.now, rules.ttl_ms)
+        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns)
 
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(list(table.entries))

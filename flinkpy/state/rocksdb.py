@@ -63,7 +63,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        return RangeCleanup(table.entries.slots, size, rules.now, rules.ttl_ms)
+        return RangeCleanup(table.entries.slots, size, rules.clock.time_ns, rules.ttl_ns)
 
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(table.entries)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.state.cleanup import AT_ONCE
-from flinkpy.state.rocksdb_slots import Slots, touched_ms
+from flinkpy.state.rocksdb_slots import Slots, touched_ns
 
 
 class RangeCleanup:
-    """Goes over the slots of one state, ``size`` per access, and removes what was last touched ``ttl_ms`` ago or before."""
+    """Goes over the slots of one state, ``size`` per access, and removes what was last touched ``ttl_ns`` ago or before."""
 
-    def __init__(self, slots: Slots, size: int, now: Callable[[], int], ttl_ms: int) -> None:
-        self._slots, self._size, self._now, self._ttl_ms = slots, size, now, ttl_ms
+    def __init__(self, slots: Slots, size: int, now: Callable[[], int], ttl_ns: int) -> None:
+        self._slots, self._size, self._now, self._ttl_ns = slots, size, now, ttl_ns
         self._next = b""
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
@@ -36,7 +36,7 @@ class RangeCleanup:
 
     def _sweep(self, count: int, now: int) -> int:
         """Looks at so many from where the last sweep ended; at fewer if the state ends before."""
-        seen, deadline = 0, now - self._ttl_ms
+        seen, deadline = 0, now - self._ttl_ns
         if not self._next:
             self._earliest = now
         for entry in self._slots.scan_from(self._next):
@@ -44,7 +44,7 @@ class RangeCleanup:
                 self._next = entry[0]
                 break
             seen += 1
-            touched = touched_ms(entry[1])
+            touched = touched_ns(entry[1])
             if touched <= deadline:
                 self._slots.delete(self._slots.read_slot(*entry))
                 self.removed += 1
@@ -52,7 +52,7 @@ class RangeCleanup:
                 self._earliest = min(self._earliest, touched)
         else:
             self._next = b""
-            self.quiet_until = self._earliest + self._ttl_ms
+            self.quiet_until = self._earliest + self._ttl_ns
         self.looked_at += seen
         return seen
 

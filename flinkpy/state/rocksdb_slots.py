@@ -111,7 +111,7 @@ class Slots:
         return (self.read_slot(place, data) for place, data in self._store.scan(prefix))
 
     def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ms``."""
+        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ns``."""
         self.flush()
         return self._store.scan(self.layout.prefix, start)
 
@@ -181,7 +181,7 @@ def _payload(data: bytes) -> bytes:
     return data[unsized(data, 1)[1] :] if data[0] else data[1:]
 
 
-def touched_ms(data: bytes) -> int:
+def touched_ns(data: bytes) -> int:
     """When an entry of a state that expires was last touched."""
     touched: int = _STAMP.unpack_from(data, unsized(data, 1)[1] if data[0] else 1)[0]
     return touched

@@ -27,29 +27,30 @@ from flinkpy.state.stamps import Stamped
 class TtlRules:
     """What a StateTtlConfig comes down to."""
 
-    ttl_ms: int
+    ttl_ns: int
     on_read: bool
     give_expired: bool
     clock: Clock
 
-    def now(self) -> int:
-        return self.clock.time_ms()
-
     def deadline(self) -> int:
         """What was last touched then or before has expired."""
-        return self.clock.time_ms() - self.ttl_ms
+        return self.clock.time_ns() - self.ttl_ns
 
 
 class TtlState(HeapState):
     """What they share."""
 
-    __slots__ = ("_cleanup", "_give_expired", "_now", "_on_read", "_ttl_ms")
+    __slots__ = ("_cleanup", "_clock", "_give_expired", "_on_read", "_ttl_ns")
 
     def __init__(self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> None:
         super().__init__(entries, current)
         self._cleanup = cleanup or NO_CLEANUP
-        self._now, self._ttl_ms = rules.clock.time_ms, rules.ttl_ms
+        self._clock, self._ttl_ns = rules.clock.time_ns, rules.ttl_ns
         self._on_read, self._give_expired = rules.on_read, rules.give_expired
+
+    def _now(self) -> int:
+        now = self._current.now_ns
+        return self._clock() if now is None else now
 
     def _accessed(self, now: int) -> None:
         if now >= self._cleanup.quiet_until:
@@ -65,7 +66,7 @@ class TtlState(HeapState):
         if found is None:
             return ABSENT
         stored, touched = found
-        if touched + self._ttl_ms <= now:
+        if touched + self._ttl_ns <= now:
             del entries[key]
             return stored if self._give_expired else ABSENT
         if self._on_read:
@@ -75,7 +76,7 @@ class TtlState(HeapState):
     def _to_build_on(self, now: int) -> Any:
         """What a new value is combined with, or ABSENT."""
         found: Stamped | None = self._get(self._current.key)
-        return found[0] if found is not None and (self._give_expired or found[1] + self._ttl_ms > now) else ABSENT
+        return found[0] if found is not None and (self._give_expired or found[1] + self._ttl_ns > now) else ABSENT
 
     def _write(self, stored: Any, now: int) -> None:
         self._entries[self._current.key] = stored, now
@@ -89,13 +90,16 @@ class TtlValueState(TtlState, ValueState[Any]):
     __slots__ = ()
 
     def value(self) -> Any:
-        found, now = self._get(self._current.key), self._now()
+        current = self._current
+        found, now = self._get(current.key), current.now_ns
+        if now is None:
+            now = self._clock()
         if found is None:
             stored = None
         else:
             stored, touched = found
-            if self._on_read or touched + self._ttl_ms <= now:
-                stored = self._read(self._entries, self._current.key, now)
+            if self._on_read or touched + self._ttl_ns <= now:
+                stored = self._read(self._entries, current.key, now)
                 stored = None if stored is ABSENT else stored
         if now >= self._cleanup.quiet_until:
             self._cleanup.step()
@@ -105,8 +109,11 @@ class TtlValueState(TtlState, ValueState[Any]):
         if value is None:
             self.clear()
             return
-        now = self._now()
-        self._entries[self._current.key] = value if type(value) in ATOMS else protect(value), now
+        current = self._current
+        now = current.now_ns
+        if now is None:
+            now = self._clock()
+        self._entries[current.key] = value if type(value) in ATOMS else protect(value), now
         if now >= self._cleanup.quiet_until:
             self._cleanup.step()
 
@@ -161,7 +168,7 @@ class TtlListState(TtlState, ListState[Any]):
 
     def get(self) -> list[Any]:
         now, key = self._now(), self._current.key
-        deadline = now - self._ttl_ms
+        deadline = now - self._ttl_ns
         found: list[Stamped] = self._get(key) or []
         alive = [element for element in found if element[1] > deadline]
         seen = [release(stored) for stored, _ in (found if self._give_expired else alive)]
@@ -251,5 +258,5 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        deadline = self._now() - self._ttl_ms
+        deadline = self._now() - self._ttl_ns
         return not any(self._give_expired or touched > deadline for _, touched in self._mapping().values())
