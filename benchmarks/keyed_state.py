@@ -78,7 +78,7 @@ class Sum(KeyedProcessFunction):
 
     def process_element(self, value: Pair, ctx: Any) -> Iterator[Pair]:
         self.sum.add(value[1])
-        yield value[0], self.sum.get()
+        yield value[0], self.sum.get() or 0
 
 
 def plain_sum() -> Plain:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import RowBatch
 from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.operators.base import OperatorContext
@@ -47,7 +47,7 @@ class KeyedCalls:
         self._loop = compile_function("keyed_calls", _LOOP.format(key=key), {})
 
     def run(
-        self, batch: Batch, process: Callable[[Any, Any], Any], context: Any, take: Callable[[Any], None], stamp_new: Callable[[int], None],
+        self, batch: RowBatch, process: Callable[[Any, Any], Any], context: Any, take: Callable[[Any], None], stamp_new: Callable[[int], None],
     ) -> None:
         """Calls ``process(value, context)`` for each record and gives ``take`` what it returned, if anything; then ``stamp_new`` the time of the
         record, if it has one."""

@@ -1,7 +1,7 @@
 """The states of the heap backend that never expire. Each is a view of one dict from key to what is stored, at the current key.
 
-What is called with every record is written out for speed: one look-up and one look at a type, and what cannot be changed in place is stored as it
-is (``isolation`` says the same in words).
+What functions call with every record is written out for speed. Those states are closures over their table: what a method of theirs needs is at hand
+without a look at ``self``, and what is mostly so (a key that is there, a value of the same type as the one before) is asked first.
 """
 
 from __future__ import annotations
@@ -36,42 +36,54 @@ class HeapState(State):
         return f"<{type(self).__name__}: {len(self._entries)} keys>"
 
 
-class HeapValueState(HeapState, ValueState[Any]):
-    __slots__ = ()
+def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
+    """A value state."""
+    look_up = entries.get
+    usual: type | None = None  # the type of the value before: what is of it needs no copy either
 
-    def value(self) -> Any:
-        found = self._get(self._current.key)
-        return private_copy(found.value) if type(found) is Kept else found
+    class HeapValueState(HeapState, ValueState[Any]):
+        __slots__ = ()
 
-    def update(self, value: Any) -> None:
-        if value is None:
-            self._entries.pop(self._current.key, None)
-        else:
-            self._entries[self._current.key] = value if type(value) in ATOMS else protect(value)
+        def value(self) -> Any:
+            found = look_up(current.key)
+            return private_copy(found.value) if type(found) is Kept else found
+
+        def update(self, value: Any) -> None:
+            nonlocal usual
+            if type(value) is usual:
+                entries[current.key] = value
+            elif value is None:
+                entries.pop(current.key, None)
+            else:
+                usual = _atomic_type(value)
+                entries[current.key] = protect(value)
+
+    return HeapValueState(entries, current)
 
 
-class HeapReducingState(HeapState, ReducingState[Any]):
-    __slots__ = ("_reduce",)
+def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> ReducingState[Any]:
+    """A reducing state. The function gets values of its own, so what it makes of them is nobody else's."""
+    look_up = entries.get
+    usual: type | None = None
 
-    def __init__(self, entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> None:
-        super().__init__(entries, current)
-        self._reduce = reduce
+    class HeapReducingState(HeapState, ReducingState[Any]):
+        __slots__ = ()
 
-    def get(self) -> Any:
-        found = self._get(self._current.key)
-        return private_copy(found.value) if type(found) is Kept else found
+        def get(self) -> Any:
+            found = look_up(current.key)
+            return private_copy(found.value) if type(found) is Kept else found
 
-    def add(self, value: Any) -> None:
-        atom = type(value) in ATOMS
-        if value is None:
-            refuse_none(value)
-        key = self._current.key
-        stored = self._get(key, ABSENT)
-        if stored is ABSENT:
-            self._entries[key] = value if atom else protect(value)
-        else:  # the function gets a value of its own, so what it makes of the two is nobody else's
-            result = self._reduce(stored.value if type(stored) is Kept else stored, value if atom else private_copy(value))
-            self._entries[key] = result if type(result) in ATOMS else adopt(result)
+        def add(self, value: Any) -> None:
+            nonlocal usual
+            key = current.key
+            stored = look_up(key, ABSENT)
+            if type(value) is not usual:
+                usual = _atomic_type(refuse_none(value))
+                value = private_copy(value)
+            result = value if stored is ABSENT else reduce(stored.value if type(stored) is Kept else stored, value)
+            entries[key] = result if type(result) is usual else adopt(result)
+
+    return HeapReducingState(entries, current)
 
 
 class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
@@ -122,51 +134,66 @@ class HeapListState(HeapState, ListState[Any]):
             self.clear()
 
 
-class HeapMapState(HeapState, MapState[Any, Any]):
-    __slots__ = ()
+def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
+    """A map state: a dict per key, none for a key without entries."""
+    look_up = entries.get
+    usual: type | None = None
 
-    def _found(self) -> dict[Any, Any]:
-        found: dict[Any, Any] = self._get(self._current.key) or {}
-        return found
+    def found_or_empty() -> dict[Any, Any]:
+        return look_up(current.key) or {}
 
-    def get(self, key: Any) -> Any:
-        found = self._get(self._current.key)
-        if found is None:
-            return None
-        stored = found.get(key)
-        return private_copy(stored.value) if type(stored) is Kept else stored
+    class HeapMapState(HeapState, MapState[Any, Any]):
+        __slots__ = ()
 
-    def contains(self, key: Any) -> bool:
-        return key in self._found()
+        def get(self, key: Any) -> Any:
+            found = look_up(current.key)
+            if found is None:
+                return None
+            stored = found.get(key)
+            return private_copy(stored.value) if type(stored) is Kept else stored
 
-    def put(self, key: Any, value: Any) -> None:
-        stored = value if type(value) in ATOMS else protect(value)
-        found = self._get(self._current.key)
-        if found is None:
-            self._entries[self._current.key] = {key: stored}
-        else:
-            found[key] = stored
+        def contains(self, key: Any) -> bool:
+            return key in found_or_empty()
 
-    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        for key, value in pairs_of(dict_value):
-            self.put(key, value)
+        def put(self, key: Any, value: Any) -> None:
+            nonlocal usual
+            if type(value) is not usual:
+                usual = _atomic_type(value)
+                value = protect(value)
+            found = look_up(current.key)
+            if found is None:
+                entries[current.key] = {key: value}
+            else:
+                found[key] = value
 
-    def remove(self, key: Any) -> None:
-        found = self._found()
-        if found.pop(key, self) is not self and not found:
-            self.clear()
+        def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+            for key, value in pairs_of(dict_value):
+                self.put(key, value)
 
-    def items(self) -> list[tuple[Any, Any]]:
-        return [(key, release(stored)) for key, stored in self._found().items()]
+        def remove(self, key: Any) -> None:
+            found = found_or_empty()
+            if found.pop(key, ABSENT) is not ABSENT and not found:
+                self.clear()
 
-    def keys(self) -> list[Any]:
-        return list(self._found())
+        def items(self) -> list[tuple[Any, Any]]:
+            return [(key, release(stored)) for key, stored in found_or_empty().items()]
 
-    def values(self) -> list[Any]:
-        return [release(stored) for stored in self._found().values()]
+        def keys(self) -> list[Any]:
+            return list(found_or_empty())
 
-    def is_empty(self) -> bool:
-        return not self._found()
+        def values(self) -> list[Any]:
+            return [release(stored) for stored in found_or_empty().values()]
+
+        def is_empty(self) -> bool:
+            return not found_or_empty()
+
+    return HeapMapState(entries, current)
+
+
+def _atomic_type(value: Any) -> type | None:
+    """The type, if none of its values can be changed in place."""
+    kind = type(value)
+    return kind if kind in ATOMS else None
 
 
 def refuse_none(value: Any) -> Any:

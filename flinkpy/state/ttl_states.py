@@ -84,38 +84,40 @@ class TtlState(HeapState):
             self._cleanup.step()
 
 
-class TtlValueState(TtlState, ValueState[Any]):
-    """Written out for speed, as its lasting twin."""
+def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> ValueState[Any]:
+    """A value state, written out for speed as its lasting twin is."""
+    look_up, clock, ttl_ns, on_read, sweeper = entries.get, rules.clock.time_ns, rules.ttl_ns, rules.on_read, cleanup or NO_CLEANUP
 
-    __slots__ = ()
+    class TtlValueState(TtlState, ValueState[Any]):
+        __slots__ = ()
 
-    def value(self) -> Any:
-        current = self._current
-        found, now = self._get(current.key), current.now_ns
-        if now is None:
-            now = self._clock()
-        if found is None:
+        def value(self) -> Any:
+            key, now = current.key, current.now_ns
+            if now is None:
+                now = clock()
+            found = look_up(key)
             stored = None
-        else:
-            stored, touched = found
-            if self._on_read or touched + self._ttl_ns <= now:
-                stored = self._read(self._entries, current.key, now)
-                stored = None if stored is ABSENT else stored
-        if now >= self._cleanup.quiet_until:
-            self._cleanup.step()
-        return private_copy(stored.value) if type(stored) is Kept else stored
+            if found is not None:
+                stored, touched = found
+                if touched + ttl_ns <= now or on_read:
+                    stored = self._read(entries, key, now)
+                    stored = None if stored is ABSENT else stored
+            if now >= sweeper.quiet_until:
+                sweeper.step()
+            return private_copy(stored.value) if type(stored) is Kept else stored
 
-    def update(self, value: Any) -> None:
-        if value is None:
-            self.clear()
-            return
-        current = self._current
-        now = current.now_ns
-        if now is None:
-            now = self._clock()
-        self._entries[current.key] = value if type(value) in ATOMS else protect(value), now
-        if now >= self._cleanup.quiet_until:
-            self._cleanup.step()
+        def update(self, value: Any) -> None:
+            if value is None:
+                self.clear()
+                return
+            now = current.now_ns
+            if now is None:
+                now = clock()
+            entries[current.key] = value if type(value) in ATOMS else protect(value), now
+            if now >= sweeper.quiet_until:
+                sweeper.step()
+
+    return TtlValueState(entries, current, rules, cleanup)
 
 
 class TtlReducingState(TtlState, ReducingState[Any]):
