@@ -53,7 +53,7 @@ CHECKPOINT_INCREMENTAL = option("execution.checkpointing.incremental", bool, Fal
 ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", str, "DEFAULT",
                                     "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.")
 ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")
-ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move RocksDB's files of a checkpoint.")
+ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.")
 
 # Flink 1.x: named by programs, without effect.
 EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.")

@@ -16,7 +16,8 @@ class StateBackendKind(Enum):
 STATE_BACKEND = option(
     "state.backend.type", StateBackendKind, StateBackendKind.HASHMAP, "hashmap (in memory) or rocksdb (on local disk).", aliases=("state.backend",))
 ROCKSDB_DIRECTORY = option(
-    "state.backend.rocksdb.localdir", str, None, "Where RocksDB keeps its working files: folders, separated by commas, taken in turn; one under io.tmp.dirs when absent.")
+    "state.backend.rocksdb.localdir", str, None,
+    "Where RocksDB keeps its working files: folders, separated by commas, taken in turn; one under io.tmp.dirs when absent.")
 ROCKSDB_BLOCK_CACHE = option(
     "state.backend.rocksdb.block.cache-size", int, 64 << 20, "Bytes of read data kept in memory, per operator and subtask.", memory=True)
 ROCKSDB_WRITE_BUFFER = option(

@@ -73,8 +73,8 @@ __all__ = [
     "HashMapStateBackend", "EmbeddedRocksDBStateBackend", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
     "DataStream", "DataStreamSink", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention", "FilterFunction", "FlatMapFunction",
     "Function", "KeyedCoProcessFunction", "KeyedProcessFunction", "KeyedStream", "KeySelector", "MapFunction", "MemorySize", "OutputTag",
-    "Partitioner", "PredefinedOptions", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction", "SlotSharingGroup",
-    "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
+    "Partitioner", "PredefinedOptions", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction",
+    "SlotSharingGroup", "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
     "AllWindowFunction", "AllWindowedStream", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction", "WindowedStream",
     "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
 ]

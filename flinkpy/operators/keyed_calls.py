@@ -1,5 +1,6 @@
-"""The one loop of keyed process functions: for each record the key is set and the function called. Generated with the key selector in its middle, as a
-call of most selectors costs more than what they do (``flinkpy.core.inlining``).
+"""The one loop of keyed process functions: for each record the key is set and the function called.
+
+Generated with the key selector in its middle, as a call of most selectors costs more than what they do (``flinkpy.core.inlining``).
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ Reading is one look into a dict; what could be changed in place was copied when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.state.api import BroadcastState, ReadableMap, ReadOnlyBroadcastState
+from flinkpy.state.api import BroadcastState, ReadableMap, ReadOnlyBroadcastState, pairs_of
 from flinkpy.state.isolation import protect, release
 
 
@@ -51,8 +51,8 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self._entries[key] = protect(value)
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

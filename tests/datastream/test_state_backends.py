@@ -126,8 +126,10 @@ def test_mistakes_are_refused_when_the_program_is_built() -> None:
     ):
         with pytest.raises(ProgramError, match=told):
             call(given)
+    env.configure({"state.backend.type": "rocksdb", "state.backend.rocksdb.predefined-options": "FAST"})
+    chosen: Any = env.get_state_backend()
     with pytest.raises(ProgramError, match="predefined-options is one of DEFAULT, SPINNING"):
-        env.configure({"state.backend.type": "rocksdb", "state.backend.rocksdb.predefined-options": "FAST"}).get_state_backend().get_predefined_options()
+        chosen.get_predefined_options()
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
