@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import channel_of_key_group, default_max_parallelism, key_group
+from flinkpy.core.keys import canonical_key, channel_of_key_group, default_max_parallelism, key_group
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.key_loops import KeyLoops
 
@@ -246,7 +246,7 @@ def _checked(channel: Any, key: Any, right: set[int]) -> int:
 
 
 class _Memo(dict[Any, Any]):
-    """Remembers what ``make`` gave for a key, for a bounded number of keys."""
+    """Remembers what ``make`` gave for a key, for a bounded number of keys, each in its canonical form."""
 
     __slots__ = ("_limit", "_make")
 
@@ -255,8 +255,10 @@ class _Memo(dict[Any, Any]):
         self._make, self._limit = make, limit
 
     def __missing__(self, key: Any) -> Any:
-        found = self._make(key)
-        self[key] = found
+        form = canonical_key(key)
+        if form is not key:
+            return self[form]
+        found = self[key] = self._make(key)
         return found
 
     def bound(self) -> None:

@@ -6,14 +6,16 @@ as they are one key in a dict. The columnar form agrees with the row form value 
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
 import enum
 import fractions
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
@@ -27,6 +29,89 @@ MAX_PARALLELISM_LIMIT = 1 << 15
 
 _MASK = (1 << 64) - 1
 _NAN = 0x7FF8000000000000
+
+
+NAN = float("nan")  # every NaN that is a key, or within one
+PLAIN_KEYS = frozenset({int, str, bytes, bool, type(None), datetime.date, datetime.timedelta, uuid.UUID})  # of these there is one form a key
+
+
+def canonical_key(key: Any) -> Any:
+    """The key in the form in which a dict finds it again: itself, nearly always.
+
+    Who looks keys up stores them in this form. A key that is in another one is not found there by Python, so it is enough to ask for its form when a
+    look-up failed. Any NaN becomes the one ``NAN``, also within tuples, frozensets, rows and dataclasses; numpy's dates become Python's; a moment
+    that a clock shows twice or never becomes one in UTC, as Python does not compare those by their instant.
+
+    >>> canonical_key(("a", float("nan"))) == canonical_key(("a", float("nan")))
+    True
+    """
+    kind = type(key)
+    if kind in PLAIN_KEYS:
+        return key
+    if kind is float:
+        return key if key == key else NAN
+    if isinstance(key, tuple):
+        if kind is tuple and PLAIN_KEYS.issuperset(map(type, key)):
+            return key
+        items = [canonical_key(item) for item in key]
+        if all(map(is_, items, key)):
+            return key
+        return key._make(items) if hasattr(key, "_make") else tuple(items)
+    return _canonical_other(key)
+
+
+def canonical_keys(keys: list[Any]) -> list[Any]:
+    """All of them; mostly the list itself.
+
+    >>> canonical_keys([1, "a"]), canonical_keys([2.5, float("nan")])
+    ([1, 'a'], [2.5, nan])
+    """
+    return keys if PLAIN_KEYS.issuperset(map(type, keys)) else [canonical_key(key) for key in keys]
+
+
+def _canonical_other(key: Any) -> Any:
+    if isinstance(key, (float, decimal.Decimal, complex)):
+        return NAN if (key.is_nan() if isinstance(key, decimal.Decimal) else key != key) else key
+    if isinstance(key, datetime.datetime):
+        return _instant(key) if key.utcoffset() is not None else key
+    if isinstance(key, frozenset):
+        items = frozenset(map(canonical_key, key))
+        return key if items == key else items
+    if type(key).__module__ == "numpy" and hasattr(key, "item"):
+        return _canonical_numpy(key)
+    values = getattr(key, "_values", None)
+    if values is not None and type(key).__name__ == "Row":
+        return _with(key, {"_values": (found := [canonical_key(value) for value in values])}, found, values)
+    if is_dataclass(key) and not isinstance(key, type):
+        held = {field.name: getattr(key, field.name) for field in fields(key)}
+        found = {name: canonical_key(value) for name, value in held.items()}
+        return _with(key, found, found.values(), held.values())
+    return key
+
+
+def _with(key: Any, changed: dict[str, Any], found: Iterable[Any], held: Iterable[Any]) -> Any:
+    if all(map(is_, found, held)):
+        return key
+    copied = copy.copy(key)
+    for name, value in changed.items():
+        object.__setattr__(copied, name, value)
+    return copied
+
+
+def _instant(key: datetime.datetime) -> datetime.datetime:
+    """Of a moment whose distance from UTC depends on ``fold``, the same in UTC: for Python it equals none in another zone, and both of one zone."""
+    if key.utcoffset() == key.replace(fold=1 - key.fold).utcoffset():
+        return key
+    return key.astimezone(datetime.timezone.utc)
+
+
+def _canonical_numpy(key: Any) -> Any:
+    if key != key:  # NaN is a number, NaT is no date
+        return None if key.dtype.kind in "mM" else NAN
+    if key.dtype.kind in "mM":
+        found = key.astype(f"{key.dtype.kind}8[us]")
+        return found.item() if found == key and isinstance(found.item(), (datetime.datetime, datetime.timedelta)) else key
+    return float(key) if key.dtype.char == "g" else key  # a long double is the only number that is no other's twin
 
 
 def mix64(value: int) -> int:
@@ -64,20 +149,22 @@ def _hash_bytes(data: bytes, salt: int) -> int:
 
 
 def _hash_other(key: Any) -> int:
+    key = canonical_key(key)
     if key is None:
         return 0x6E6F6E65
-    if isinstance(key, float) and key != key:
+    if key is NAN:
         return mix64(_NAN)
-    if isinstance(key, enum.Enum):  # before numbers: an IntEnum member equals its number and must hash like it
-        return stable_hash(key.value) if isinstance(key, (int, str)) else _hash_bytes(f"{type(key).__qualname__}.{key.name}".encode(), 0x65)
     if isinstance(key, (bool, int, float, decimal.Decimal, fractions.Fraction, complex)):
         return mix64(hash(key))
     if isinstance(key, str):
         return _hash_bytes(str.__str__(key).encode("utf-8", "surrogatepass"), 0x73)
     if isinstance(key, bytes):
         return _hash_bytes(key, 0x62)
-    if isinstance(key, datetime.datetime) and key.tzinfo is not None:
-        return _hash_bytes(key.astimezone(datetime.timezone.utc).isoformat().encode(), 0x64)
+    if isinstance(key, enum.Enum):  # behind values: a member that is a number or a text equals it
+        return _hash_bytes(f"{type(key).__qualname__}.{key.name}".encode(), 0x65)
+    if isinstance(key, (datetime.datetime, datetime.time)) and key.utcoffset() is not None:
+        return stable_hash(since_midnight(key)) if isinstance(key, datetime.time) else _hash_bytes(
+            key.astimezone(datetime.timezone.utc).isoformat().encode(), 0x64)
     if isinstance(key, (datetime.datetime, datetime.date, datetime.time)):
         return _hash_bytes(key.isoformat().encode(), 0x64)
     if isinstance(key, datetime.timedelta):
@@ -90,13 +177,18 @@ def _hash_other(key: Any) -> int:
     if items is not None and type(key).__name__ == "Row":
         return stable_hash(tuple(items))
     if is_dataclass(key) and not isinstance(key, type) and type(key).__hash__ is not None:
-        return stable_hash(tuple(getattr(key, field.name) for field in fields(key)))
+        return stable_hash(tuple(getattr(key, field.name) for field in fields(key) if field.compare))
     if hasattr(key, "item") and type(key).__module__ == "numpy":
         return stable_hash(key.item())
     raise ProgramError(
         f"a key of type {type(key).__name__} cannot be hashed the same way in every process: {key!r:.80}; "
         "let the key selector return a number, text, bytes, date, enum, frozen dataclass, or a tuple of these"
     )
+
+
+def since_midnight(key: datetime.time) -> datetime.timedelta:
+    """Of a time of day with a zone what Python compares: how long after midnight UTC it is, which may be before or a day later."""
+    return datetime.datetime.combine(datetime.date.min, key.replace(tzinfo=None)) - datetime.datetime.min - (key.utcoffset() or datetime.timedelta())
 
 
 def key_group(key: Any, max_parallelism: int) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 from flinkpy.core.config import read
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, ControlElement, RowBatch, Watermark
+from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options import SORT_MEMORY, spill_folders
 from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
@@ -271,7 +272,7 @@ class BatchKeyed(BatchOperator):
             keys = list(map(select, upcoming))
         except Exception as error:  # the iterator knows how far it got
             raise user_code_error(error, self.context, values[len(values) - length_hint(upcoming) - 1]) from error
-        self.groups.add(keys, values, batch.timestamps, tag)
+        self.groups.add(canonical_keys(keys), values, batch.timestamps, tag)
 
     def work(self) -> Iterator[None]:
         records = 0

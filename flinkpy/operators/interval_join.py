@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.given_out import GivenOut
-from flinkpy.operators.join_functions import ProcessJoinContext
+from flinkpy.operators.join_functions import ProcessJoinContext, never_joins
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -116,7 +117,9 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         try:
             for value, stamp in zip(batch.values, batch.timestamps or ()):
                 record = value
-                key = select(value)
+                key = canonical_key(select(value))
+                if never_joins(key):
+                    continue
                 buffers: Buffers | None = kept.get(key)
                 if buffers is None:
                     buffers = [], [], [], []

@@ -9,6 +9,24 @@ from typing import Any, TypeAlias
 from flinkpy.operators.functions import Function
 
 
+def never_joins(key: Any) -> bool:
+    """Whether a join finds no partner for the key, as in SQL: None, or a tuple with a None in it.
+
+    >>> never_joins(None), never_joins((1, None)), never_joins((1, 2))
+    (True, True, False)
+    """
+    return key is None or (isinstance(key, tuple) and None in key)
+
+
+def joining(keys: list[Any]) -> list[bool] | None:
+    """Which of them may find partners; None where all may."""
+    kinds = set(map(type, keys))
+    if type(None) not in kinds and not any(issubclass(kind, tuple) for kind in kinds):
+        return None
+    found = [not never_joins(key) for key in keys]
+    return None if all(found) else found
+
+
 class JoinFunction(Function):
     """One record for each pair of a window join.
 

@@ -7,27 +7,26 @@ the state backend's own dict (``engine_values``), or over what the backend lends
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.generated import Failure, failure_in, forget_source
 from flinkpy.core.inlining import call_or_inline, raised_by
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe, private_copy
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.aggregates import FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.fields import field_of, is_indexed, with_field
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.keyed_loops import UPDATE_LINE, KeyedLoop, keys_of_all, loop_over_dict, loop_over_lent
-from flinkpy.operators.keyed_pairs import PairForm, pair_form, pair_of
+from flinkpy.operators.keyed_loops import CALLED, LENT_UPDATE_LINE, UPDATE_LINE, KeyedLoop, keyed_loop, keys_of_all, loop_over_lent
+from flinkpy.operators.keyed_pairs import PairForm, pair_form
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
-from flinkpy.state.running_values import RUNNING_VALUES, RunningValues
-
-RUNNING_RESULT = "_running result"  # the name of the state
-AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
+from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
@@ -42,7 +41,10 @@ class _OddShape(Exception):
 
 
 class KeyedOperator(KeyedStateOperator, OneInputOperator):
-    """What keyed row operators share: the key selector, one value per key, the loops."""
+    """What keyed row operators share: the key selector, one value per key, the loops. ``falls_back``: where the update's expression raises, its function
+    is asked."""
+
+    falls_back = False
 
     def __init__(self, key: KeySpec) -> None:
         key_function(key)
@@ -65,73 +67,74 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         close_function(self.key.selector)
 
     def set_key_first(self) -> None:
-        """For a function that keeps state of its own: the key is set whenever one is selected."""
+        """For a function that keeps state of its own: the key is set whenever one is selected, so they are selected one by one."""
         select, current = key_function(self.key), self.backend.current
 
         def select_and_set(record: Any) -> Any:
-            current.key = key = select(record)
+            current.key = key = canonical_key(select(record))
             return key
 
         self._select = select_and_set
 
-    def keep_values_only(self, update: str) -> bool:
-        """For an update of pairs of key and value: from now on state is the values alone. False for other updates, and where there is other state."""
-        form = pair_form(update, self._selected())
-        for key_at, name in enumerate(RUNNING_VALUES):
-            if name in self.backend.statistics.keys and (self.values or form is None or key_at != form.key_at):
-                self._pairs_again(name, key_at)
-        self.pairs = None if self.values else form
-        if self.pairs is not None:
-            self.values = self.backend.engine_values(RUNNING_VALUES[self.pairs.key_at])
-        return self.pairs is not None
+    def run(self, update_text: str, emitted: str, values: list[Any], results: list[Any], entered: Callable[[Any], Any],
+            update: Callable[[Any, Any], Any]) -> None:
+        """Runs the loop with that update over the records and all state there is; an exception of the user's code says which record it was."""
+        states = self.values
+        if isinstance(states, RunningValues):
+            plain = states.plain()
+            if plain is None:
+                values = self._run_lent(states, values, results, update)
+                if not values:
+                    return
+                plain = states.plain()
+            states = states if plain is None else plain
+        loop = self._made(("dict", update_text, emitted), lambda: keyed_loop(update_text, emitted, self._selected(), self.falls_back))
+        with self._told(loop, update):
+            loop(values, states, results, self._select, entered, update)
 
-    def run_pairs(self, values: list[Any], results: list[Any], checked: Callable[[Any], Any], update: Callable[[Any, Any], Any]) -> None:
-        """Runs the loop over values alone; from a key's first record on that is no pair, or ``checked`` refuses, state is whole records again."""
-        assert self.pairs is not None
-        form, value_at = self.pairs, 1 - self.pairs.key_at
-
-        def entered(record: Any) -> Any:
-            if type(record) is not tuple or len(record) != 2:
-                raise _OddShape
-            return checked(record)[value_at]
-
-        try:
-            if not self._run_lent(form, values, results, entered, update):
-                self.run_loop(self.loop(form.update, form.emitted), values, results, entered, update)
-        except _OddShape:
-            self._pairs_again(RUNNING_VALUES[form.key_at], form.key_at)
-            self.pairs = None
-
-    def _run_lent(
-        self, form: PairForm, values: list[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
-    ) -> bool:
-        """Where the state is a table: over what it lends. False where it is a dict, or a record has no key: the loop over all finds it."""
-        held = self.values
-        if not isinstance(held, RunningValues) or held.plain() is not None:
-            return False
+    def _run_lent(self, held: RunningValues, values: list[Any], results: list[Any], update: Callable[[Any, Any], Any]) -> list[Any]:
+        """Where the state is a table of numbers. What is not made for that makes it a dict, and is given back with the records that follow."""
+        form, before = self.pairs, len(results)
+        assert form is not None
         try:
             keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(values, self._select)
+            lent = held.lend(keys)
         except Exception:
-            return False
-        lent = held.lend(keys)
-        if lent is None:
-            return False
-        loop = self._made(("lent", form.update, form.emitted), lambda: loop_over_lent(form.update, form.emitted, 1 - form.key_at))
+            lent = None
+        if lent is not None:
+            loop = self._made(("lent", form.update), lambda: loop_over_lent(form))
+            try:
+                with self._told(loop, update):
+                    loop(zip(keys, lent.places, values), lent.states, results, _OddShape)
+            except _OddShape:
+                pass
+            except UserCodeError:
+                if not self.falls_back:
+                    raise
+            finally:
+                held.take_back(lent)
+        rest = values[len(results) - before :]
+        if rest:
+            held.become_dict()
+        return rest
+
+    @contextmanager
+    def _told(self, loop: KeyedLoop, update: Callable[[Any, Any], Any]) -> Iterator[None]:
+        """What the user's code raises says which record it was."""
         try:
-            self.run_loop(loop, zip(keys, lent.places, values), results, entered, update, lent.states)
-        finally:
-            held.take_back(lent)
-        return True
+            yield
+        except _OddShape:
+            raise
+        except Exception as error:
+            failure = failure_in(loop, error.__traceback__)
+            record = failure.variables.get("record") if failure else None
+            raise user_code_error(self._explained(error, failure, update), self.context, record) from error
 
-    def _pairs_again(self, name: str, key_at: int) -> None:
-        self.values, values = self.backend.engine_values(RUNNING_RESULT), self.backend.engine_values(name)
-        for key, value in list(values.items()):
-            self.values[key] = pair_of(key, value, key_at)
-        values.clear()
-
-    def loop(self, update: str, emitted: str = "value") -> KeyedLoop:
-        """The loop over a dict with that update expression."""
-        return self._made(("dict", update, emitted), lambda: loop_over_dict(update, emitted, self._selected()))
+    def keep_pairs(self, update_text: str) -> None:
+        """Where the update is one of pairs that keep their key, many of them may be in a table."""
+        self.pairs = pair_form(update_text, self._selected())
+        if isinstance(self.values, RunningValues):
+            self.values.allow_table(None if self.pairs is None else self.pairs.key_at)
 
     def _made(self, name: tuple[str, ...], make: Callable[[], KeyedLoop]) -> KeyedLoop:
         """Compiled once."""
@@ -143,31 +146,15 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     def _selected(self) -> str:
         return call_or_inline(self._select, "select", "record")
 
-    def run_loop(
-        self, loop: KeyedLoop, values: Iterable[Any], results: list[Any], entered: Callable[[Any], Any], update: Callable[[Any, Any], Any],
-        states: Any = None,
-    ) -> None:
-        """Runs it over the values, and the states or else all there are; an exception of the user's code says which record it was."""
-        if states is None:
-            plain = self.values.plain() if isinstance(self.values, RunningValues) else None
-            states = self.values if plain is None else plain
-        try:
-            loop(values, states, results, self._select, entered, update)
-        except _OddShape:
-            raise
-        except Exception as error:
-            failure = failure_in(loop, error.__traceback__)
-            record = failure.variables.get("record") if failure else None
-            raise user_code_error(self._explained(error, failure, update), self.context, record) from error
-
     def _explained(self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]) -> Exception:
         """The error with the frame of the user's function, where that was written out in the loop."""
         if failure is None:
             return error
         record, current = failure.variables.get("record"), failure.variables.get("current")
-        if self.pairs is not None:
-            current = pair_of(failure.variables.get("key"), current, self.pairs.key_at)
-        if failure.line == UPDATE_LINE:
+        updating = UPDATE_LINE
+        if "place" in failure.variables and self.pairs is not None:
+            current, updating = self.pairs.pair_of(failure.variables.get("key"), current), LENT_UPDATE_LINE
+        if failure.line == updating:
             return raised_by(update, [current, record], error)
         return raised_by(self._select, [record], error)
 
@@ -196,7 +183,7 @@ class KeyedReduceOperator(KeyedOperator):
             self.set_key_first()
         self._reduce = method_of(self.function, "reduce")
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")
-        self.keep_values_only(self._update_text)
+        self.keep_pairs(self._update_text)
         self._careful = not self.context.object_reuse and could_be_mutated(self.values.values())  # what was restored counts as first values
 
     def close(self) -> None:
@@ -207,18 +194,14 @@ class KeyedReduceOperator(KeyedOperator):
 
     def process_batch(self, batch: Batch) -> None:
         batch = rows(batch)
-        results: list[Any] = []
-        entered = _as_it_is if self.context.object_reuse else _only_safe
-        if self.pairs is not None:
-            self.run_pairs(batch.values, results, entered, self._reduce)
-        if self.pairs is None and not self._careful:
+        values, results = batch.values, list[Any]()
+        if not self._careful:
             try:
-                self.run_loop(self.loop(self._update_text), batch.values[len(results) :], results, entered, self._reduce)
+                self.run(self._update_text, "value", values, results, _as_it_is if self.context.object_reuse else _only_safe, self._reduce)
             except _OddShape:
                 self._careful = True
         if self._careful:
-            rest = batch.values[len(results) :]
-            self.run_loop(self.loop(self._update_text, "private_copy(value)"), rest, results, private_copy, self._reduce)
+            self.run(self._update_text, "private_copy(value)", values[len(results) :], results, private_copy, self._reduce)
         self.output.emit(RowBatch(results, batch.timestamps))
 
 
@@ -229,91 +212,43 @@ def _only_safe(record: Any) -> Any:
 
 
 class KeyedAggregateOperator(KeyedOperator):
-    """``sum``, ``min``, ``max`` replace one field of the key's first element by the running value; ``min_by``, ``max_by`` keep the whole
-    element that has it, the first one where several do.
+    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.operators.aggregates``) of the field at ``position``.
 
-    ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value itself. The loop is specialised for what
-    the first record is; at the first record of another shape the operator goes over to the general one for good.
+    The loop is specialised for what the first record is; at the first record of another shape the operator goes over to the general one for good.
     """
+
+    falls_back = True
 
     def __init__(self, kind: str, position: int | str | None, key: KeySpec) -> None:
         super().__init__(key)
-        if kind not in AGGREGATES:
-            raise ProgramError(f"{kind!r} is no aggregate; choose one of {', '.join(AGGREGATES)}")
-        if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
-            raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
-        self.kind, self.position = kind, position
+        self.aggregate = FieldAggregate(kind, position)
 
     def open(self) -> None:
         super().open()
-        self._special: KeyedLoop | None = None
-        self._shape: tuple[type, int] | None = None
-        self._general = self.loop("update(current, record)")
+        self._special: str | None = None
+        self._shape: Shape | None = None
 
     def process_batch(self, batch: Batch) -> None:
         batch = rows(batch)
         if self._shape is None:
             self._specialise(batch.values[0])
-        results: list[Any] = []
-        if self.pairs is not None:
-            self.run_pairs(batch.values, results, _as_it_is, self._update)
-        if self.pairs is None and self._special is not None:
+        values, results, update = batch.values, list[Any](), self.aggregate.update
+        if self._special is not None:
             try:
-                self.run_loop(self._special, batch.values[len(results) :], results, self._entered, self._update)
+                self.run(self._special, "value", values, results, self._entered, update)
             except _OddShape:
                 self._special = None
-        if self.pairs is None and self._special is None:
-            self.run_loop(self._general, batch.values[len(results) :], results, _as_it_is, self._update)
+        if self._special is None:
+            self.run(CALLED, "value", values[len(results) :], results, _as_it_is, update)
         self.output.emit(RowBatch(results, batch.timestamps))
 
     def _specialise(self, sample: Any) -> None:
-        if self.position == 0 and not hasattr(type(sample), "__getitem__"):
-            self.position = None  # PyFlink's default position: of plain numbers it is the number itself
-        self._shape = _shape(sample)
-        expression = update_expression(self.kind, self.position, sample)
-        self.keep_values_only(expression or "current")
-        alike = self.pairs is not None or all(_shape(value) == self._shape for value in self.values.values())  # there are some after a restore
-        self._special = self.loop(expression) if expression is not None and alike else None
+        self._shape = shape_of(sample)
+        alike = all(shape_of(value) == self._shape for value in self.values.values())  # there are some after a restore
+        self._special = self.aggregate.update_expression(sample) if alike else None
+        self.keep_pairs(self._special or CALLED)
 
     def _entered(self, record: Any) -> Any:
-        if _shape(record) != self._shape:
+        if shape_of(record) != self._shape:
             raise _OddShape
         return record
-
-    def _update(self, current: Any, record: Any) -> Any:
-        """The general form, for any container and any mixture of them."""
-        old, new = field_of(current, self.position), field_of(record, self.position)
-        if self.kind == "sum":
-            return with_field(current, self.position, old + new)
-        better = new < old if self.kind.startswith("min") else new > old
-        if not better:
-            return current
-        return record if self.kind.endswith("_by") else with_field(current, self.position, new)
-
-
-def _shape(record: Any) -> tuple[type, int]:
-    return type(record), len(record) if type(record) is tuple else 0
-
-
-def update_expression(kind: str, position: int | str | None, sample: Any) -> str | None:
-    """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None where there is no fast one.
-
-    >>> update_expression("sum", 1, ("word", 1))
-    '(current[0], current[1] + record[1])'
-    """
-    if isinstance(position, str) and not position.isidentifier() and not is_indexed(sample, position):
-        return None
-    access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
-    old, new = "current" + access, "record" + access
-    better = f"{new} {'<' if kind.startswith('min') else '>'} {old}"
-    if kind.endswith("_by"):
-        return f"record if {better} else current"
-    if position is None:
-        return f"{old} + {new}" if kind == "sum" else f"{new} if {better} else {old}"
-    if type(sample) is not tuple or isinstance(position, str) or not -len(sample) <= position < len(sample):
-        return None
-    index, arity = position % len(sample), len(sample)
-    changed = f"{old} + {new}" if kind == "sum" else new
-    fields = ", ".join(changed if field == index else f"current[{field}]" for field in range(arity))
-    replaced = f"({fields}{',' if arity == 1 else ''})"
-    return replaced if kind == "sum" else f"{replaced} if {better} else current"

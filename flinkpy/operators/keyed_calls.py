@@ -11,6 +11,7 @@ from typing import Any
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.core.inlining import call_or_inline, raised_by
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
 from flinkpy.state.backend import CurrentKey
@@ -32,8 +33,8 @@ def keyed_calls(values, stamps, select, process, context, current, take, stamp_n
                 take(given)
                 stamp_new(context._timestamp)
 """
-_KEY = "current.key = {selected}"
-_HASHED_KEY = "hash(key := {selected}); current.key = key"
+_KEY = "key = {selected}; current.key = key if type(key) in plain_keys else canonical_key(key)"
+_HASHED = "; hash(key)"
 _TIME = "; current.now_ns = clock()"
 _KEY_LINES = [number for number, line in enumerate(_LOOP.splitlines(), 1) if "{key}" in line]
 
@@ -44,8 +45,8 @@ class KeyedCalls:
 
     def __init__(self, select: Callable[[Any], Any], context: OperatorContext, current: CurrentKey, *, hashes: bool, expires: bool) -> None:
         self._select, self._context, self._current = select, context, current
-        key = (_HASHED_KEY if hashes else _KEY).format(selected=call_or_inline(select, "select", "value")) + (_TIME if expires else "")
-        self._loop = compile_function("keyed_calls", _LOOP.format(key=key), {})
+        key = _KEY.format(selected=call_or_inline(select, "select", "value")) + (_HASHED if hashes else "") + (_TIME if expires else "")
+        self._loop = compile_function("keyed_calls", _LOOP.format(key=key), {"plain_keys": PLAIN_KEYS, "canonical_key": canonical_key})
 
     def run(
         self, batch: RowBatch, process: Callable[[Any, Any], Any], context: Any, take: Callable[[Any], None], stamp_new: Callable[[int], None],

@@ -1,7 +1,7 @@
-"""The one loop of keyed operators over rows, generated with the update in its middle, over a dict of states or over lent ones.
+"""The one loop of keyed operators over rows, generated with the update in its middle.
 
-States are lent where they are no dict (``flinkpy.state.lending``). Then the keys of the batch are selected before the loop, which reads and writes a
-list: the state of a record is at the place that came with its key.
+Keys are looked up as they come. Only where one is not found could it be another form of one that is there (``flinkpy.core.keys.canonical_key``), so
+only then is it looked at.
 """
 
 from __future__ import annotations
@@ -10,45 +10,76 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.generated import compile_function
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import private_copy
+from flinkpy.operators.keyed_pairs import PairForm
 from flinkpy.state.lending import ABSENT
 
 # ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
 _LOOP = """\
 def keyed_loop(values, states, results, select, entered, update):
-    {names}append = results.append
+    get = states.get; append = results.append
     for {each} in values:
         key = {selected}
-        current = {found}
+        current = get(key, absent)
         if current is absent:
+            if type(key) not in plain:
+                key = canonical(key)
+                current = get(key, absent)
+            value = entered(record) if current is absent else update(current, record)
+        else:
+            {update}
+        states[key] = value
+        append({emitted})
+"""
+_OVER_LENT = """\
+def keyed_loop(values, states, results, odd):
+    append = results.append
+    for key, place, record in values:
+        current = states[place]
+        if current is absent:
+            if not ({is_pair}):
+                raise odd
             value = {first}
         else:
             value = {update}
-        states[{place}] = value
+        states[place] = value
         append({emitted})
 """
-_OVER_DICT = {"names": "get = states.get; ", "each": "record", "found": "get(key, absent)", "place": "key", "first": "entered(record)"}
-_OVER_LENT = {"names": "", "each": "key, place, record", "found": "states[place]", "place": "place", "selected": "key"}
-UPDATE_LINE = 1 + next(number for number, line in enumerate(_LOOP.splitlines()) if "{update}" in line)
-
 _NUMBERS = frozenset({int, float})
+UPDATE_LINE, LENT_UPDATE_LINE = (
+    1 + next(number for number, line in enumerate(loop.splitlines()) if "{update}" in line) for loop in (_LOOP, _OVER_LENT))
+
+CALLED = "update(current, record)"  # the update as a call of its function
 
 KeyedLoop = Callable[..., Any]
 
+_NAMES = {"private_copy": private_copy, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical": canonical_key}
 
-def loop_over_dict(update: str, emitted: str, selected: str) -> KeyedLoop:
+
+def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:
     """Its values are records; ``update`` is an expression over ``current`` and ``record``, ``selected`` the key of ``record``."""
-    return _compiled({**_OVER_DICT, "update": update, "emitted": emitted, "selected": selected})
+    return _compiled(each="record", update=assigned("value", update, falls_back, 12), emitted=emitted, selected=selected)
 
 
-def loop_over_lent(update: str, emitted: str, value_at: int) -> KeyedLoop:
-    """Its values are (key, place, record), the states one field of pairs. A pair with a number there needs no further look."""
-    first = f"record[{value_at}] if type(record) is tuple and len(record) == 2 and type(record[{value_at}]) in numbers else entered(record)"
-    return _compiled({**_OVER_LENT, "update": update, "emitted": emitted, "first": first})
+def loop_over_lent(form: PairForm) -> KeyedLoop:
+    """Over states that are lent: its values are (key, place, record), the states the values of pairs."""
+    value = f"record[{1 - form.key_at}]"
+    is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
+    text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)
+    return compile_function("keyed_loop", text, {"absent": ABSENT, "numbers": _NUMBERS})
 
 
-def _compiled(parts: dict[str, str]) -> KeyedLoop:
-    return compile_function("keyed_loop", _LOOP.format(**parts), {"private_copy": private_copy, "absent": ABSENT, "numbers": _NUMBERS})
+def assigned(name: str, update: str, falls_back: bool, indent: int) -> str:
+    """The statement that gives the update to the name. Trying costs nothing, and what is called instead knows all values."""
+    if not falls_back or update == CALLED:
+        return f"{name} = {update}"
+    margin = " " * indent
+    return f"try:\n{margin}    {name} = {update}\n{margin}except Exception:\n{margin}    {name} = update(current, record)"
+
+
+def _compiled(**parts: str) -> KeyedLoop:
+    return compile_function("keyed_loop", _LOOP.format(**parts), _NAMES)
 
 
 def keys_of_all(selected: str) -> KeyedLoop:

@@ -1,6 +1,6 @@
-"""Pairs of a key and a value, the usual records of running aggregates: only the value need be kept per key, the other field is the key itself.
+"""Updates of pairs of a key and a value that keep the key: where the state is a table of numbers, only the value is read and written.
 
-That saves a tuple per key, and a look into it per record. Whether an update is of that form is read off its expression (``flinkpy.core.inlining``).
+Whether an update is of that form is read off its expression (``flinkpy.core.inlining``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ class PairForm(NamedTuple):
     def emitted(self) -> str:
         """The pair, as an expression over ``key`` and ``value``."""
         return "(value, key)" if self.key_at else "(key, value)"
+
+    def pair_of(self, key: object, value: object) -> tuple[object, object]:
+        """The pair itself."""
+        return (value, key) if self.key_at else (key, value)
 
 
 def pair_form(update: str, selected: str) -> PairForm | None:
@@ -40,11 +44,6 @@ def pair_form(update: str, selected: str) -> PairForm | None:
     return PairForm(key_at, text) if rewritten.complete else None
 
 
-def pair_of(key: object, value: object, key_at: int) -> tuple[object, object]:
-    """The pair itself."""
-    return (value, key) if key_at else (key, value)
-
-
 def _parsed(expression: str) -> ast.expr:
     return ast.parse(expression, mode="eval").body
 
@@ -62,9 +61,6 @@ def _value_of(node: ast.expr, key_at: int) -> ast.expr | None:
     match node:
         case ast.Tuple(elts=[_, _] as fields) if key_at in (_field_of(fields[key_at], "current"), _field_of(fields[key_at], "record")):
             return fields[1 - key_at]
-        case ast.IfExp(test=test, body=ast.Tuple() as body, orelse=ast.Name(id="current")):
-            value = _value_of(body, key_at)
-            return None if value is None else ast.IfExp(test, value, _parsed(f"current[{1 - key_at}]"))
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed import key_function
@@ -23,11 +24,11 @@ def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backe
     current, after_records = backend.current, backend.after_records
 
     def keyed(value: Any) -> Any:
-        current.key = select(value)
+        current.key = canonical_key(select(value))
         return function(value)
 
     def keyed_and_cleaned(value: Any) -> Any:
-        current.key = select(value)
+        current.key = canonical_key(select(value))
         after_records(1)
         return function(value)
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import stable_hash
+from flinkpy.core.keys import canonical_key, stable_hash
 from flinkpy.core.spill_file import SpillFile
 from flinkpy.network.sizing import SizeEstimator
 
@@ -61,7 +61,7 @@ class KeyGroups:
         self.runs: list[tuple[int, int]] = []  # where they begin and end in the file
 
     def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
-        """Records with their keys. Raises ProgramError for records that do not pickle, ResourceUnavailableError where the disk fails."""
+        """Records with their keys, in their canonical form. Raises ProgramError for records that do not pickle, ResourceUnavailableError where the disk fails."""
         if not values:
             return
         if stamps is not None and not self.full:
@@ -197,7 +197,7 @@ class _RunReader:
     def take(self) -> _Group:
         """The next key."""
         start = self._at + _GROUP.size + self._key_length
-        key = pickle.loads(self._read(self._at + _GROUP.size, self._key_length))
+        key = canonical_key(pickle.loads(self._read(self._at + _GROUP.size, self._key_length)))
         group = _Group(key, self, start, start + self._length)
         self._at = group.end
         self._look()

@@ -3,7 +3,7 @@
 Flat, and not one dict per key group, because the group would have to be found for every access. Measured per look-up with text, integer and tuple
 keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns with the hash that is the same in every process; 64, 52 and 76 ns with the group of every key kept
 in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written, once per key and snapshot. What would change this:
-snapshots that copy only what changed, which need to know the dirty keys of a group. Only values of running aggregates may be in a table of numbers
+snapshots that copy only what changed, which need to know the dirty keys of a group. Only results of running aggregates may be in a table of numbers
 (``running_values``).
 """
 
@@ -18,7 +18,7 @@ from flinkpy.state.backend import StateStatistics
 from flinkpy.state.cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
-from flinkpy.state.running_values import RUNNING_VALUES, RunningValues
+from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
 from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
@@ -36,7 +36,7 @@ class HeapKeyedStateBackend(TableBackend):
                 StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
 
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> MutableMapping[Any, Any]:
-        return RunningValues() if kind is StateKind.ENGINE and name in RUNNING_VALUES else {}
+        return RunningValues() if kind is StateKind.ENGINE and name == RUNNING_RESULT else {}
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
         return IncrementalCleanup(table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns)
@@ -95,7 +95,7 @@ class _WithNumbers(Mapping[int, Group]):
         self._all = sorted({*groups, *(group for each in numbers.values() for group in each.groups)})
 
     def __getitem__(self, group: int) -> Group:
-        return {**self._groups.get(group, {}), **{name: pairs for name, each in self._numbers.items() if (pairs := each.pairs(group))}}
+        return {**self._groups.get(group, {}), **{name: entries for name, each in self._numbers.items() if (entries := each.entries(group))}}
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._all)

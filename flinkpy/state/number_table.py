@@ -243,14 +243,15 @@ class NumberTable:
             keys, numbers = self._taken(self._cells[start : start + 2 * _CHUNK])
             yield from zip(keys.tolist(), numbers.view(self._dtype).tolist())
 
-    def by_group(self, max_parallelism: int) -> NumbersByGroup:
-        """Its pairs by key group, for a snapshot. The table must stay as it is meanwhile."""
+    def by_group(self, max_parallelism: int, key_at: int) -> NumbersByGroup:
+        """Its entries by key group, for a snapshot. The table must stay as it is meanwhile."""
         taken = (self._cells[::2] != self._mark).nonzero()[0] << 1
         groups = np.empty(len(taken), dtype=np.uint16)  # few bits, which are sorted quickly
         for start in range(0, len(taken), _CHUNK):
             part = slice(start, start + _CHUNK)
             groups[part] = int64_hashes(self._cells.take(taken[part])) % np.uint64(max_parallelism)
-        return NumbersByGroup(self._cells, self._numbers, taken[groups.argsort(kind="stable")], np.bincount(groups, minlength=max_parallelism))
+        in_order = taken[groups.argsort(kind="stable")]
+        return NumbersByGroup(self._cells, self._numbers, in_order, np.bincount(groups, minlength=max_parallelism), key_at)
 
 
 def _without_repeats(wanted: Any) -> tuple[Any, list[int]]:
@@ -266,10 +267,10 @@ def _without_repeats(wanted: Any) -> tuple[Any, list[int]]:
 
 
 class NumbersByGroup:
-    """The pairs of a table by key group; one group at a time becomes Python's objects."""
+    """The entries of a table by key group, each a key with the pair that has it at ``key_at``; one group at a time becomes Python's objects."""
 
-    def __init__(self, cells: Any, numbers: Any, order: Any, counts: Any) -> None:
-        self._cells, self._numbers, self._order = cells, numbers, order
+    def __init__(self, cells: Any, numbers: Any, order: Any, counts: Any, key_at: int) -> None:
+        self._cells, self._numbers, self._order, self._key_at = cells, numbers, order, key_at
         self._ends, self._counts = counts.cumsum().tolist(), counts.tolist()
 
     @property
@@ -277,7 +278,8 @@ class NumbersByGroup:
         """Those that have a pair."""
         return [group for group, count in enumerate(self._counts) if count]
 
-    def pairs(self, group: int) -> list[tuple[int, Any]]:
-        """The pairs of a group."""
+    def entries(self, group: int) -> list[tuple[int, tuple[Any, Any]]]:
+        """The entries of a group."""
         at = self._order[self._ends[group] - self._counts[group] : self._ends[group]]
-        return list(zip(self._cells.take(at).tolist(), self._numbers.take(at + 1).tolist()))
+        keys, numbers = self._cells.take(at).tolist(), self._numbers.take(at + 1).tolist()
+        return list(zip(keys, zip(numbers, keys) if self._key_at else zip(keys, numbers)))

@@ -19,6 +19,7 @@ from typing import Any
 
 from flinkpy.common.types import Row
 from flinkpy.core import code
+from flinkpy.core.keys import canonical_key, since_midnight
 
 _INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is
@@ -88,6 +89,9 @@ def _encode_int(key: int) -> bytes:
 
 def _encode_other(key: Any) -> bytes:
     """Numbers by their value whatever their type; values of the other types keys may have by what they consist of."""
+    key = canonical_key(key)
+    if key is None:
+        return b"n"
     if isinstance(key, (int, float, decimal.Decimal, fractions.Fraction, complex)):
         return _encode_number(key)
     if isinstance(key, str):
@@ -95,11 +99,9 @@ def _encode_other(key: Any) -> bytes:
     if isinstance(key, bytes):
         return b"b" + bytes(key)
     if isinstance(key, enum.Enum):
-        return b"e" + encode_key((type(key).__module__, type(key).__qualname__, key.name))
-    if isinstance(key, datetime.datetime) and key.tzinfo is not None:
-        return b"z" + key.astimezone(datetime.timezone.utc).isoformat().encode()
-    if isinstance(key, (datetime.datetime, datetime.date, datetime.time)):
-        return b"d" + type(key).__name__.encode() + key.isoformat().encode()
+        return b"e" + encode_key((type(key).__module__, type(key).__qualname__, key.name or key.value))  # nameless: several flags, on Python 3.10
+    if isinstance(key, (datetime.date, datetime.time)):
+        return _encode_time(key)
     if isinstance(key, datetime.timedelta):
         return b"D" + _encode_int(key // datetime.timedelta(microseconds=1))
     if isinstance(key, uuid.UUID):
@@ -109,16 +111,28 @@ def _encode_other(key: Any) -> bytes:
     if isinstance(key, Row):
         return b"r" + encode_key((key.get_row_kind().name, key._fields, tuple(key)))
     if hasattr(key, "item") and type(key).__module__ == "numpy":
-        return encode_key(key.item())
+        return b"N" + str(key.dtype).encode() + str(key).encode() if key.dtype.kind in "mM" else encode_key(key.item())
     if is_dataclass(key) and not isinstance(key, type):
         parts = tuple(getattr(key, field.name) for field in fields(key) if field.compare)
         return b"c" + encode_key((type(key).__module__, type(key).__qualname__, parts))
     return b"p" + _pickled(key)
 
 
+def _encode_time(key: datetime.date | datetime.time) -> bytes:
+    """Those with a zone by what Python compares, and no moment is a date or a time of day."""
+    if isinstance(key, datetime.time):
+        return b"dtime" + key.isoformat().encode() if key.utcoffset() is None else b"T" + encode_key(since_midnight(key))
+    if not isinstance(key, datetime.datetime):
+        return b"ddate" + key.isoformat().encode()
+    if key.utcoffset() is None:
+        return b"ddatetime" + key.isoformat().encode()
+    return b"z" + key.astimezone(datetime.timezone.utc).isoformat().encode()
+
+
 def _encode_number(key: Any) -> bytes:
-    if isinstance(key, complex):
-        return b"C" + repr(complex(key)).encode() if key.imag else _encode_number(key.real)
+    if isinstance(key, complex) and key.imag:
+        return b"C" + sized(_encode_number(key.real)) + _encode_number(key.imag)
+    key = key.real if isinstance(key, complex) else key
     if key != key or key in (float("inf"), float("-inf")):
         return b"F" + repr(float(key)).encode()
     exact = fractions.Fraction(key)

@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import is_safe
 from flinkpy.state.rocksdb_keys import sized, unsized
 from flinkpy.state.rocksdb_layout import KeyLayout
@@ -174,7 +175,7 @@ class Slots:
 
     def read_slot(self, place: bytes, data: bytes) -> Any:
         """Whose entry it is."""
-        return pickle.loads(unsized(data, 1)[0]) if data[0] else self.layout.slot(place)
+        return canonical_key(pickle.loads(unsized(data, 1)[0])) if data[0] else self.layout.slot(place)
 
 
 def _payload(data: bytes) -> bytes:

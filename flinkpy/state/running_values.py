@@ -1,38 +1,38 @@
-"""One number per key, for running aggregates: a dict while it is small, and then, if keys and values allow it, a table (``number_table``).
+"""The running results of an operator, one per key: a dict while they are few, and then, if all are pairs of numbers, a table (``number_table``).
 
-A dict of many keys waits for the memory four times a record: for its index, its entry, the key in it and the value. The table has a constant cost
-per batch instead. A job with a running sum, per record: with the dict 167, 182, 479, 767 and 913 ns at 10^3 to 10^7 keys; with the table 340, 358 and
-460 ns from 10^5 on. They meet near 32,000 keys.
+A dict of many keys waits for the memory five times a record: for its index, its entry, the key in it, the pair and the value. The table has a
+constant cost per batch instead. They meet near 32,000 keys.
 
-Nobody is to notice which it is. So the table takes keys and values that are exactly int, within 64 bits, or values that are exactly float; with the
-first other one everything is a dict again, and stays one until it is emptied.
+Nobody can tell which it is, as the table holds only what it can give back as it was: under a key that is exactly an int, a tuple of this very int and
+a number, which are within 64 bits and all exactly int or all exactly float. With the first other entry everything is a dict again, and stays one until
+it is emptied.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
 from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.state.lending import ABSENT, Lent
+from flinkpy.state.lending import Lent
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.number_table import NumbersByGroup, NumberTable
 
-RUNNING_VALUES = ("_running value by field 0", "_running value by field 1")  # the states that are RunningValues, of pairs by the place of the key
+RUNNING_RESULT = "_running result"  # the name of the state that is RunningValues
 
-_CHUNK = 1 << 16  # pairs that are stored at a time
+_CHUNK = 1 << 16  # entries that are stored at a time
 
 
 class RunningValues(MutableMapping[Any, Any]):
     """A dict to everyone; to who works by the batch, ``plain`` or ``lend`` and ``take_back``.
 
     >>> values = RunningValues()
-    >>> values.update({1: 10, 2: 20})
+    >>> values.update({1: (1, 10), 2: (2, 20)})
     >>> values.plain() is values.plain(), dict(values)
-    (True, {1: 10, 2: 20})
+    (True, {1: (1, 10), 2: (2, 20)})
     """
 
     threshold: ClassVar[int] = 1 << 15  # keys, up to which it is a dict
@@ -40,7 +40,15 @@ class RunningValues(MutableMapping[Any, Any]):
     def __init__(self) -> None:
         self._dict: dict[Any, Any] = {}
         self._table: NumberTable | None = None
+        self._key_at: int | None = 0
         self._limit: float = self.threshold
+
+    def allow_table(self, key_at: int | None) -> None:
+        """From now on it may be a table of pairs with their key there; with None it stays a dict."""
+        if key_at != self._key_at:
+            self.become_dict()
+        self._key_at = key_at
+        self._limit = sys.maxsize if key_at is None else self.threshold
 
     # -- by the batch --------------------------------------------------------------------------------------------------------
 
@@ -51,94 +59,90 @@ class RunningValues(MutableMapping[Any, Any]):
         return self._dict if self._table is None else None
 
     def lend(self, keys: Sequence[Any]) -> Lent | None:
-        """The states of these keys, to be taken back after the batch, whatever became of it. None if from now on it is a dict, because of a key."""
+        """The numbers of these keys, to be taken back after the batch, whatever became of it. None if from now on it is a dict, because of a key."""
         table = self._table
-        if table is None:
-            return None
-        if countOf(map(type, keys), int) == len(keys):
+        if table is not None and _are(int, keys):
             try:
                 return table.lend(keys)
             except OverflowError:
                 pass
-        self._become_dict()
+        self.become_dict()
         return None
 
     def take_back(self, lent: Lent) -> None:
-        """Stores what was lent. States may still be ABSENT, or of any type."""
+        """Stores what was lent. Numbers may still be ABSENT, or be anything."""
         table, states = self._table, lent.states
         assert table is not None
-        if countOf(map(type, states), table.kind) == len(states):
+        if _are(table.kind, states):
             try:
                 table.take_back(lent)
                 return
             except OverflowError:
                 pass
-        self._store(lent.entries())
+        entries = lent.entries()
+        self._store(dict(zip(entries, self._pairs(entries, entries.values()))))
 
     def by_group(self, max_parallelism: int) -> NumbersByGroup | None:
-        """The pairs of the table by key group; None where it is a dict."""
-        return None if self._table is None else self._table.by_group(max_parallelism)
+        """The entries of the table by key group; None where it is a dict."""
+        return None if self._table is None else self._table.by_group(max_parallelism, self._key_at or 0)
 
     # -- which of both -------------------------------------------------------------------------------------------------------
 
     def _become_table(self) -> None:
         from flinkpy.state.number_table import NumberTable
 
-        entries = self._dict
-        kind = type(next(iter(entries.values())))
-        if kind in (int, float) and _are(int, entries) and _are(kind, entries.values()):
+        self._limit = sys.maxsize
+        entries, key_at = self._dict, self._key_at or 0
+        first = next(iter(entries.values()))
+        kind = type(first[1 - key_at]) if type(first) is tuple and len(first) == 2 else None
+        numbers = numbers_of(entries, key_at, kind) if kind is int or kind is float else None
+        if kind is not None and numbers is not None:
             table = NumberTable(kind)
             try:
-                table.store(entries)
+                table.store(numbers)
             except OverflowError:
-                pass
-            else:
-                self._table, self._dict = table, {}
                 return
-        self._limit = sys.maxsize
+            self._table, self._dict = table, {}
 
-    def _become_dict(self) -> None:
+    def become_dict(self) -> None:
+        """Until it is emptied, or a table is allowed again."""
         if self._table is not None:
-            self._dict = dict(self._table.items())
+            self._dict = dict(self._items())
             self._table, self._limit = None, sys.maxsize
 
     def _store(self, entries: dict[Any, Any]) -> None:
-        if self._table is not None and _are(int, entries) and _are(self._table.kind, entries.values()):
-            try:
-                self._table.store(entries)
-                return
-            except OverflowError:
-                pass
-        self._become_dict()
+        if self._table is not None:
+            numbers = numbers_of(entries, self._key_at or 0, self._table.kind)
+            if numbers is not None:
+                try:
+                    self._table.store(numbers)
+                    return
+                except OverflowError:
+                    pass
+        self.become_dict()
         self._dict.update(entries)
         self.plain()
+
+    def _pairs(self, keys: Iterable[int], numbers: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        return zip(numbers, keys) if self._key_at else zip(keys, numbers)
 
     # -- as a mapping --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        if self._table is None:
-            return self._dict[key]
-        found = self._one(key)
-        if found is ABSENT:
-            raise KeyError(key)
-        return found
-
-    def _one(self, key: Any) -> Any:
-        lent = self.lend([key])
-        return self._dict.get(key, ABSENT) if lent is None else lent.states[0]
+        self.become_dict()  # nobody asks for one key after the other where it is a table
+        return self._dict[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._table is None:
-            self._dict[key] = value
-        else:
-            self._store({key: value})
+        self.become_dict()
+        self._dict[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        self._become_dict()
+        self.become_dict()
         del self._dict[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._dict if self._table is None else self._one(key) is not ABSENT
+        self.become_dict()
+        return key in self._dict
 
     def __len__(self) -> int:
         return len(self._dict if self._table is None else self._table)
@@ -146,9 +150,13 @@ class RunningValues(MutableMapping[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._dict) if self._table is None else (key for key, _ in self._table.items())
 
-    def pairs(self) -> Iterator[tuple[Any, Any]]:
+    def _items(self) -> Iterator[tuple[Any, Any]]:
         """All of them; nothing may be stored meanwhile."""
-        return iter(self._dict.items()) if self._table is None else self._table.items()
+        if self._table is None:
+            return iter(self._dict.items())
+        if self._key_at:
+            return ((pair[0], pair[::-1]) for pair in self._table.items())
+        return ((pair[0], pair) for pair in self._table.items())
 
     def items(self) -> ItemsView[Any, Any]:
         return self._dict.items() if self._table is None else _Items(self)
@@ -163,7 +171,8 @@ class RunningValues(MutableMapping[Any, Any]):
 
     def clear(self) -> None:
         self._dict.clear()
-        self._table, self._limit = None, self.threshold
+        self._table = None
+        self.allow_table(self._key_at)
 
     def __repr__(self) -> str:
         return f"<RunningValues of {len(self)} keys, as a {'dict' if self._table is None else 'table'}>"
@@ -173,16 +182,29 @@ class _Items(ItemsView[Any, Any]):
     _mapping: RunningValues
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self._mapping.pairs()
+        return self._mapping._items()
 
 
 class _Values(ValuesView[Any]):
     _mapping: RunningValues
 
     def __iter__(self) -> Iterator[Any]:
-        return (value for _, value in self._mapping.pairs())
+        return (value for _, value in self._mapping._items())
 
 
-def _are(kind: type, objects: Iterable[Any]) -> bool:
+def numbers_of(entries: dict[Any, Any], key_at: int, kind: type) -> dict[int, Any] | None:
+    """The numbers by key, where every entry is a key that is exactly an int, and a pair of it and a number that is exactly of that kind; else None.
+
+    >>> numbers_of({1: (1, 10)}, 0, int), numbers_of({1: (True, 10)}, 0, int), numbers_of({1: (1, 2.5)}, 0, int)
+    ({1: 10}, None, None)
+    """
+    pairs = entries.values()
+    if not _are(int, entries) or not _are(tuple, pairs) or not {2}.issuperset(map(len, pairs)):
+        return None
+    keys, numbers = [pair[key_at] for pair in pairs], [pair[1 - key_at] for pair in pairs]
+    return dict(zip(keys, numbers)) if _are(int, keys) and keys == list(entries) and _are(kind, numbers) else None
+
+
+def _are(kind: type, objects: Collection[Any]) -> bool:
     """Whether all are exactly of that type."""
-    return set(map(type, objects)) <= {kind}
+    return countOf(map(type, objects), kind) == len(objects)

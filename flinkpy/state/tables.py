@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.cleanup import Cleanup
@@ -156,7 +157,7 @@ class TableBackend(KeyedStateBackend):
             for name, pairs in load_group(data).items():
                 table = self._tables[name]
                 load = table.form.load
-                self._fill(table, ((key, load(saved)) for key, saved in pairs))
+                self._fill(table, ((canonical_key(key), load(saved)) for key, saved in pairs))
 
     def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
         """Stores what belongs to keys that have nothing yet."""

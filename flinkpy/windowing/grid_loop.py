@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.generated import compile_function
+from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -38,7 +39,10 @@ def grid_loop(values, stamps, select, pages, placed, place, element, opened):
             continue
         page = pages.get(key)
         if page is None:
-            page = pages[key] = {{}}
+            key = canonical(key)
+            page = pages.get(key)
+            if page is None:
+                page = pages[key] = {{}}
         for window in windows:
             contents = page.get(window)
             if contents is None:
@@ -61,7 +65,7 @@ def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, An
 def grid_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> GridLoop:
     """The loop for these windows and contents. ``names``: what ``contents.prepare`` gave."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
-    return compile_function("grid_loop", source, {**names, "offset": slicing.offset, "width": slicing.width})
+    return compile_function("grid_loop", source, {**names, "canonical": canonical_key, "offset": slicing.offset, "width": slicing.width})
 
 
 def windows_ahead(slicing: Slicing, start: int, time: int) -> Sequence[Any] | None:

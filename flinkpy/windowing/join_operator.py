@@ -9,17 +9,20 @@ several slices the records of a key stand slice by slice, and within a slice as 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from itertools import compress
+from typing import Any, ClassVar
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.core.inlining import inlined, raised_by
+from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import isolated, looks_mutable, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
 from flinkpy.operators.given_out import private, with_private_results
+from flinkpy.operators.join_functions import joining
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -62,7 +65,10 @@ class Slice:
 
 
 class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds."""
+    """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
+    ``joins``: records whose key has no value have no partner, and are not kept."""
+
+    joins: ClassVar[bool]
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
         for key in (key1, key2):
@@ -162,6 +168,12 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
             keys.extend(map(self._selects[side], values))
         except Exception as error:  # the list knows how far it got
             raise user_code_error(error, self.context, values[len(keys)]) from error
+        keys = canonical_keys(keys)
+        if self.joins and (found := joining(keys)) is not None:
+            keys, values, stamps = (list(compress(each, found)) for each in (keys, values, stamps))
+            if not keys:
+                return
+            earliest = min(stamps)
         self.look_at(values)
         slicing = self._grid.slicing
         start = slicing.slice_of(earliest)
@@ -256,6 +268,8 @@ def _copied(values: list[Any]) -> list[Any]:
 class WindowJoinOperator(GridJoinOperator):
     """Each pair of a key and window: a JoinFunction makes one record of it, with ``flat`` any number."""
 
+    joins = True
+
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0, *, flat: bool = False) -> None:
         super().__init__(function, key1, key2, assigner, allowed_lateness)
         method_of(function, "join")
@@ -316,6 +330,8 @@ class WindowJoinOperator(GridJoinOperator):
 
 class WindowCoGroupOperator(GridJoinOperator):
     """All records of a key and window at once, of either side or both."""
+
+    joins = False
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
         super().__init__(function, key1, key2, assigner, allowed_lateness)

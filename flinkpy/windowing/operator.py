@@ -18,6 +18,7 @@ from typing import Any, cast
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
@@ -215,7 +216,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         element = self._element if self._merging is None else self._merging.element
         try:
             for record, stamp in zip(values, stamps):
-                current.key = key = select(record)
+                current.key = key = canonical_key(select(record))
                 element(key, record, stamp)
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
@@ -238,7 +239,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
 
     def _other(self, key: Any, record: Any, stamp: int) -> None:
-        self.backend.current.key = key
+        self.backend.current.key = key = canonical_key(key)
         element = self._element if self._merging is None else self._merging.element
         element(key, record, stamp)
 

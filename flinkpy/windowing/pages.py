@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any, TypeAlias
 
+from flinkpy.core.keys import canonical_key
+
 Page: TypeAlias = "dict[Any, Any]"
 
 
 class LoadedPages(dict[Any, Page]):
-    """The pages looked at since the last ``write_back``. An empty page is none."""
+    """The pages looked at since the last ``write_back``, each under its key's canonical form, as in a dict. An empty page is none."""
 
     def __init__(self, values: MutableMapping[Any, Page]) -> None:
         super().__init__()
@@ -22,7 +24,7 @@ class LoadedPages(dict[Any, Page]):
     def get(self, key: Any, default: Any = None) -> Any:
         found = super().get(key)
         if found is None:
-            found = self._values.get(key)
+            found = self._values.get(key) if canonical_key(key) is key else None
             if found is None:
                 return default
             self[key] = found

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.generated import compile_function
+from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.contents import Contents
 from flinkpy.windowing.sessions import (
@@ -32,7 +33,10 @@ def session_loop(values, stamps, select, pages, sessions, time, element, opened,
             continue
         open_ones = sessions.get(key)
         if open_ones is None:
-            open_ones = sessions[key] = {{}}
+            key = canonical(key)
+            open_ones = sessions.get(key)
+            if open_ones is None:
+                open_ones = sessions[key] = {{}}
         met = None
         for window in open_ones:
             if window[0] <= end and window[1] >= stamp:
@@ -76,4 +80,4 @@ def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> Se
     static = type(assigner) in _STATIC
     source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
     more = {} if static else {"gap_of": assigner.gap}
-    return compile_function("session_loop", source, {**names, **more, "time_window": time_window})
+    return compile_function("session_loop", source, {**names, **more, "canonical": canonical_key, "time_window": time_window})

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import length_hint
 from typing import Any
 
 from flinkpy.core.generated import compile_function, failure_in, forget_source
+from flinkpy.core.keys import canonical_key
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.fields import field_of, with_field
+from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.keyed import AGGREGATES, update_expression
+from flinkpy.operators.keyed_loops import CALLED, assigned
 
 KINDS = (*AGGREGATES, "count", "reduce")
 
@@ -28,15 +30,17 @@ def slice_loop(values, states, select, entered, update):
         key = select(record)
         if key in states:
             current = states[key]
-            states[key] = {update}
+            {update}
+            states[key] = current
         else:
-            states[key] = entered(record)
+            key = canonical(key)
+            states[key] = update(states[key], record) if key in states else entered(record)
 """
 
 _OF_ALL = """\
 def slice_loop(values, current, update):
     for record in values:
-        current = {update}
+            {update}
     return current
 """
 
@@ -45,7 +49,8 @@ def slice_loop(states, others, update):
     for key, record in others.items():
         if key in states:
             current = states[key]
-            states[key] = {update}
+            {update}
+            states[key] = current
         else:
             states[key] = record
 """
@@ -61,12 +66,13 @@ class SliceLoops:
     def __init__(
         self, kind: str, position: int | str | None, reduce: Any, select: Callable[[Any], Any] | None, context: OperatorContext,
     ) -> None:
-        self.kind, self._position, self._select, self._context = kind, position, select, context
-        self._shape: tuple[type, int] | None = None  # of the records the loops are made for
-        self._undecided = kind in AGGREGATES
-        self._update: Callable[[Any, Any], Any] = method_of(reduce, "reduce") if kind == "reduce" else self._general_update
+        self.kind, self._select, self._context = kind, select, context
+        self._shape: Shape | None = None  # of the records the loops are made for
+        self._aggregate = FieldAggregate(kind, position) if kind in AGGREGATES else None
+        self._undecided = self._aggregate is not None
+        self._update: Callable[[Any, Any], Any] = method_of(reduce, "reduce") if self._aggregate is None else self._aggregate.update
         self._compiled: list[Any] = []
-        self._compile("current + record" if kind == "count" else "update(current, record)")
+        self._compile("current + record" if kind == "count" else CALLED)
 
     def new_states(self) -> States:
         """For a slice's first record."""
@@ -104,7 +110,7 @@ class SliceLoops:
     def restored(self, accumulators: list[Any]) -> None:
         """There are these from before: the loops must be made for them too."""
         if self._undecided and accumulators:
-            if len(set(map(_shape, accumulators))) == 1:
+            if len(set(map(shape_of, accumulators))) == 1:
                 self._specialise(accumulators[0])
             else:
                 self._generalise()
@@ -117,26 +123,27 @@ class SliceLoops:
 
     def _compile(self, update: str) -> None:
         self.forget()
-        self._compiled = [compile_function("slice_loop", source.format(update=update), {}) for source in (_BY_KEY, _OF_ALL, _TOGETHER)]
+        statement = assigned("current", update, self._aggregate is not None, 12)
+        names = {"canonical": canonical_key}
+        self._compiled = [compile_function("slice_loop", source.format(update=statement), names) for source in (_BY_KEY, _OF_ALL, _TOGETHER)]
         self._by_key, self._of_all, self._merge = self._compiled
 
     def _specialise(self, sample: Any) -> None:
         """From now on the loops are for records of this shape."""
         self._undecided = False
-        if self._position == 0 and not hasattr(type(sample), "__getitem__"):
-            self._position = None  # PyFlink's default position: of plain numbers it is the number itself
-        expression = update_expression(self.kind, self._position, sample)
+        assert self._aggregate is not None
+        expression = self._aggregate.update_expression(sample)
         if expression is not None:
-            self._shape = _shape(sample)
+            self._shape = shape_of(sample)
             self._compile(expression)
 
     def _generalise(self) -> None:
         """From now on the loops are for all records."""
         self._undecided, self._shape = False, None
-        self._compile("update(current, record)")
+        self._compile(CALLED)
 
     def _entered(self, record: Any) -> Any:
-        if self._shape is not None and _shape(record) != self._shape:
+        if self._shape is not None and shape_of(record) != self._shape:
             raise _OddShape
         return record
 
@@ -149,17 +156,9 @@ class SliceLoops:
         if self._select is None:
             states[None] += length_hint(upcoming)
         else:
+            known = len(states)
             states.update(map(self._select, upcoming))  # a Counter's: it counts in C
-
-    def _general_update(self, current: Any, record: Any) -> Any:
-        old, new = field_of(current, self._position), field_of(record, self._position)
-        if self.kind == "sum":
-            return with_field(current, self._position, old + new)
-        better = new < old if self.kind.startswith("min") else new > old
-        if not better:
-            return current
-        return record if self.kind.endswith("_by") else with_field(current, self._position, new)
-
-
-def _shape(record: Any) -> tuple[type, int]:
-    return type(record), len(record) if type(record) is tuple else 0
+            for key in list(islice(reversed(states), len(states) - known)):  # the new ones
+                form = canonical_key(key)
+                if form is not key:
+                    states[form] += states.pop(key)

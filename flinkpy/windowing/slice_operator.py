@@ -17,6 +17,7 @@ from typing import Any
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
@@ -60,8 +61,6 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
     ) -> None:
         if kind not in KINDS:
             raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join(KINDS)}")
-        if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
-            raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
         if key is not None:
             key_function(key)
         if kind == "reduce":
@@ -184,7 +183,7 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
             standing = standings[start]
             if standing is Standing.REOPENED:
                 self._add(start, [record])
-                self._evaluate_again(self._select(record), start, results)
+                self._evaluate_again(canonical_key(self._select(record)), start, results)
             elif late.timestamps is not None and (standing is Standing.OVER or self._times.is_late(stamp)):
                 late.values.append(record)
                 late.timestamps.append(stamp)

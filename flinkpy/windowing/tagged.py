@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.operators.functions import Function, KeySelector, RuntimeContext, method_of
+from flinkpy.operators.join_functions import never_joins
 from flinkpy.windowing.window_functions import WindowFunction
 
 
@@ -110,6 +111,8 @@ class JoinPairs(_OfBoth):
         self._flat = flat
 
     def apply(self, key: Any, window: Any, inputs: Iterable[TaggedUnion]) -> Iterable[Any]:
+        if never_joins(key):
+            return
         first, second = self._parts(inputs)
         join = method_of(self._function, "join")
         if looks_mutable(first) or looks_mutable(second):

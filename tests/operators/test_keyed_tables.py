@@ -13,9 +13,9 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.batch import batch_form
-from flinkpy.operators.keyed import RUNNING_RESULT, KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
+from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
 from flinkpy.state.number_table import NumberTable
-from flinkpy.state.running_values import RunningValues
+from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
 from tests.operators.harness import ChainHarness, linear
 
 FIRST, SECOND = KeySpec(selector=lambda pair: pair[0]), KeySpec(selector=lambda pair: pair[1])
@@ -91,8 +91,7 @@ def test_it_is_as_over_a_dict(kind: str, restarts: bool, batches: list[list[Any]
 @pytest.mark.parametrize("kind", MAKERS)
 def test_over_many_whole_numbers_it_is_a_table(kind: str) -> None:
     batches = [[(key, 3 * key + turn) if kind != "sum of the first field" else (3 * key + turn, key) for key in range(9)] for turn in range(3)]
-    assert Outcome(MAKERS[kind], batches[:1], True).was_table
-    assert Outcome(MAKERS[kind], batches, True).was_table
+    assert Outcome(MAKERS[kind], batches, True).was_table == (kind not in ("min", "max"))
     assert not Outcome(MAKERS[kind], batches, False).was_table
 
 
@@ -104,9 +103,7 @@ def test_an_error_in_the_middle_of_a_batch_leaves_what_was_done_before_it() -> N
         harness.push([(1, 2), (10, 7), (2, 5), (1, 5), (3, 0), (4, 2), (11, 1)])
     assert caught.value.record == "(3, 0)"
     assert "test_keyed_tables" in str(caught.value.frames)
-    assert isinstance(operator.values, RunningValues)
-    assert operator.values.plain() is None
-    assert dict(operator.values) == {**dict.fromkeys(range(9), 100), 1: 10, 10: 7, 2: 20}
+    assert dict(operator.values) == {key: (key, value) for key, value in {**dict.fromkeys(range(9), 100), 1: 10, 10: 7, 2: 20}.items()}
 
 
 def test_a_record_without_a_key_is_named_and_those_before_it_are_done() -> None:
@@ -116,7 +113,7 @@ def test_a_record_without_a_key_is_named_and_those_before_it_are_done() -> None:
     with pytest.raises(UserCodeError) as caught:
         harness.push([(1, 1), (20, 1), None, (2, 1)])
     assert caught.value.record == "None"
-    assert dict(operator.values) == {**dict.fromkeys(range(9), 1), 1: 2, 20: 1}
+    assert dict(operator.values) == {key: (key, value) for key, value in {**dict.fromkeys(range(9), 1), 1: 2, 20: 1}.items()}
 
 
 def test_a_pair_of_another_shape_makes_whole_records_the_state() -> None:
@@ -127,7 +124,8 @@ def test_a_pair_of_another_shape_makes_whole_records_the_state() -> None:
     assert harness.output[5:] == [(1, 2), (6, 1), (7, 1, "more"), (1, 3), (6, 3)]
     assert dict(operator.backend.engine_values(RUNNING_RESULT)) == {
         0: (0, 1), 1: (1, 3), 2: (2, 1), 3: (3, 1), 4: (4, 1), 6: (6, 3), 7: (7, 1, "more")}
-    assert operator.pairs is None
+    assert isinstance(operator.values, RunningValues)
+    assert operator.values.plain() is not None
 
 
 def test_in_a_batch_job_one_key_after_the_other_is_processed_and_forgotten() -> None:

@@ -77,16 +77,16 @@ def test_it_is_a_dict(kind: type, few: int, data: st.DataObject) -> None:
         assert table.get(12345) is ABSENT or 12345 in model
 
 
-@given(keys=st.sets(KEYS, max_size=80), max_parallelism=st.sampled_from([1, 7, 128, 1 << 15]))
-@example(keys=set(), max_parallelism=128)
-def test_its_pairs_by_group_are_in_the_group_of_their_key(keys: set[int], max_parallelism: int) -> None:
+@given(keys=st.sets(KEYS, max_size=80), max_parallelism=st.sampled_from([1, 7, 128, 1 << 15]), key_at=st.sampled_from([0, 1]))
+@example(keys=set(), max_parallelism=128, key_at=0)
+def test_its_entries_by_group_are_in_the_group_of_their_key(keys: set[int], max_parallelism: int, key_at: int) -> None:
     table = NumberTable(int)
-    table.store({key: key for key in keys})
-    by_group = table.by_group(max_parallelism)
-    found = {group: by_group.pairs(group) for group in by_group.groups}
+    table.store({key: 5 for key in keys})
+    by_group = table.by_group(max_parallelism, key_at)
+    found = {group: by_group.entries(group) for group in by_group.groups}
     assert all(key_group(key, max_parallelism) == group and pairs for group, pairs in found.items() for key, _ in pairs)
-    assert sorted(itertools.chain.from_iterable(found.values())) == sorted((key, key) for key in keys)
-    assert max_parallelism > 128 or all(by_group.pairs(group) == [] for group in set(range(max_parallelism)) - set(found))
+    assert sorted(itertools.chain.from_iterable(found.values())) == sorted((key, (5, key) if key_at else (key, 5)) for key in keys)
+    assert max_parallelism > 128 or all(by_group.entries(group) == [] for group in set(range(max_parallelism)) - set(found))
 
 
 def colliding(count: int) -> Iterator[int]:

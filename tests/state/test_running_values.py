@@ -16,7 +16,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state import number_table, running_values
 from flinkpy.state.lending import ABSENT
 from flinkpy.state.number_table import NumberTable
-from flinkpy.state.running_values import RUNNING_VALUES, RunningValues
+from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.snapshots import redistribute
 from tests.state.helpers import backend
 
@@ -49,12 +49,20 @@ def exactly(pairs: Any) -> list[str]:
     return sorted(f"{key!r} {type(key).__name__} {value!r} {type(value).__name__}" for key, value in pairs)
 
 
+def paired(entries: dict[Any, Any]) -> dict[Any, Any]:
+    """Pairs of a key and its value, by key: what a table holds."""
+    return {key: (key, value) for key, value in entries.items()}
+
+
 def batches(kind: type) -> st.SearchStrategy[list[Any]]:
     """Mostly what fits into a table, so that there is one to leave."""
     plain = st.lists(st.tuples(PLAIN_KEYS, PLAIN_VALUES[kind]), max_size=8)
     odd = st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind] | ODD_VALUES).map(lambda pair: [pair])
+    entries = st.tuples(PLAIN_KEYS | ODD_KEYS, st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind]) | ODD_VALUES).map(lambda pair: [pair])
     calls = st.sampled_from(["batch", "batch", "batch", "update", "set", "get", "delete", "in", "iterate", "setdefault", "pop"])
-    return st.lists(st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd) | st.just(("clear", [])), max_size=16)
+    pairs = st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd)
+    pairs = pairs.map(lambda call: (call[0], [(key, (key, value)) for key, value in call[1]]))
+    return st.lists(pairs | pairs | pairs | st.tuples(st.just("set"), entries) | st.just(("clear", [])), max_size=16)
 
 
 def run_batch(values: RunningValues, pairs: list[Any], done: int) -> None:
@@ -64,7 +72,7 @@ def run_batch(values: RunningValues, pairs: list[Any], done: int) -> None:
         lent = values.lend([key for key, _ in pairs])
         if lent is not None:
             for (_, value), place in list(zip(pairs, lent.places))[:done]:
-                lent.states[place] = value
+                lent.states[place] = value[1]
             values.take_back(lent)
             return
         states = values.plain()
@@ -121,24 +129,24 @@ def test_it_is_a_dict(kind: type, data: st.DataObject) -> None:
 ])
 def test_it_becomes_a_table_when_it_has_many_keys_and_all_fit(entries: dict[Any, Any], table: bool) -> None:
     values = RunningValues()
-    values.update(entries)
+    values.update(paired(entries))
     assert is_table(values) == table
-    assert exactly(values.items()) == exactly(entries.items())
+    assert exactly(values.items()) == exactly(paired(entries).items())
     values.clear()
     assert len(values) == 0
-    values.update({n: n for n in range(4)})
+    values.update({n: (n, n) for n in range(4)})
     assert is_table(values)  # emptied, it may be a table again
 
 
 @pytest.mark.parametrize(("key", "value"), [
     (True, 1), (7.0, 1), (1 << 63, 1), ("a", 1), (Whole(2), 1), (2, True), (2, 1.0), (2, 1 << 63), (2, Whole(1)), (2, None)])
 def test_what_does_not_fit_makes_it_a_dict_for_good(key: Any, value: Any) -> None:
-    values, model = RunningValues(), {n: n for n in range(9)}
+    values, model = RunningValues(), {n: (n, n) for n in range(9)}
     values.update(model)
     assert is_table(values)
     for _ in range(2):
-        run_batch(values, [(1, 5), (key, value), (3, 6)], 3)
-        model.update([(1, 5), (key, value), (3, 6)])
+        run_batch(values, [(1, (1, 5)), (key, (key, value)), (3, (3, 6))], 3)
+        model.update([(1, (1, 5)), (key, (key, value)), (3, (3, 6))])
         assert not is_table(values)
         assert exactly(values.items()) == exactly(model.items())
 
@@ -155,10 +163,10 @@ def test_as_a_dict_nothing_is_copied() -> None:
 
 def test_a_batch_that_failed_leaves_what_was_done_and_no_more() -> None:
     values = RunningValues()
-    values.update({n: n for n in range(9)})
-    run_batch(values, [(1, 5), (77, 7), (1, 6), (2, 8), (78, 9)], 3)
+    values.update({n: (n, n) for n in range(9)})
+    run_batch(values, [(key, (key, value)) for key, value in [(1, 5), (77, 7), (1, 6), (2, 8), (78, 9)]], 3)
     assert is_table(values)
-    assert dict(values) == {**{n: n for n in range(9)}, 1: 6, 77: 7}
+    assert dict(values) == paired({**{n: n for n in range(9)}, 1: 6, 77: 7})
     assert values.get(78, ABSENT) is ABSENT
 
 
@@ -174,9 +182,9 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
 ) -> None:
     if "rocksdb" in kinds:
         pytest.importorskip("rocksdict")
-    entries = {**entries, "a": 1, 2.5: "b"} if odd else entries
+    entries = paired({**entries, "a": 1, 2.5: "b"} if odd else entries)
     before = backend(max_parallelism=16, groups=range(16), kind=kinds[0])
-    before.engine_values(RUNNING_VALUES[0]).update(entries)
+    before.engine_values(RUNNING_RESULT).update(entries)
     before.engine_values("_another").update({"a": [1], 2: [2]})
     saved = [before.snapshot()]
     for count in (parallelism, 1):  # there, and together again
@@ -184,7 +192,7 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
         for subtask in range(count):
             after = backend(max_parallelism=16, groups=groups_of(subtask, count), kind=kinds[1])
             after.restore(redistribute(saved, groups_of(subtask, count)))
-            values = after.engine_values(RUNNING_VALUES[0])
+            values = after.engine_values(RUNNING_RESULT)
             assert all(channel_of_key_group(key_group(key, 16), 16, count) == subtask for key in values)
             found.update(values.items())
             others.update(after.engine_values("_another"))
@@ -196,18 +204,17 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
 
 def test_a_restored_table_is_a_table_and_only_of_the_states_it_is_for() -> None:
     before = backend(kind="hashmap")
-    for name in (*RUNNING_VALUES, "_another"):
-        before.engine_values(name).update({n: n for n in range(20)})
+    for name in (RUNNING_RESULT, "_another"):
+        before.engine_values(name).update({n: (n, n) for n in range(20)})
     after = backend(kind="hashmap")
     after.restore(before.snapshot())
-    for name in RUNNING_VALUES:
-        values = after.engine_values(name)
-        assert isinstance(values, RunningValues)
-        assert is_table(values)
+    values = after.engine_values(RUNNING_RESULT)
+    assert isinstance(values, RunningValues)
+    assert is_table(values)
     assert type(after.engine_values("_another")) is dict
-    assert dict(after.statistics.keys) == dict.fromkeys((*RUNNING_VALUES, "_another"), 20)
-    assert sorted(after.keys(RUNNING_VALUES[1])) == list(range(20))
-    assert isinstance(after.engine_values(RUNNING_VALUES[0]), RunningValues)
+    assert dict(after.statistics.keys) == dict.fromkeys((RUNNING_RESULT, "_another"), 20)
+    assert sorted(after.keys(RUNNING_RESULT)) == list(range(20))
+    assert isinstance(after.engine_values(RUNNING_RESULT), RunningValues)
 
 
 def test_update_takes_what_a_dict_takes() -> None:
@@ -226,10 +233,22 @@ def test_numpy_is_imported_for_a_table_and_not_before() -> None:
         values = RunningValues()
         values.update({1: 1})
         assert values.plain() is not None and "numpy" not in sys.modules
-        values.update({number: number for number in range(values.threshold + 1)})
+        values.update({number: (number, number) for number in range(values.threshold + 1)})
         assert values.plain() is None and "numpy" in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_only_pairs_with_their_key_at_one_place_make_a_table() -> None:
+    for key_at, entries in ((0, {n: (n, 5) for n in range(9)}), (1, {n: (5, n) for n in range(9)})):
+        for wanted in (0, 1, None):
+            values = RunningValues()
+            values.allow_table(wanted)
+            values.update(entries)
+            assert is_table(values) == (wanted == key_at)
+            values.allow_table(None)
+            assert not is_table(values)
+            assert dict(values) == entries
 
 
 def test_the_example_runs() -> None:
