@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
@@ -135,17 +136,25 @@ class HeapListState(HeapState, ListState[Any]):
 
 
 def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
-    """A map state: a dict per key, none for a key without entries."""
+    """A map state: a dict per key, none for a key without entries. Its keys are one as those of streams are (``canonical_key``)."""
     look_up = entries.get
     usual: type | None = None
+    usual_key: type | None = None  # the type of the key before, if there is one form of each
 
     def found_or_empty() -> dict[Any, Any]:
         return look_up(current.key) or {}
+
+    def known(key: Any) -> Any:
+        nonlocal usual_key
+        usual_key = type(key) if type(key) in PLAIN_KEYS else None
+        return canonical_key(key)
 
     class HeapMapState(HeapState, MapState[Any, Any]):
         __slots__ = ()
 
         def get(self, key: Any) -> Any:
+            if type(key) is not usual_key:
+                key = known(key)
             found = look_up(current.key)
             if found is None:
                 return None
@@ -153,13 +162,15 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
             return private_copy(stored.value) if type(stored) is Kept else stored
 
         def contains(self, key: Any) -> bool:
-            return key in found_or_empty()
+            return known(key) in found_or_empty()
 
         def put(self, key: Any, value: Any) -> None:
             nonlocal usual
             if type(value) is not usual:
                 usual = _atomic_type(value)
                 value = protect(value)
+            if type(key) is not usual_key:
+                key = known(key)
             found = look_up(current.key)
             if found is None:
                 entries[current.key] = {key: value}
@@ -172,7 +183,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
 
         def remove(self, key: Any) -> None:
             found = found_or_empty()
-            if found.pop(key, ABSENT) is not ABSENT and not found:
+            if found.pop(known(key), ABSENT) is not ABSENT and not found:
                 self.clear()
 
         def items(self) -> list[tuple[Any, Any]]:

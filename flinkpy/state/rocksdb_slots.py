@@ -72,6 +72,8 @@ class Slots:
         self._old: dict[Any, Any] = {}  # what the young one also has, counts there; all of it is in the database
         self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
+        self._new: set[Any] = set()  # of those, the ones that were not there when they were put
+        self._forms_differ = False  # whether some slot is, or was, of a form that is not the only one (1.0 and True are slot 1)
         self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
@@ -86,6 +88,10 @@ class Slots:
     def put(self, slot: Any, value: Any) -> None:
         """Whatever happens to ``value`` later is not in the state."""
         cache = self._cache
+        if cache.get(slot) is ABSENT:  # in the form it was asked for, which need not be this one
+            del cache[slot]
+            self._dirty.discard(slot)
+            self._new.add(slot)
         if self._is_light(value):
             cache[slot] = value
         else:
@@ -120,10 +126,12 @@ class Slots:
         """Writes what was changed."""
         if self._dirty:
             cache, known, known_before, place = self._cache, self._places.get, self._old_places.get, self.layout.place
-            changes = [(known(slot) or known_before(slot) or place(slot), self._entry(slot, cache[slot])) for slot in self._dirty]
+            places = [known(slot) or known_before(slot) or place(slot) for slot in self._dirty]
+            changes = [(at, self._entry(slot, at, cache[slot])) for slot, at in zip(self._dirty, places)]
             changes.sort(key=_place_of)  # neighbours are written faster one after the other
             self._store.write(changes)
             self._dirty.clear()
+            self._new.clear()
             if not self.layout.read_one_by_one:
                 self._forget()
 
@@ -164,12 +172,19 @@ class Slots:
         for place, data in entries:
             yield self.read_slot(place, data), self._decode(_payload(data))
 
-    def _entry(self, slot: Any, stored: Any) -> bytes | None:
-        """What the database gets: a byte that says whether the slot itself stands before the value, and both."""
+    def _entry(self, slot: Any, place: bytes, stored: Any) -> bytes | None:
+        """What the database gets: a byte that says whether the slot itself stands before the value, and both. A slot that is there stays in the form
+        it has, as the key of a dict does."""
         if stored is ABSENT:
             return None
         payload = stored.data if type(stored) is Packed else self._encode(stored)
-        if self.layout.is_plain(slot):
+        plain = self.layout.is_plain(slot)
+        self._forms_differ |= not plain
+        if self._forms_differ and self.layout.read_one_by_one and slot not in self._new:
+            before = self._store.get(place)
+            if before is not None:
+                return before[: len(before) - len(_payload(before))] + payload
+        if plain:
             return b"\0" + payload
         return b"\1" + sized(pickled(slot, "a key of state", self._by_value)) + payload
 

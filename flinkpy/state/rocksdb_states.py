@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
@@ -102,20 +103,20 @@ class RocksDBMapState(RocksDBState, MapState[Any, Any]):
         self._slots = entries.slots
 
     def get(self, key: Any) -> Any:
-        return self._slots.get((self._current.key, key))
+        return self._slots.get((self._current.key, canonical_key(key)))
 
     def contains(self, key: Any) -> bool:
-        return self._slots.get((self._current.key, key), self) is not self
+        return self._slots.get((self._current.key, canonical_key(key)), self) is not self
 
     def put(self, key: Any, value: Any) -> None:
-        self._slots.put((self._current.key, key), value)
+        self._slots.put((self._current.key, canonical_key(key)), value)
 
     def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._slots.delete((self._current.key, key))
+        self._slots.delete((self._current.key, canonical_key(key)))
 
     def items(self) -> list[tuple[Any, Any]]:
         return list(self._entries.elements(self._current.key))

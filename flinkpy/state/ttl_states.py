@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.core.clock import Clock
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
@@ -216,7 +217,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
 
     def _seen(self, key: Any) -> Any:
         found, now = self._mapping(), self._now()
-        stored = self._read(found, key, now)
+        stored = self._read(found, canonical_key(key), now)
         self._settle(found, now)
         return stored
 
@@ -235,7 +236,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         now = self._now()
-        self._put(key, (protect(value), now))
+        self._put(canonical_key(key), (protect(value), now))
         self._accessed(now)
 
     def _put(self, key: Any, stamped: Stamped) -> None:
@@ -247,7 +248,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         found = self._mapping()
-        found.pop(key, None)
+        found.pop(canonical_key(key), None)
         self._settle(found, self._now())
 
     def items(self) -> list[tuple[Any, Any]]:
