@@ -6,16 +6,18 @@ form, used when fusion is off; a property test holds the two against each other.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
+from flinkpy.operators.base import Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.given_out import copied
+from flinkpy.operators.given_out import all_private
+from flinkpy.operators.giving import UntaggedResults, give_out
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 
 
@@ -45,7 +47,7 @@ class FunctionStageOperator(StageOperator):
     def stage(self) -> Stage:
         return Stage(self.kind, method_of(self.function, self.method))
 
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work | None:
         batch = rows(batch)
         function = self.stage().function
         value: Any = None
@@ -54,17 +56,18 @@ class FunctionStageOperator(StageOperator):
         try:
             for value, timestamp in zip(batch.values, batch.timestamps or [0] * len(batch)):
                 results = self.apply(function, value)
-                values.extend(results if self.context.object_reuse else map(copied, results))
+                values.extend(results if self.context.object_reuse else all_private(results))
                 if timestamps is not None:
                     timestamps.extend([timestamp] * (len(values) - len(timestamps)))
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
         self.output.emit(RowBatch(values, timestamps))
+        return None
 
     @staticmethod
-    @abstractmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         """What becomes of one value."""
+        raise NotImplementedError
 
 
 class MapOperator(FunctionStageOperator):
@@ -73,7 +76,7 @@ class MapOperator(FunctionStageOperator):
     kind, method = StageKind.MAP, "map"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         return (function(value),)
 
 
@@ -83,7 +86,7 @@ class FilterOperator(FunctionStageOperator):
     kind, method = StageKind.FILTER, "filter"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         return (value,) if function(value) else ()
 
 
@@ -91,11 +94,29 @@ class FlatMapOperator(FunctionStageOperator):
     """Any number of values for each value."""
 
     kind, method = StageKind.FLAT_MAP, "flat_map"
+    parks = True
 
-    @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
-        results = function(value)
-        return () if results is None else tuple(results)
+    def process_batch(self, batch: Batch) -> Work:
+        calls = _Calls(self.stage().function, rows(batch))
+        try:
+            yield from give_out(calls.each(), calls, calls.batch.timestamps is not None, self.context, self.output, UntaggedResults)
+        except FlinkpyError:
+            raise
+        except Exception as error:
+            raise user_code_error(error, self.context, calls.value) from error
+
+
+class _Calls:
+    """The calls of a function for the records of a batch. ``value`` is the one at hand."""
+
+    def __init__(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+        self._function, self.batch, self.value = function, batch, None
+        self._timestamp: int | None = None
+
+    def each(self) -> Iterator[Any]:
+        """Makes one after the other."""
+        for self.value, self._timestamp in zip(self.batch.values, self.batch.timestamps or repeat(None)):
+            yield self._function(self.value)
 
 
 class ProjectOperator(MapOperator):
