@@ -144,7 +144,6 @@ class OperatorChain:
         for way_in in self._parking:
             way_in.on_parked = on_parked
 
-    @property
     def parked(self) -> bool:
         """Whether work is parked in the chain: then no input comes before ``go_on`` has done it."""
         for way_in in self._parking:  # noqa: SIM110  # asked for every batch: ``any`` would make a generator each time
@@ -193,23 +192,23 @@ class OperatorChain:
     @property
     def has_rest(self) -> bool:
         """Whether ``finish`` can go on at once."""
-        return self.parked or (0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest)
+        return self.parked() or (0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest)
 
     def finish(self) -> bool:
         """Every operator, first first: what one emits here still goes through the next. False: one of them still waits for something; call again
         when the listener was called, or at once while it ``has_rest``."""
-        if self.parked:
+        if self.parked():
             self.go_on()
             return False
         for position, operator in enumerate(self.operators):
             if position == self._finishing:
                 self._finishing += 1
                 _guarded(operator, operator.finish)
-            if self.parked:
+            if self.parked():
                 return False
             if operator.has_rest:
                 _guarded(operator, operator.emit_rest)
-            if self.parked or operator.has_rest or not operator.drained:
+            if self.parked() or operator.has_rest or not operator.drained:
                 return False
         return True
 

@@ -48,7 +48,7 @@ from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.given_out import all_private, private
-from flinkpy.operators.giving import MOMENT_S
+from flinkpy.operators.giving import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 
@@ -121,7 +121,7 @@ class _Loop:
         if self.stamped:
             source.add(1, "kept = []")
         if kinds[loop[-1]] is StageKind.FLAT_MAP:
-            source.add(1, f"until = now() + {MOMENT_S}")
+            source.add(1, f"until, stride, left = now() + {MOMENT_S}, 1, 1")
         value = f"x{loop[0]}"
         source.add(1, f"for {value}, stamp in zip(values, stamps):" if self.stamped else f"for {value} in values:")
         for index in loop:
@@ -170,17 +170,25 @@ class _Loop:
             source.add(2, f"elif {lists}:")
         else:
             source.add(2, f"if {lists}:")
-        source.add(3, f"out.extend({'all_private(many)' if self.copies else 'many'})", index, value)
+        if self.copies:
+            source.add(3, f"out += all_private(many) if len(many) > {FEW} else [{self._private('one', 'one')} for one in many]", index, value)
+        else:
+            source.add(3, "out += many")
         source.add(2, "elif many is not None:")
         source.add(3, "for one in many:", index, value)
         source.add(4, f"out.append({self._private('one', 'one') if self.copies else 'one'})", index, value)
-        source.add(4, "if now() >= until or len(out) >= limit:")
-        self._add_stamps(5)
-        source.add(5, f"yield out, {'kept' if self.stamped else 'None'}, True")
-        source.add(5, "out = []")
+        source.add(4, "left -= 1")
+        source.add(4, "if left <= 0:")
+        source.add(5, "if len(out) >= limit or now() >= until:")
+        self._add_stamps(6)
+        source.add(6, f"yield out, {'kept' if self.stamped else 'None'}, True")
+        source.add(6, "out = []")
         if self.stamped:
-            source.add(5, "kept = []")
-        source.add(5, f"until = now() + {MOMENT_S}")
+            source.add(6, "kept = []")
+        source.add(6, f"until, stride = now() + {MOMENT_S}, 1")
+        source.add(5, "else:")
+        source.add(6, f"stride = min(2 * stride, {LONGEST_STRIDE})")
+        source.add(5, "left = stride")
         self._add_stamps(2)
 
     def _add_stamps(self, indent: int) -> None:

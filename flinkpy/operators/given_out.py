@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from operator import is_
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.types import Row, named_row
 from flinkpy.core.mutability import ATOMS, could_be_mutated, is_safe
 
 ATOMS.add(OutputTag)  # it says where, and stays as it is
-
-_FEW = 16  # results, of which each is looked at by itself
 
 
 def private(value: Any) -> Any:
@@ -39,12 +39,20 @@ def private(value: Any) -> Any:
                 break
         else:
             return value
+    elif kind is dict:
+        for part in value.values():
+            if type(part) not in ATOMS:
+                break
+        else:
+            return value.copy()
+    elif kind is list and ATOMS.issuperset(map(type, value)):
+        return value.copy()
     return copied(value)
 
 
 def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     """The same of all the values a function gave at once."""
-    if len(values) > _FEW and not could_be_mutated(values):
+    if not could_be_mutated(values):
         return values
     return map(private, values)
 
@@ -72,23 +80,46 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
         return made
     if kind is dict:
         memo[id(value)] = made = {}
-        for name, part in value.items():
-            made[name if type(name) in ATOMS else _copy(name, memo)] = part if type(part) in ATOMS else _copy(part, memo)
+        for name, part in value.items():  # names cannot change, or they would not be found
+            made[name] = part if type(part) in ATOMS else _copy(part, memo)
         return made
     if kind is tuple:
-        parts = [_copy(part, memo) for part in value]
-        return value if all(map(_is, parts, value)) else tuple(parts)
+        parts = [part if type(part) in ATOMS else _copy(part, memo) for part in value]
+        return value if all(map(is_, parts, value)) else memo.setdefault(id(value), tuple(parts))
+    if kind in _PLAIN or _is_plain(kind):
+        memo[id(value)] = made = object.__new__(kind)
+        made.__dict__.update({name: part if type(part) in ATOMS else _copy(part, memo) for name, part in value.__dict__.items()})
+        return made
     return _copied_object(value, kind, memo)
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+_PLAIN: set[type] = set()
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether its objects are nothing but their ``__dict__``, and copied as that."""
+    own = {name for each in kind.__mro__[:-1] for name in vars(each)}
+    found = (kind.__new__ is _Plain.__new__ and "__dict__" in own and own.isdisjoint(_OWN_WAYS) and kind.__basicsize__ <= _Plain.__basicsize__)
+    if found:
+        _PLAIN.add(kind)
+    return found
+
+
+class _Plain:
+    pass
+
+
+_OWN_WAYS = {"__slots__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"}
 
 
 def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
     if is_safe(value) or kind.__module__.partition(".")[0] == "pyarrow":
         return value
     try:
+        if issubclass(kind, Row):
+            memo[id(value)] = row = named_row(value._fields, _copy(value._values, memo))
+            row.set_row_kind(value.get_row_kind())
+            return row
         return copy.deepcopy(value, memo)
     except RecursionError:
         raise

@@ -7,16 +7,22 @@ and the operator parks (``flinkpy.operators.parking``). A list or tuple is there
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import RowBatch
+from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import ATOMS
-from flinkpy.operators.base import OperatorContext, Output, Work
+from flinkpy.operators.base import Output, StreamOperator, Work
+from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.given_out import all_private, private
+from flinkpy.state.backend import CurrentKey
 
 MOMENT_S = 0.02  # so long results wait for others
+FEW = 16  # results of one call, of which each is looked at by itself
+LONGEST_STRIDE = 16  # results between two looks at the clock, where they come fast
 
 
 class Results:
@@ -98,32 +104,58 @@ def stamp_new(results: Results, timestamp: int) -> None:
 
 
 def give_out(
-    calls: Iterable[Any], current: Any, stamped: bool, context: OperatorContext, output: Output, kind: type[Results] = Results,
+    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any, operator: StreamOperator, *,
+    keyed: tuple[CurrentKey, Callable[[Any], Any]] | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
 ) -> Work:
-    """Makes the calls, one after the other, and emits what each gives (None is nothing), with ``current._timestamp`` as it is after the call."""
-    private_one, private_all = (_same, _same) if context.object_reuse else (private, all_private)
-    limit, now = context.batch_records, context.clock.monotonic
-    results, until = kind(stamped), now() + MOMENT_S
-    values = results.values
-    for given in calls:
-        if given is None:
-            continue
-        if type(given) is list or type(given) is tuple:
-            values.extend(private_all(given))
-        else:
-            for value in given:
-                values.append(value if type(value) in ATOMS else private_one(value))
-                if now() >= until or len(values) >= limit:
-                    if stamped:
-                        stamp_new(results, current._timestamp)
-                    results.emit(output)
-                    yield
-                    results, until = kind(stamped), now() + MOMENT_S
-                    values = results.values
-        if stamped:
-            stamp_new(results, current._timestamp)
+    """Calls ``process(record, at)`` for each record and emits what it gives (None is nothing). ``at`` knows the record's time, which the results get
+    too if there are ``stamps``. ``endless``: the records are no batch, there may be any number. ``keyed``: the current key, set before each call, and how it is found."""
+    context, output = operator.context, operator.output
+    copies, limit, now = not context.object_reuse, context.batch_records, context.clock.monotonic
+    current, select = keyed or (CurrentKey(), None)
+    stamped = stamps is not None
+    results, until, stride = kind(stamped), now() + MOMENT_S, 1
+    out, kept, left, record = results.values, results.stamps, stride, None
+    try:
+        for record, at._timestamp in zip(records, repeat(None) if stamps is None else stamps):
+            if select is not None:
+                current.key = select(record)
+            given = process(record, at)
+            if given is None:
+                continue
+            if type(given) is list or type(given) is tuple:
+                if not copies or len(given) > FEW:
+                    out += all_private(given) if copies else given
+                else:
+                    for value in given:
+                        out.append(value if type(value) in ATOMS else private(value))
+            else:
+                for value in given:
+                    out.append(value if type(value) in ATOMS or not copies else private(value))
+                    left -= 1
+                    if left <= 0:
+                        if len(out) >= limit or now() >= until:
+                            if kept is not None:
+                                kept += [at._timestamp] * (len(out) - len(kept))
+                            results.emit(output)
+                            yield
+                            results, until, stride = kind(stamped), now() + MOMENT_S, 1
+                            out, kept = results.values, results.stamps
+                        else:
+                            stride = min(2 * stride, LONGEST_STRIDE)
+                        left = stride
+            if kept is not None:
+                missing = len(out) - len(kept)
+                if missing == 1:
+                    kept.append(at._timestamp)
+                elif missing:
+                    kept += [at._timestamp] * missing
+            if endless and len(out) >= limit:
+                results.emit(output)
+                yield
+                results, until = kind(stamped), now() + MOMENT_S
+                out, kept = results.values, results.stamps
+    except FlinkpyError:
+        raise
+    except Exception as error:
+        raise user_code_error(error, context, *((record,) if names_record else ())) from error
     results.emit(output)
-
-
-def _same(given: Any) -> Any:
-    return given

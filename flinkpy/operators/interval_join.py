@@ -9,10 +9,11 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
-from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator, Work
@@ -109,24 +110,25 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> Work:
         """Keeps each record, and joins it with those of the other side from ``low`` before to ``high`` after it."""
         self._look_at(batch.values)
-        at = _Place()
-        try:
-            yield from give_out(self._pairs(batch, side, low, high, keep, at), at, True, self.context, self.output)
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context, at.record) from error
+        at = _At()
+        pairs = self._pairs(batch, side, low, high, keep, at)
+        yield from give_out(self._given, pairs, repeat(None), at, self, endless=True)
         self.backend.after_records(len(batch))
 
-    def _pairs(self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _Place) -> Iterator[Any]:
-        """What the function gives for each pair."""
+    def _given(self, pair: tuple[Any, Any], at: _At) -> Any:
+        at._timestamp = at.time
+        return self._process(*pair, at.context)
+
+    def _pairs(self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _At) -> Iterator[tuple[Any, Any]]:
+        """Left and right, with the key set and the times."""
         mine, other = 2 * side, 2 - 2 * side
-        select, process = self._selects[side], self._process
-        kept, expire, current, pair = self._buffers, self._expiries.add, self.backend.current, ProcessJoinContext()
+        select, kept, expire, current, pair = self._selects[side], self._buffers, self._expiries.add, self.backend.current, at.context
         for value, stamp in zip(batch.values, batch.timestamps or ()):
-            at.record = value
-            key = select(value)
-            buffers: Buffers | None = kept.get(key)
+            try:
+                key = select(value)
+                buffers: Buffers | None = kept.get(key)
+            except Exception as error:
+                raise user_code_error(error, self.context, value) from error
             if buffers is None:
                 buffers = [], [], [], []
             insert(buffers[mine], buffers[mine + 1], stamp, value)
@@ -142,8 +144,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             current.key = key
             for partner, time in zip(partners[first:last], times[first:last]):
                 left, right, pair._left, pair._right = (partner, value, time, stamp) if side else (value, partner, stamp, time)
-                at.record, at._timestamp = (left, right), time if time > stamp else stamp
-                yield process(left, right, pair)
+                at.time = time if time > stamp else stamp
+                yield left, right
 
     # -- time ---------------------------------------------------------------------------------------------------------------
 
@@ -164,11 +166,12 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         super().process_watermark(watermark)
 
 
-class _Place:
-    """How far a join has come: the record or pair at hand, and the event time its results get."""
+class _At:
+    """The pair at hand: what the function learns of it, and the event time its results get."""
 
-    record: Any = None
-    _timestamp = MIN_TIMESTAMP
+    def __init__(self) -> None:
+        self.context = ProcessJoinContext()
+        self.time = self._timestamp = MIN_TIMESTAMP
 
 
 class Expiries:

@@ -11,7 +11,6 @@ from itertools import repeat
 from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
-from flinkpy.core.errors import FlinkpyError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
@@ -24,7 +23,6 @@ from flinkpy.operators.keyed_stages import with_key
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
 from flinkpy.operators.timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
-from flinkpy.state.backend import CurrentKey
 
 EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
 
@@ -52,39 +50,8 @@ class FunctionOperator(StreamOperator):
 
     def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> Work:
         """Calls it for each record of the batch and emits what it gives."""
-        return self.emit_given(_Calls(process, rows(batch), context, None, None))
-
-    def emit_given(self, calls: _Calls) -> Work:
-        """Emits what the calls give; an error of the user's names the record."""
-        try:
-            yield from give_out(calls.each(), calls.context, calls.batch.timestamps is not None, self.context, self.output)
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context, calls.value) from error
-
-
-class _Calls:
-    """The calls of a function for the records of a batch. ``value`` is the one at hand."""
-
-    __slots__ = ("_current", "_process", "_select", "batch", "context", "value")
-
-    def __init__(
-        self, process: ProcessElement, batch: RowBatch, context: Any, current: CurrentKey | None, select: Callable[[Any], Any] | None,
-    ) -> None:
-        self._process, self.batch, self.context, self._current, self._select = process, batch, context, current, select
-        self.value: Any = None
-
-    def each(self) -> Iterator[Any]:
-        """Makes one call after the other, the key and the time set before."""
-        process, context, current, select, batch = self._process, self.context, self._current, self._select, self.batch
-        if current is None or select is None:
-            for self.value, context._timestamp in zip(batch.values, batch.timestamps or repeat(None)):
-                yield process(self.value, context)
-        else:
-            for self.value, context._timestamp in zip(batch.values, batch.timestamps or repeat(None)):
-                current.key = select(self.value)
-                yield process(self.value, context)
+        batch = rows(batch)
+        return give_out(process, batch.values, batch.timestamps, context, self)
 
 
 class UnkeyedFunctionOperator(FunctionOperator):
@@ -154,7 +121,8 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def run_keyed(self, select: Callable[[Any], Any], process: ProcessElement, batch: Batch) -> Work:
         """Calls it for each record of the batch, the key set first, and emits what it gives."""
-        yield from self.emit_given(_Calls(process, rows(batch), self._process_context, self.backend.current, select))
+        batch = rows(batch)
+        yield from give_out(process, batch.values, batch.timestamps, self._process_context, self, keyed=(self.backend.current, select))
         self.backend.after_records(len(batch))
 
     def process_watermark(self, watermark: Watermark) -> Work:
@@ -185,20 +153,14 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
         """Calls ``on_timer`` for each, earliest first."""
-        context = self._timer_context
-        context._domain = domain
-        try:
-            yield from give_out(self._timer_calls(due), context, domain is TimeDomain.EVENT_TIME, self.context, self.output)
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context) from error
+        self._timer_context._domain = domain
+        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # each is the timer's
+        return give_out(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
 
-    def _timer_calls(self, due: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-        context, current, on_timer = self._timer_context, self.backend.current, self.function.on_timer
-        for timestamp, key in due:
-            current.key, context._timestamp = key, timestamp
-            yield on_timer(timestamp, context)
+    def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
+        context._timestamp, self.backend.current.key = timer
+        given: Iterable[Any] | None = self.function.on_timer(timer[0], context)
+        return given
 
 
 def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
@@ -343,10 +305,4 @@ class CoFlatMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
         at = ProcessContext(UnkeyedTimerService(self.context.timers))
-        calls = _Calls(lambda value, at: function(value), batch, at, None, None)
-        try:
-            yield from give_out(calls.each(), at, batch.timestamps is not None, self.context, self.output)
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context, calls.value) from error
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, at, self)

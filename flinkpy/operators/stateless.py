@@ -6,13 +6,12 @@ form, used when fusion is off; a property test holds the two against each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
+from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
@@ -97,26 +96,14 @@ class FlatMapOperator(FunctionStageOperator):
     parks = True
 
     def process_batch(self, batch: Batch) -> Work:
-        calls = _Calls(self.stage().function, rows(batch))
-        try:
-            yield from give_out(calls.each(), calls, calls.batch.timestamps is not None, self.context, self.output, UntaggedResults)
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context, calls.value) from error
+        batch, function = rows(batch), self.stage().function
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, _At(), self, kind=UntaggedResults)
 
 
-class _Calls:
-    """The calls of a function for the records of a batch. ``value`` is the one at hand."""
+class _At:
+    """The time of a record."""
 
-    def __init__(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
-        self._function, self.batch, self.value = function, batch, None
-        self._timestamp: int | None = None
-
-    def each(self) -> Iterator[Any]:
-        """Makes one after the other."""
-        for self.value, self._timestamp in zip(self.batch.values, self.batch.timestamps or repeat(None)):
-            yield self._function(self.value)
+    _timestamp: int | None = None
 
 
 class ProjectOperator(MapOperator):

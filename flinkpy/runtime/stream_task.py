@@ -143,14 +143,14 @@ class StreamTask:
             if chain.may_pause and not chain.available:
                 self._suspend(Waiting.OUTPUT)
                 return
-            if chain.parked:
+            if chain.parked():
                 chain.go_on()
                 chain.flush()  # it may be slow
                 return
             status = self.process_input()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.flush()
-                if chain.parked:
+                if chain.parked():
                     return
                 self._suspend(Waiting.INPUT)
                 return
@@ -232,7 +232,7 @@ class StreamTask:
             self._suspend(Waiting.OUTPUT)
             return
         if not chain.finish():
-            if chain.parked:
+            if chain.parked():
                 chain.flush()
             elif not chain.has_rest:
                 chain.flush()

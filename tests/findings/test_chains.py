@@ -36,7 +36,7 @@ def one(value: Any) -> int:
 class Endless(ProcessFunction, CoFlatMapFunction, CoProcessFunction, BroadcastProcessFunction, ProcessJoinFunction):  # type: ignore[misc]
     """Counts without end, whatever it is called with."""
 
-    def process_element(self, value: Any, *context: Any) -> Any:  # type: ignore[override]
+    def process_element(self, value: Any, *context: Any) -> Any:
         return itertools.count()
 
     flat_map1 = flat_map2 = process_element1 = process_element2 = process_broadcast_element = process_element  # type: ignore[assignment]

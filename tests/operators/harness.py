@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, ControlElement, Element, RowBatch, Watermark
+from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
@@ -129,13 +129,13 @@ class ChainHarness:
         self.chain.batch_inputs()[input_index](RowBatch(list(values), None if timestamps is None else list(timestamps)))
         self.settle()
 
-    def control(self, element: Watermark) -> None:
+    def control(self, element: Watermark | WatermarkStatus | LatencyMarker) -> None:
         self.chain.control(element)
         self.settle()
 
     def settle(self) -> None:
         """Does all the work that is parked."""
-        while self.chain.parked:
+        while self.chain.parked():
             self.chain.go_on()
 
     @property
