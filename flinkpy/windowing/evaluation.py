@@ -9,7 +9,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import looks_mutable, private_copy
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.given_out import private
-from flinkpy.operators.process import Results, stamp_new
+from flinkpy.operators.giving import Results, stamp_new
 from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor

@@ -27,7 +27,7 @@ from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results
+from flinkpy.operators.giving import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid

@@ -27,7 +27,7 @@ from flinkpy.operators.functions import RuntimeContext, close_function, open_fun
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results
+from flinkpy.operators.giving import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend

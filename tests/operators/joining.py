@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
-from flinkpy.operators.base import OperatorContext, Output, TaskInfo
+from flinkpy.operators.base import OperatorContext, Output, TaskInfo, run_to_end
 from flinkpy.state.containers import join, split
 from flinkpy.state.snapshots import redistribute
 from tests.operators.harness import ManualTimers
@@ -87,7 +87,9 @@ class Subtasks:
             shares.setdefault(channel, []).append(record)
         for channel, share in shares.items():
             operator = self.operators[channel]
-            (operator.process_batch1, operator.process_batch2)[side](self._batches(side, share))
+            work = (operator.process_batch1, operator.process_batch2)[side](self._batches(side, share))
+            if work is not None:
+                run_to_end(work)
 
     def watermark(self, timestamp: int) -> None:
         for operator in self.operators:
