@@ -181,7 +181,7 @@ class Slots:
         plain = self.layout.is_plain(slot)
         self._forms_differ |= not plain
         if self._forms_differ and self.layout.read_one_by_one and slot not in self._new:
-            before = self._store.get(place)
+            before: bytes | None = self._store.get(place)
             if before is not None:
                 return before[: len(before) - len(_payload(before))] + payload
         if plain:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from flinkpy.core.elements import Batch, ControlElement, Watermark, WatermarkStatus
-from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.outputs import CopyingBroadcastingOutput, OperatorCounters, OperatorInput
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.testing.recorder import Recorder
@@ -104,6 +104,6 @@ class Wiring:
         return {origin.tag_id: CopyingBroadcastingOutput(edges) for origin, edges in self._edges.items() if origin.number == number}
 
 
-def _both(operator: StreamOperator) -> list[Callable[[Batch], None]]:
+def _both(operator: StreamOperator) -> list[Callable[[Batch], Work | None]]:
     assert isinstance(operator, TwoInputOperator)
     return [operator.process_batch1, operator.process_batch2]

@@ -118,12 +118,13 @@ def test_mistakes_are_refused_when_the_program_is_built() -> None:
         env.set_state_backend(wrong)
     with pytest.raises(ConfigurationError, match="none of hashmap, rocksdb"):
         env.configure({"state.backend.type": "filesystem"})
-    backend = EmbeddedRocksDBStateBackend()
-    for call, given, told in (
+    backend: Any = EmbeddedRocksDBStateBackend()
+    calls: list[tuple[Any, Any, str]] = [
         (backend.set_db_storage_paths, "", "one folder or several"), (backend.set_predefined_options, "DEFAULT", "one of PredefinedOptions"),
         (backend.set_options, None, "the name of a class"), (backend.set_number_of_transfer_threads, 0, "1 or more"),
         (EmbeddedRocksDBStateBackend, "yes", "True or False"),
-    ):
+    ]
+    for call, given, told in calls:
         with pytest.raises(ProgramError, match=told):
             call(given)
     env.configure({"state.backend.type": "rocksdb", "state.backend.rocksdb.predefined-options": "FAST"})
