@@ -1,7 +1,7 @@
 """What functions give moves on while they give it.
 
-A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a batch,
-and the operator parks (``flinkpy.operators.parking``). A list or tuple is there already, and goes on with its batch.
+A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a
+batch, and the operator parks (``flinkpy.operators.parking``). A list or tuple is there already, and goes on with its batch.
 """
 
 from __future__ import annotations

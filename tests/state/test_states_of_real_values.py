@@ -32,7 +32,8 @@ pytest.importorskip("rocksdict")
 STREAM_KEYS = st.sampled_from([1, 1.0, True, float("nan"), -float("nan"), None, "a", ("a", float("nan")), (1, None)])
 MAP_KEYS = TWINS | KEYS
 NESTED = st.recursive(
-    ATOMS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=1), inner, max_size=2) | st.tuples(inner, inner), max_leaves=4)
+    ATOMS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=1), inner, max_size=2) | st.tuples(inner, inner),
+    max_leaves=4)
 VALUES = NESTED.filter(lambda value: value is not None)
 STEPS = st.lists(st.one_of(
     st.tuples(STREAM_KEYS, st.just("value"), st.just("update"), NESTED),
@@ -42,7 +43,8 @@ STEPS = st.lists(st.one_of(
     st.tuples(STREAM_KEYS, st.just("map"), st.just("put_all"), st.lists(st.tuples(MAP_KEYS, NESTED), max_size=2)),
     st.tuples(STREAM_KEYS, st.just("map"), st.sampled_from(["get", "contains", "remove"]), MAP_KEYS),
     st.tuples(STREAM_KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), VALUES),
-    st.tuples(STREAM_KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.sampled_from(["read", "read", "clear"]), st.none()),
+    st.tuples(STREAM_KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.sampled_from(["read", "read", "clear"]),
+              st.none()),
     st.tuples(st.none(), st.just("backend"), st.just("reborn"), st.none()),
 ), max_size=25)
 
@@ -152,7 +154,7 @@ def change(value: Any) -> None:
 
 @pytest.mark.parametrize("expires", [False, True])
 @pytest.mark.parametrize("cached", [1, 1000])
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(steps=STEPS)
 def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_changes_them(cached: int, expires: bool, steps: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
