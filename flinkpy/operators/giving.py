@@ -1,7 +1,7 @@
 """What functions give moves on while they give it.
 
-A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a batch,
-and the operator parks (``flinkpy.operators.parking``). A list or tuple is there already, and goes on with its batch.
+A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a
+batch, and the operator parks (``flinkpy.operators.parking``). A list or tuple is there already, and goes on with its batch.
 """
 
 from __future__ import annotations
@@ -104,11 +104,15 @@ def stamp_new(results: Results, timestamp: int) -> None:
 
 
 def give_out(
-    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any, operator: StreamOperator, *,
+    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any,
+    operator: StreamOperator, *,
     keyed: tuple[CurrentKey, Callable[[Any], Any]] | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
 ) -> Work:
-    """Calls ``process(record, at)`` for each record and emits what it gives (None is nothing). ``at`` knows the record's time, which the results get
-    too if there are ``stamps``. ``endless``: the records are no batch, there may be any number. ``keyed``: the current key, set before each call, and how it is found."""
+    """Calls ``process(record, at)`` for each record and emits what it gives; None is nothing.
+
+    ``at`` knows the record's time, which the results get too if there are ``stamps``. ``keyed``: the current key, set before each call, and how it is
+    found. ``endless``: the records are no batch, there may be any number.
+    """
     context, output = operator.context, operator.output
     copies, limit, now = not context.object_reuse, context.batch_records, context.clock.monotonic
     current, select = keyed or (CurrentKey(), None)

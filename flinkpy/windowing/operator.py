@@ -23,10 +23,10 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.giving import Results
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.giving import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
