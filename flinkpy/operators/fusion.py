@@ -89,7 +89,7 @@ def segments(kinds: Sequence[StageKind]) -> list[range]:
 
 
 def fused_source(stages: Sequence[Stage], loop: range, timestamped: bool, *, copies: bool = True) -> FusedSource:
-    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps and whether more follows out."""
+    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps, whether more follows out."""
     source, kinds = FusedSource(), [stage.kind for stage in stages]
     names = ", ".join(f"f{index}=f{index}" for index in loop)
     source.add(0, f"def fused(values{', stamps' if timestamped else ''}, {names}):")

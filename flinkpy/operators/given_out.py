@@ -46,7 +46,7 @@ def private(value: Any) -> Any:
                 break
         else:
             return value.copy()
-    elif kind is list and ATOMS.issuperset(map(type, value)):
+    elif (kind is list or kind is set) and ATOMS.issuperset(map(type, value)):
         return value.copy()
     return copied(value)
 

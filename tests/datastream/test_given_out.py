@@ -322,7 +322,6 @@ def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
     copy = private(value)
     assert copy == value
     assert isinstance(copy, type(value))
-    assert repr(copy) == repr(value) or isinstance(value, (Plain, set)) or "Plain" in repr(value)
     assert not mutable_parts(copy).keys() & mutable_parts(value).keys()
     assert len(mutable_parts(copy)) == len(mutable_parts(value))  # what it holds twice, the copy holds twice
     if not mutable_parts(value) and isinstance(value, (tuple, str, int)) and type(value) is not Pair:

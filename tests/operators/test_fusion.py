@@ -210,7 +210,8 @@ def changed(names: list[str], records: int, batch: int, fusion: bool, traced: bo
     return harness.output
 
 
-@given(st.lists(st.sampled_from(sorted(CHANGING)), min_size=1, max_size=5), st.integers(1, 6), st.sampled_from([2, 10_000]), st.booleans(), st.booleans())
+@given(st.lists(st.sampled_from(sorted(CHANGING)), min_size=1, max_size=5), st.integers(1, 6), st.sampled_from([2, 10_000]), st.booleans(),
+       st.booleans())
 def test_functions_that_change_what_they_gave_or_were_given_are_not_seen_to_whatever_the_form(
     names: list[str], records: int, batch: int, fusion: bool, traced: bool,
 ) -> None:
