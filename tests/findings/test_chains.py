@@ -32,6 +32,9 @@ from flinkpy.testing import embedded_environment
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
 
 
+NONE = Time.milliseconds(0)
+
+
 def one(value: Any) -> int:
     return 1
 
@@ -68,12 +71,12 @@ class EndlessEventTimer(EndlessTimer):
         ctx.timer_service().register_event_time_timer(0)
 
 
-class EndlessWindow(ProcessWindowFunction):  # type: ignore[type-arg]
+class EndlessWindow(ProcessWindowFunction):
     def process(self, key: Any, context: Any, elements: Any) -> Any:
         return itertools.count()
 
 
-class EndlessAll(ProcessAllWindowFunction):  # type: ignore[type-arg]
+class EndlessAll(ProcessAllWindowFunction):
     def process(self, context: Any, elements: Any) -> Any:
         yield from itertools.count()
 
@@ -103,7 +106,7 @@ CALLS: dict[str, Callable[[DataStream], DataStream]] = {
     "window": lambda s: timed(s).window_all(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessAll()),
     "keyed window": lambda s: timed(s).key_by(one).window(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessWindow()),
     "session": lambda s: timed(s).key_by(one).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5))).process(EndlessWindow()),
-    "interval join": lambda s: timed(s).key_by(one).interval_join(timed(s).key_by(one)).between(Time.milliseconds(0), Time.milliseconds(0)).process(Endless()),
+    "interval join": lambda s: timed(s).key_by(one).interval_join(timed(s).key_by(one)).between(NONE, NONE).process(Endless()),
     "connected flat_map": lambda s: s.connect(s).flat_map(Endless()),
     "connected process": lambda s: s.connect(s).process(Endless()),
     "connected keyed process": lambda s: s.key_by(one).connect(s.key_by(one)).process(EndlessKeyed()),
