@@ -146,10 +146,15 @@ class OperatorChain:
 
     def parked(self) -> bool:
         """Whether work is parked in the chain: then no input comes before ``go_on`` has done it."""
-        for way_in in self._parking:  # noqa: SIM110  # asked for every batch: ``any`` would make a generator each time
+        for way_in in self._parking:  # asked for every batch: ``any`` would make a generator each time
             if way_in.parked:
                 return True
         return bool(self._barriers)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether input may follow at once."""
+        return not self.parked() and self.available
 
     def go_on(self) -> None:
         """Does a bounded part of the work that is parked: what lies behind goes first, so as to make room."""

@@ -29,14 +29,14 @@ Five decisions, the first three measured:
 - Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
 
 What a called function gives is copied where it could be changed (``flinkpy.operators.given_out``), be it the result of a map or the record a filter
-lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object, unless
-that value is a text: then all it gives cannot change.
+lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object,
+unless that value is a text: then all it gives cannot change.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +89,7 @@ def segments(kinds: Sequence[StageKind]) -> list[range]:
 
 
 def fused_source(stages: Sequence[Stage], loop: range, timestamped: bool, *, copies: bool = True) -> FusedSource:
-    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps, and whether more follows, out."""
+    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps, whether more follows out."""
     source, kinds = FusedSource(), [stage.kind for stage in stages]
     names = ", ".join(f"f{index}=f{index}" for index in loop)
     source.add(0, f"def fused(values{', stamps' if timestamped else ''}, {names}):")

@@ -4,8 +4,9 @@ That is Flink's rule where object reuse is not enabled: a record handed on is no
 of it. It does not depend on how many records share a batch, nor on whether stages are fused. So each value a function gives is copied at that moment,
 if its type says that it could be changed. Numbers, text, bytes, dates, enums, and tuples of these are handed on as they are.
 
-Copied is everything else, in whole: lists, dicts, sets, arrays, data frames, Rows, dataclasses and other objects. What one record holds twice, its copy
-holds twice. What cannot be copied (a connection, a lock) is handed on as it is, and so is Arrow's data, which nobody can change.
+Copied is everything else, in whole: lists, dicts, sets, arrays, data frames, Rows, dataclasses and other objects. What one record holds twice, its
+copy holds twice. What cannot be copied (a lock), or ends with its object (``__del__``), is handed on as it is, and so is Arrow's data, which nobody
+can change.
 ``enable_object_reuse`` leaves the copies out.
 """
 
@@ -45,7 +46,7 @@ def private(value: Any) -> Any:
                 break
         else:
             return value.copy()
-    elif kind is list and ATOMS.issuperset(map(type, value)):
+    elif (kind is list or kind is set) and ATOMS.issuperset(map(type, value)):
         return value.copy()
     return copied(value)
 
@@ -99,7 +100,7 @@ _PLAIN: set[type] = set()
 def _is_plain(kind: type) -> bool:
     """Whether its objects are nothing but their ``__dict__``, and copied as that."""
     own = {name for each in kind.__mro__[:-1] for name in vars(each)}
-    found = (kind.__new__ is _Plain.__new__ and "__dict__" in own and own.isdisjoint(_OWN_WAYS) and kind.__basicsize__ <= _Plain.__basicsize__)
+    found = ("__new__" not in own and "__dict__" in own and own.isdisjoint(_OWN_WAYS) and kind.__basicsize__ <= _Plain.__basicsize__)
     if found:
         _PLAIN.add(kind)
     return found
@@ -109,11 +110,12 @@ class _Plain:
     pass
 
 
-_OWN_WAYS = {"__slots__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"}
+_OWN_WAYS = {"__slots__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
+             "__del__"}
 
 
 def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
-    if is_safe(value) or kind.__module__.partition(".")[0] == "pyarrow":
+    if is_safe(value) or hasattr(kind, "__del__") or kind.__module__.partition(".")[0] == "pyarrow":
         return value
     try:
         if issubclass(kind, Row):

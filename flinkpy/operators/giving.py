@@ -115,11 +115,15 @@ def stamp_new(results: Results, timestamp: int) -> None:
 
 
 def give_out(
-    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any, operator: StreamOperator, *,
+    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any,
+    operator: StreamOperator, *,
     keyed: Keyed | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
 ) -> Work:
-    """Calls ``process(record, at)`` for each record and emits what it gives (None is nothing). ``at`` knows the record's time, which the results get
-    too if there are ``stamps``. ``endless``: the records are no batch, there may be any number. ``keyed``: the current key, set before each call, and how it is found."""
+    """Calls ``process(record, at)`` for each record and emits what it gives; None is nothing.
+
+    ``at`` knows the record's time, which the results get too if there are ``stamps``. ``keyed``: the current key, set before each call, and how it is
+    found. ``endless``: the records are no batch, there may be any number.
+    """
     context, output = operator.context, operator.output
     copies, limit, now = not context.object_reuse, context.batch_records, context.clock.monotonic
     current, select, clock = keyed or (CurrentKey(), None, None)

@@ -1,8 +1,8 @@
 """Work that an operator has begun and not ended yet: it is parked, and the task goes on with it step by step.
 
 A function may yield without end, or slowly. So what calls functions is a generator: it emits what was given so far and yields. Then the operator is
-parked: whatever comes for it meanwhile (batches, control elements, timers) waits behind that work, in order, and the current key stays what it is. While
-one operator of a chain is parked, its task reads no input; it serves its mail, and goes on with the work as its consumers have room.
+parked: whatever comes for it meanwhile (batches, control elements, timers) waits behind that work, in order, and the current key stays what it is.
+While one operator of a chain is parked, its task reads no input; it serves its mail, and goes on with the work as its consumers have room.
 """
 
 from __future__ import annotations

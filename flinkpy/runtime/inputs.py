@@ -95,7 +95,7 @@ class StreamInputs:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # what it triggers comes first
-            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or self._chain.parked() or not self._chain.available:
+            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.takes_more:
                 break
         return InputStatus.MORE_AVAILABLE
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common import OutputTag
+from flinkpy.common import OutputTag, Time, TimestampAssigner, WatermarkStrategy
 from flinkpy.common.typeinfo import Types
 from flinkpy.datastream import (
     BroadcastProcessFunction,
@@ -20,13 +20,19 @@ from flinkpy.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
+    ProcessAllWindowFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    ProcessWindowFunction,
 )
 from flinkpy.datastream.state import MapStateDescriptor
+from flinkpy.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from flinkpy.testing import embedded_environment
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
+
+
+NONE = Time.milliseconds(0)
 
 
 def one(value: Any) -> int:
@@ -65,6 +71,25 @@ class EndlessEventTimer(EndlessTimer):
         ctx.timer_service().register_event_time_timer(0)
 
 
+class EndlessWindow(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        return itertools.count()
+
+
+class EndlessAll(ProcessAllWindowFunction):
+    def process(self, context: Any, elements: Any) -> Any:
+        yield from itertools.count()
+
+
+class OfValue(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+def timed(stream: DataStream) -> DataStream:
+    return stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OfValue()))
+
+
 def broadcast(stream: DataStream) -> Any:
     return stream.map(str).broadcast(RULES)
 
@@ -78,6 +103,10 @@ CALLS: dict[str, Callable[[DataStream], DataStream]] = {
     "keyed process": lambda s: s.key_by(one).process(EndlessKeyed()),
     "timer": lambda s: s.key_by(one).process(EndlessTimer()),
     "event timer": lambda s: s.key_by(one).process(EndlessEventTimer()),
+    "window": lambda s: timed(s).window_all(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessAll()),
+    "keyed window": lambda s: timed(s).key_by(one).window(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessWindow()),
+    "session": lambda s: timed(s).key_by(one).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5))).process(EndlessWindow()),
+    "interval join": lambda s: timed(s).key_by(one).interval_join(timed(s).key_by(one)).between(NONE, NONE).process(Endless()),
     "connected flat_map": lambda s: s.connect(s).flat_map(Endless()),
     "connected process": lambda s: s.connect(s).process(Endless()),
     "connected keyed process": lambda s: s.key_by(one).connect(s.key_by(one)).process(EndlessKeyed()),

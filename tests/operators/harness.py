@@ -11,12 +11,18 @@ from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker,
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
-from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
+from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo, Work, run_to_end
 from flinkpy.operators.chain import OperatorChain
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
 ROUNDING = 1e-9  # seconds: a delay added to now and the same time reached in steps differ in the last digit
 TASK = TaskInfo("job", "task", ATTEMPT, 1, 128)
+
+
+def do_all(work: Work | None) -> None:
+    """What a method of an operator called by the test itself gives back."""
+    if work is not None:
+        run_to_end(work)
 
 
 class ManualTimers:

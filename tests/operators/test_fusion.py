@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -158,3 +159,60 @@ def test_a_stop_iteration_of_the_user_is_an_error_like_any_other() -> None:
     with pytest.raises(UserCodeError, match="StopIteration"):
         harness.push([1])
     harness.chain.close()
+
+
+class Keeps:
+    """Changes what it gave out before, what it was given before, and what it is given now; and gives a part of all that."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.kept: list[Any] = []
+
+    def __call__(self, value: Any) -> Any:
+        for each in self.kept:
+            each.append("later")
+        if self.what == "its own":
+            self.kept[:] = self.kept[:1] or [["own"]]
+            return self.kept[0]
+        value.append(self.what)
+        self.kept = [*self.kept[-3:], value]
+        return {"the same": value, "a tuple": value, "true": True}[self.what]
+
+    def many(self, value: Any) -> Iterator[Any]:
+        yield self(value)
+        yield self(value)
+
+
+CHANGING: dict[str, Callable[[], StreamOperator]] = {
+    "its own list": lambda: MapOperator(Keeps("its own")),
+    "what it was given": lambda: MapOperator(Keeps("the same")),
+    "one that keeps what it lets through": lambda: FilterOperator(Keeps("true")),
+    "many of its own": lambda: FlatMapOperator(Keeps("its own").many),
+    "many of what it was given": lambda: FlatMapOperator(Keeps("the same").many),
+    "a list of the same twice": lambda: FlatMapOperator(lambda value: [value, value]),
+    "the same": lambda: MapOperator(lambda value: value),
+    "a copy": lambda: MapOperator(lambda value: value + [1]),
+    "perhaps a tuple": lambda: FlatMapOperator(lambda value: (value,)),
+}
+
+
+def changed(names: list[str], records: int, batch: int, fusion: bool, traced: bool, object_reuse: bool = False) -> list[Any]:
+    before = sys.gettrace()
+    if traced:
+        sys.settrace(lambda *event: None)
+    try:
+        harness = ChainHarness(linear(*(CHANGING[name]() for name in names)), fusion=fusion, object_reuse=object_reuse, batch_records=10_000)
+    finally:
+        sys.settrace(before)
+    for start in range(0, records, batch):
+        harness.push([[number] for number in range(start, min(records, start + batch))])
+    assert harness.chain.close() == []
+    return harness.output
+
+
+@given(st.lists(st.sampled_from(sorted(CHANGING)), min_size=1, max_size=5), st.integers(1, 6), st.sampled_from([2, 10_000]), st.booleans(),
+       st.booleans())
+def test_functions_that_change_what_they_gave_or_were_given_are_not_seen_to_whatever_the_form(
+    names: list[str], records: int, batch: int, fusion: bool, traced: bool,
+) -> None:
+    assert changed(names, records, batch, fusion, traced) == changed(names, records, 1, False, True)

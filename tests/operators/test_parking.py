@@ -207,7 +207,7 @@ def of(form: str, values: list[Any]) -> Any:
         return None
     if form == "generator":
         return (each for each in values)
-    return {"list": list, "tuple": tuple, "iterator": iter}[form](values)
+    return tuple(values) if form == "tuple" else iter(values) if form == "iterator" else values
 
 
 FORMS = ("list", "tuple", "iterator", "generator", "none")
