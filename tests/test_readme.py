@@ -24,7 +24,7 @@ from flinkpy.core.config import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
+PAGES = [README, *sorted((ROOT / "docs").glob("**/*.md")), ROOT / "examples" / "README.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(code, text) for code, text in BLOCK.findall(page.read_text()) if ">>>" not in code]
 
 
-@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns"])
+@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns", "values"])
 def test_the_examples_of_a_page_run(page: str) -> None:
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert found.attempted > 0

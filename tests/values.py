@@ -20,7 +20,8 @@ Decimal = decimal.Decimal
 BERLIN, UTC = ZoneInfo("Europe/Berlin"), datetime.timezone.utc
 
 NANS: st.SearchStrategy[Any] = st.sampled_from([
-    lambda: float("nan"), lambda: -float("nan"), lambda: np.float64("nan"), lambda: np.float32("nan"), lambda: Decimal("nan"), lambda: Decimal("-NaN7"),
+    lambda: float("nan"), lambda: -float("nan"), lambda: np.float64("nan"), lambda: np.float32("nan"),
+    lambda: Decimal("nan"), lambda: Decimal("-NaN7"),
 ]).map(lambda make: make())
 TWINS: st.SearchStrategy[Any] = st.sampled_from([  # few numbers in many forms, so that equal ones meet
     0, 0.0, -0.0, False, Decimal(0), Decimal("-0.0"), np.int64(0), np.float32(-0.0), np.bool_(False), fractions.Fraction(0), 0j,
@@ -28,7 +29,9 @@ TWINS: st.SearchStrategy[Any] = st.sampled_from([  # few numbers in many forms, 
     2, 2.0, Decimal(2), np.uint64(2), 2.5, Decimal("2.5"), np.float32(2.5), fractions.Fraction(5, 2), -1, -2, -1.0,
     2**53, 2.0**53, 2**53 + 1, 2**63, -(2**63), 2**64, 2**200, 0.1, Decimal("0.1"), np.float32(0.1), math.inf, -math.inf, Decimal("Infinity"),
 ])
-TEXTS: st.SearchStrategy[Any] = st.sampled_from(["", "a", "A", "1", "é", "e\u0301", "ß", "\U0001f600", "\x00", "\ud800", np.str_("a"), b"", b"a", np.bytes_(b"a")])
+TEXTS: st.SearchStrategy[Any] = st.sampled_from([
+    "", "a", "A", "1", "é", "e\u0301", "ß", "\U0001f600", "\x00", "\ud800", np.str_("a"), b"", b"a", np.bytes_(b"a"),
+])
 NOON = datetime.datetime(2024, 10, 27, 12)
 INSTANTS: st.SearchStrategy[Any] = st.sampled_from([
     NOON, NOON.replace(tzinfo=UTC), NOON.replace(hour=13, tzinfo=BERLIN), datetime.date(2024, 10, 27), NOON.replace(hour=0), np.datetime64(NOON),
@@ -39,10 +42,13 @@ INSTANTS: st.SearchStrategy[Any] = st.sampled_from([
 ])
 ATOMS: st.SearchStrategy[Any] = (
     st.none() | NANS | TWINS | TEXTS | INSTANTS | st.integers(-3, 3) | st.floats() | st.just(uuid.UUID(int=7)))
-KEYS: st.SearchStrategy[Any] = ATOMS | st.tuples(ATOMS) | st.tuples(ATOMS, ATOMS) | st.tuples(ATOMS, st.tuples(ATOMS)) | st.frozensets(TWINS | NANS, max_size=2)
+KEYS: st.SearchStrategy[Any] = (
+    ATOMS | st.tuples(ATOMS) | st.tuples(ATOMS, ATOMS) | st.tuples(ATOMS, st.tuples(ATOMS)) | st.frozensets(TWINS | NANS, max_size=2))
 NUMBERS: st.SearchStrategy[Any] = (  # what aggregates meet; Decimals and floats do not add up, so they are not mixed
-    st.integers(-9, 9) | st.integers() | st.booleans() | st.floats() | st.none() | st.sampled_from([0.0, -0.0, math.nan, np.int64(3), np.float64("nan")]))
-DECIMALS: st.SearchStrategy[Any] = st.none() | st.integers(-9, 9) | st.sampled_from([Decimal("0.1"), Decimal("-2.50"), Decimal("NaN"), Decimal("1e30")])
+    st.integers(-9, 9) | st.integers() | st.booleans() | st.floats() | st.none()
+    | st.sampled_from([0.0, -0.0, math.nan, np.int64(3), np.float64("nan")]))
+DECIMALS: st.SearchStrategy[Any] = (
+    st.none() | st.integers(-9, 9) | st.sampled_from([Decimal("0.1"), Decimal("-2.50"), Decimal("NaN"), Decimal("1e30")]))
 
 
 def is_nan(value: Any) -> bool:
@@ -77,6 +83,8 @@ def shown(value: Any) -> Any:
     """The value in a form that is equal only for what cannot be told apart, but that all NaNs are one."""
     if isinstance(value, (tuple, list)):
         return type(value).__name__, [shown(each) for each in value]
+    if isinstance(value, frozenset):
+        return "frozenset", sorted(map(str, map(shown, value)))
     if isinstance(value, dict):
         return "dict", [(shown(key), shown(each)) for key, each in value.items()]
     return "NaN" if is_nan(value) else f"{type(value).__name__} {value!r}"

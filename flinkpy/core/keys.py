@@ -81,7 +81,8 @@ def _canonical_other(key: Any) -> Any:
         return _canonical_numpy(key)
     values = getattr(key, "_values", None)
     if values is not None and type(key).__name__ == "Row":
-        return _with(key, {"_values": (found := [canonical_key(value) for value in values])}, found, values)
+        items_of_row = [canonical_key(value) for value in values]
+        return _with(key, {"_values": items_of_row}, items_of_row, values)
     if is_dataclass(key) and not isinstance(key, type):
         held = {field.name: getattr(key, field.name) for field in fields(key)}
         found = {name: canonical_key(value) for name, value in held.items()}

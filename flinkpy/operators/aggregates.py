@@ -53,8 +53,9 @@ class FieldAggregate:
         return bool(new < old if smallest else new > old)
 
     def position_in(self, record: Any) -> Position:
-        """PyFlink's default position is 0: of plain numbers it is the number itself."""
-        return None if self.position == 0 and not hasattr(type(record), "__getitem__") else self.position
+        """PyFlink's default position is 0: of plain numbers it is the number itself. (Numpy's have a ``__getitem__``, and nothing in it.)"""
+        position = self.position
+        return None if position == 0 and (not hasattr(type(record), "__getitem__") or getattr(record, "shape", None) == ()) else position
 
     def update_expression(self, sample: Any) -> str | None:
         """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None where there is no fast one.
@@ -72,7 +73,7 @@ class FieldAggregate:
         access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
         old, new = "current" + access, "record" + access
         whole = position is None or self.kind.endswith("_by")
-        if not whole and (type(sample) is not tuple or isinstance(position, str) or not -len(sample) <= position < len(sample)):
+        if not whole and (type(sample) is not tuple or not isinstance(position, int) or not -len(sample) <= position < len(sample)):
             return None
         changed = f"{old} + {new}" if self.kind == "sum" else new
         replaced = (changed if self.kind == "sum" else "record") if whole else _with_item(sample, position, changed)

@@ -41,8 +41,8 @@ class _OddShape(Exception):
 
 
 class KeyedOperator(KeyedStateOperator, OneInputOperator):
-    """What keyed row operators share: the key selector, one value per key, the loops. ``falls_back``: where the update's expression raises, its function
-    is asked."""
+    """What keyed row operators share: the key selector, one value per key, the loops.
+    ``falls_back``: where the update's expression raises, its function is asked."""
 
     falls_back = False
 
@@ -88,7 +88,9 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
                     return
                 plain = states.plain()
             states = states if plain is None else plain
-        loop = self._made(("dict", update_text, emitted), lambda: keyed_loop(update_text, emitted, self._selected(), self.falls_back))
+        selected = "{}" if type(states) is dict else "canonical({})"  # a database may find a key in any form
+        name = (selected, update_text, emitted)
+        loop = self._made(name, lambda: keyed_loop(update_text, emitted, selected.format(self._selected()), self.falls_back))
         with self._told(loop, update):
             loop(values, states, results, self._select, entered, update)
 

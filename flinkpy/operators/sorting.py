@@ -61,7 +61,7 @@ class KeyGroups:
         self.runs: list[tuple[int, int]] = []  # where they begin and end in the file
 
     def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
-        """Records with their keys, in their canonical form. Raises ProgramError for records that do not pickle, ResourceUnavailableError where the disk fails."""
+        """Records with their keys, canonical ones. Raises ProgramError for records that do not pickle, ResourceUnavailableError for a bad disk."""
         if not values:
             return
         if stamps is not None and not self.full:

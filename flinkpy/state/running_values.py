@@ -3,9 +3,9 @@
 A dict of many keys waits for the memory five times a record: for its index, its entry, the key in it, the pair and the value. The table has a
 constant cost per batch instead. They meet near 32,000 keys.
 
-Nobody can tell which it is, as the table holds only what it can give back as it was: under a key that is exactly an int, a tuple of this very int and
-a number, which are within 64 bits and all exactly int or all exactly float. With the first other entry everything is a dict again, and stays one until
-it is emptied.
+Nobody can tell which it is, as the table holds only what it can give back as it was: under a key that is exactly an int, a tuple of this very int
+and a number, which are within 64 bits and all exactly int or all exactly float. With the first other entry everything is a dict again, and stays one
+until it is emptied.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from typing import Any
 
 from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
+from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.keyed_loops import CALLED, assigned
 
@@ -70,7 +70,7 @@ class SliceLoops:
         self._shape: Shape | None = None  # of the records the loops are made for
         self._aggregate = FieldAggregate(kind, position) if kind in AGGREGATES else None
         self._undecided = self._aggregate is not None
-        self._update: Callable[[Any, Any], Any] = method_of(reduce, "reduce") if self._aggregate is None else self._aggregate.update
+        self._update: Any = method_of(reduce, "reduce") if kind == "reduce" else None if self._aggregate is None else self._aggregate.update
         self._compiled: list[Any] = []
         self._compile("current + record" if kind == "count" else CALLED)
 
@@ -161,4 +161,5 @@ class SliceLoops:
             for key in list(islice(reversed(states), len(states) - known)):  # the new ones
                 form = canonical_key(key)
                 if form is not key:
-                    states[form] += states.pop(key)
+                    count = states.pop(key)
+                    states[form] += count

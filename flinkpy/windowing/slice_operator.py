@@ -20,6 +20,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.giving import Results, stamp_new
@@ -61,6 +62,8 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
     ) -> None:
         if kind not in KINDS:
             raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join(KINDS)}")
+        if kind in AGGREGATES:
+            FieldAggregate(kind, position)  # refuses what is no position
         if key is not None:
             key_function(key)
         if kind == "reduce":

@@ -1,4 +1,4 @@
-"""Running aggregates of pairs of a key and a value: what comes out, and what a snapshot means, is the same whether functions are written out or called."""
+"""Running aggregates of pairs of a key and a value: what comes out, and what a snapshot means, is the same with functions written out or called."""
 
 from __future__ import annotations
 

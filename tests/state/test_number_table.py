@@ -81,7 +81,7 @@ def test_it_is_a_dict(kind: type, few: int, data: st.DataObject) -> None:
 @example(keys=set(), max_parallelism=128, key_at=0)
 def test_its_entries_by_group_are_in_the_group_of_their_key(keys: set[int], max_parallelism: int, key_at: int) -> None:
     table = NumberTable(int)
-    table.store({key: 5 for key in keys})
+    table.store(dict.fromkeys(keys, 5))
     by_group = table.by_group(max_parallelism, key_at)
     found = {group: by_group.entries(group) for group in by_group.groups}
     assert all(key_group(key, max_parallelism) == group and pairs for group, pairs in found.items() for key, _ in pairs)

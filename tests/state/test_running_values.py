@@ -60,8 +60,8 @@ def batches(kind: type) -> st.SearchStrategy[list[Any]]:
     odd = st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind] | ODD_VALUES).map(lambda pair: [pair])
     entries = st.tuples(PLAIN_KEYS | ODD_KEYS, st.tuples(PLAIN_KEYS | ODD_KEYS, PLAIN_VALUES[kind]) | ODD_VALUES).map(lambda pair: [pair])
     calls = st.sampled_from(["batch", "batch", "batch", "update", "set", "get", "delete", "in", "iterate", "setdefault", "pop"])
-    pairs = st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd)
-    pairs = pairs.map(lambda call: (call[0], [(key, (key, value)) for key, value in call[1]]))
+    given: st.SearchStrategy[Any] = st.tuples(calls, plain) | st.tuples(calls, plain) | st.tuples(calls, odd)
+    pairs = given.map(lambda call: (call[0], [(key, (key, value)) for key, value in call[1]]))
     return st.lists(pairs | pairs | pairs | st.tuples(st.just("set"), entries) | st.just(("clear", [])), max_size=16)
 
 
