@@ -61,6 +61,9 @@ class SimulatedClock:
     def time_ms(self) -> int:
         return int(self._simulation.now * 1000)
 
+    def time_ns(self) -> int:
+        return self.time_ms() * 1_000_000
+
 
 class Simulation:
     """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only source of chance.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.program_line import refuse
 
@@ -14,6 +16,13 @@ class OutputTag:
     >>> OutputTag("late")
     OutputTag('late')
     """
+
+    exists: ClassVar[bool] = False  # whether this process has had any: where it has not, no result need be searched for one
+
+    def __new__(cls, *arguments: Any, **named: Any) -> OutputTag:
+        """However it comes into being: called, copied or unpickled."""
+        OutputTag.exists = True
+        return super().__new__(cls)
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:

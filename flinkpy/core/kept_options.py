@@ -48,6 +48,12 @@ CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size
                               "State the JobManager's memory takes of one operator.")
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
                                  aliases=("state.storage.fs.write-buffer-size",))
+CHECKPOINT_INCREMENTAL = option("execution.checkpointing.incremental", bool, False, "Checkpoints of RocksDB state write only what changed.",
+                                aliases=("state.backend.incremental",))
+ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", str, "DEFAULT",
+                                    "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.")
+ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")
+ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.")
 
 # Flink 1.x: named by programs, without effect.
 CLOSURE_CLEANER = option("pipeline.closure-cleaner-level", str, "RECURSIVE", "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.")

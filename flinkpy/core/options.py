@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +10,7 @@ from typing import Any
 
 from flinkpy.core.config import option, read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.state_options import folders
 
 
 class RuntimeMode(Enum):
@@ -168,7 +168,7 @@ BATCH_SHUFFLE_MEMORY = option(
 
 def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The folders of ``io.tmp.dirs``."""
-    return tuple(folder.strip() for folder in (read(values, TMP_DIRS) or "").replace(os.pathsep, ",").split(",") if folder.strip())
+    return tuple(folders(read(values, TMP_DIRS)))
 
 
 # -- the network ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from flinkpy.core.config import option
@@ -15,8 +16,18 @@ class StateBackendKind(Enum):
 STATE_BACKEND = option(
     "state.backend.type", StateBackendKind, StateBackendKind.HASHMAP, "hashmap (in memory) or rocksdb (on local disk).", aliases=("state.backend",))
 ROCKSDB_DIRECTORY = option(
-    "state.backend.rocksdb.localdir", str, None, "Where RocksDB keeps its working files; a folder under io.tmp.dirs when absent.")
+    "state.backend.rocksdb.localdir", str, None,
+    "Where RocksDB keeps its working files: folders, separated by commas, taken in turn; one under io.tmp.dirs when absent.")
 ROCKSDB_BLOCK_CACHE = option(
     "state.backend.rocksdb.block.cache-size", int, 64 << 20, "Bytes of read data kept in memory, per operator and subtask.", memory=True)
 ROCKSDB_WRITE_BUFFER = option(
     "state.backend.rocksdb.writebuffer.size", int, 64 << 20, "Bytes of written data kept in memory before it goes to a file.", memory=True)
+
+
+def folders(text: str | None) -> list[str]:
+    """Those an option names, separated as Flink does: by commas, or as in ``PATH``.
+
+    >>> folders("/a, /b"), folders(None)
+    (['/a', '/b'], [])
+    """
+    return [folder for part in (text or "").replace(os.pathsep, ",").split(",") if (folder := part.strip())]

@@ -58,7 +58,7 @@ from flinkpy.datastream.functions import (
 from flinkpy.datastream.iterative_stream import IterativeStream
 from flinkpy.datastream.output_tag import OutputTag
 from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, PredefinedOptions, StateBackend
 from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkpy.datastream.time_characteristic import TimeCharacteristic
 from flinkpy.datastream.time_domain import TimeDomain
@@ -73,8 +73,8 @@ __all__ = [
     "HashMapStateBackend", "EmbeddedRocksDBStateBackend", "CoFlatMapFunction", "CoMapFunction", "CoProcessFunction", "ConnectedStreams",
     "DataStream", "DataStreamSink", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention", "FilterFunction", "FlatMapFunction",
     "Function", "KeyedCoProcessFunction", "KeyedProcessFunction", "KeyedStream", "KeySelector", "MapFunction", "MemorySize", "OutputTag",
-    "Partitioner", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction", "SlotSharingGroup",
-    "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
+    "Partitioner", "PredefinedOptions", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction",
+    "SlotSharingGroup", "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
     "AllWindowFunction", "AllWindowedStream", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction", "WindowedStream",
     "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
 ]

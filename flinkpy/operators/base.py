@@ -11,10 +11,10 @@ in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.clock import Clock
@@ -24,6 +24,14 @@ from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.latency import record_latency
 from flinkpy.state.containers import split
 from flinkpy.state.operator_backend import OperatorStateBackend
+
+Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
+
+
+def run_to_end(work: Work) -> None:
+    """All of it at once."""
+    for _ in work:
+        pass
 
 
 class Output(ABC):
@@ -99,6 +107,8 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
+    parks: bool = False  # whether calls give back work that is still to be done; a chain then parks the operator (``flinkpy.operators.parking``)
+    do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output
 
@@ -152,8 +162,9 @@ class StreamOperator(ABC):
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Set by the task before ``open``: called in its thread when ``available`` turns true again, or ``drained`` after ``finish``."""
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work | None:
         self.output.emit_control(watermark)
+        return None
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
         self.output.emit_control(status)
@@ -186,18 +197,18 @@ class OneInputOperator(StreamOperator):
     """Takes one stream, a batch at a time."""
 
     @abstractmethod
-    def process_batch(self, batch: Batch) -> None:
-        """Processes a batch (never empty) and emits the results through ``self.output``."""
+    def process_batch(self, batch: Batch) -> Work | None:
+        """Processes a batch (never empty) and emits the results through ``self.output``; gives back what is left to do, if it ``parks``."""
 
 
 class TwoInputOperator(StreamOperator):
     """Takes two streams. Watermarks arrive already combined over both (the valve's minimum)."""
 
     @abstractmethod
-    def process_batch1(self, batch: Batch) -> None: ...
+    def process_batch1(self, batch: Batch) -> Work | None: ...
 
     @abstractmethod
-    def process_batch2(self, batch: Batch) -> None: ...
+    def process_batch2(self, batch: Batch) -> Work | None: ...
 
     def end_input(self, input_index: int) -> None:
         """Input 0 or 1 has ended; the other may go on."""

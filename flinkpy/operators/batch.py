@@ -23,7 +23,7 @@ from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options import SORT_MEMORY, spill_folders
 from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator, key_function
@@ -105,7 +105,7 @@ class BatchOperator(StreamOperator):
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
-        self.chaining = inner.chaining
+        self.chaining, self.parks = inner.chaining, inner.parks
 
     def make_results(self) -> Output:
         """Where the wrapped operator's results go."""
@@ -118,6 +118,7 @@ class BatchOperator(StreamOperator):
         self._rest: Iterator[None] | None = None
         self.results = self.make_results()
         configuration = {**context.configuration, STATE_BACKEND.key: self.backend_kind(context)}
+        self.inner.do = self.do
         self.inner.setup(replace(context, timers=self.time, configuration=configuration), self.results)
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
@@ -132,9 +133,10 @@ class BatchOperator(StreamOperator):
     def close(self) -> None:
         self.inner.close()
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work | None:
         if watermark.timestamp == MAX_TIMESTAMP:
             self._end_of_time = watermark
+        return None
 
     def handle_operator_event(self, event: Any) -> None:
         self.inner.handle_operator_event(event)
@@ -282,31 +284,32 @@ class BatchKeyed(BatchOperator):
         records = 0
         for number, (_, chunks) in enumerate(self.groups.groups(), 1):
             for chunk in chunks:
-                self.process_chunk(chunk)
+                yield from self.process_chunk(chunk)
                 records += len(chunk)
                 if records >= RECORDS_PER_STEP:
                     records = 0
                     yield
-            self._end_key()
+            yield from self._end_key()
             if number % KEYS_PER_STEP == 0:
                 yield
 
-    def process_chunk(self, chunk: list[Any]) -> None:
+    def process_chunk(self, chunk: list[Any]) -> Iterator[None]:
         if not self.groups.full:
-            self.process(0, RowBatch(chunk))
+            yield from self.process(0, RowBatch(chunk)) or ()
             return
         for (tag, untimed), items in groupby(chunk, key=lambda item: (item[1], item[0] == NO_TIME)):
             part = list(items)
-            self.process(tag, RowBatch([item[2] for item in part], None if untimed else [item[0] for item in part]))
+            yield from self.process(tag, RowBatch([item[2] for item in part], None if untimed else [item[0] for item in part])) or ()
 
-    def process(self, tag: int, batch: RowBatch) -> None:
+    def process(self, tag: int, batch: RowBatch) -> Work | None:
         """Records of one key from one input."""
-        self.inner.process_batch(batch)
+        work: Work | None = self.inner.process_batch(batch)
+        return work
 
-    def _end_key(self) -> None:
+    def _end_key(self) -> Iterator[None]:
         inner = self.inner
         if isinstance(inner, EndsKeys):
-            inner.end_key()
+            yield from inner.end_key() or ()
         self.results.end_key()
         backend = getattr(inner, "backend", None)
         if isinstance(backend, HeapKeyedStateBackend):
@@ -350,8 +353,9 @@ class SortedInputs(BatchKeyed, TwoInputOperator):
     def process_batch2(self, batch: Batch) -> None:
         self.take(batch, self._selects[1], 1)
 
-    def process(self, tag: int, batch: RowBatch) -> None:
-        (self.inner.process_batch2 if tag else self.inner.process_batch1)(batch)
+    def process(self, tag: int, batch: RowBatch) -> Work | None:
+        work: Work | None = (self.inner.process_batch2 if tag else self.inner.process_batch1)(batch)
+        return work
 
 
 class BroadcastFirst(BatchKeyed, TwoInputOperator):
@@ -369,41 +373,48 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
     def process_batch1(self, batch: Batch) -> None:
         self.take(batch, self._select)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.inner.process_batch2(batch)
+    def process_batch2(self, batch: Batch) -> Work | None:
+        work: Work | None = self.inner.process_batch2(batch)
+        return work
 
-    def process(self, tag: int, batch: RowBatch) -> None:
-        self.inner.process_batch1(batch)
+    def process(self, tag: int, batch: RowBatch) -> Work | None:
+        work: Work | None = self.inner.process_batch1(batch)
+        return work
 
 
 class Timeless(BatchOperator):
     """Joins, and windows that need no order: their input as it comes, time at its end."""
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work | None:
         super().process_watermark(watermark)
-        if watermark.timestamp == MAX_TIMESTAMP:  # others, of a source that makes its own, would have records be late
-            self.inner.process_watermark(watermark)
+        if watermark.timestamp != MAX_TIMESTAMP:  # of a source that makes its own: it would have records be late
+            return None
+        work: Work | None = self.inner.process_watermark(watermark)
+        return work
 
     def work(self) -> Iterator[None]:
         self.time.end()
-        return iter(())
+        yield  # what that parked goes first
 
 
 class TimelessInput(Timeless, OneInputOperator):
     """With one input."""
 
-    def process_batch(self, batch: Batch) -> None:
-        self.inner.process_batch(batch)
+    def process_batch(self, batch: Batch) -> Work | None:
+        work: Work | None = self.inner.process_batch(batch)
+        return work
 
 
 class TimelessInputs(Timeless, TwoInputOperator):
     """With two inputs."""
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.inner.process_batch1(batch)
+    def process_batch1(self, batch: Batch) -> Work | None:
+        work: Work | None = self.inner.process_batch1(batch)
+        return work
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.inner.process_batch2(batch)
+    def process_batch2(self, batch: Batch) -> Work | None:
+        work: Work | None = self.inner.process_batch2(batch)
+        return work
 
     def end_input(self, input_index: int) -> None:
         self.inner.end_input(input_index)

@@ -8,7 +8,7 @@ from typing import Any
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import StreamOperator, TwoInputOperator
+from flinkpy.operators.base import StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.broadcast_functions import (
     BroadcastContext,
     BroadcastTimerContext,
@@ -51,11 +51,11 @@ class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInp
         self._element_context = ReadOnlyContext(self._timer_service, read)
         self._broadcast_context = BroadcastContext(self._timer_service, written)
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.run_function(self.function.process_element, batch, self._element_context)
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element, batch, self._element_context)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+    def process_batch2(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
 
 
 class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, TwoInputOperator):
@@ -69,7 +69,7 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         super().open()
-        self._select = self.selector(self.key)
+        self._keyed = self.keyed_by(self.key)
 
     def make_contexts(self) -> None:
         service, current = self._timer_service, self.backend.current
@@ -84,12 +84,12 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
         finally:
             close_function(self.key.selector)
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.run_keyed(self._select, self.function.process_element, batch)
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed, self.function.process_element, batch)
 
-    def process_batch2(self, batch: Batch) -> None:
+    def process_batch2(self, batch: Batch) -> Work:
         self.backend.current.key = NO_KEY
-        self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
+        return self.run_function(self.function.process_broadcast_element, batch, self._broadcast_context)
 
     def _apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
         if not isinstance(descriptor, StateDescriptor):

@@ -5,6 +5,7 @@ The chain is a tree: every operator but the head has exactly one predecessor, so
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.fusion import FusedRun
@@ -30,6 +31,7 @@ from flinkpy.operators.outputs import (
     TaggedOutput,
 )
 from flinkpy.operators.own_functions import functions_of_writer
+from flinkpy.operators.parking import ParkingInput
 from flinkpy.operators.stages import StageOperator
 
 ContextFactory = Callable[[ChainedOperator], OperatorContext]
@@ -50,6 +52,8 @@ class OperatorChain:
         for position in reversed(range(len(config.operators))):  # tail to head: an output needs what it leads to
             self._outputs[position] = CountingOutput(self._output_of(config.operators[position]), self._counters[position])
             self._inputs[position] = self._input_of(position)
+        self._parking = tuple(way_in for way_in in self._inputs.values() if isinstance(way_in, ParkingInput))  # tail to head
+        self._barriers: deque[Work] = deque()  # under way through the chain
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
         self.may_pause = bool(self._pausing or self._writer_outputs)  # whether ``available`` may ever say no
@@ -84,10 +88,22 @@ class OperatorChain:
         return self._writer_outputs[edge.output_index]
 
     def _input_of(self, position: int) -> OperatorInput:
-        operator = self._config.operators[position].operator
+        operator, counters = self._config.operators[position].operator, self._counters[position]
         run = self._runs.get(position)
         process = run.process_batch if run is not None else operator.process_batch if isinstance(operator, OneInputOperator) else _takes_no_batch
-        return OperatorInput(operator, process, self._counters[position])
+        if run.parks if run is not None else operator.parks:
+            return ParkingInput(operator, process, counters, self._parking_behind(position))
+        return OperatorInput(operator, process, counters)
+
+    def _parking_behind(self, position: int) -> list[ParkingInput]:
+        """The inputs that may park among all that the operator's output leads to."""
+        found: list[ParkingInput] = []
+        for edge in self._config.operators[position].edges:
+            if isinstance(edge, ChainedEdge):
+                way_in = self._inputs[edge.target]
+                found += [way_in] if isinstance(way_in, ParkingInput) else []
+                found += self._parking_behind(edge.target)
+        return found
 
     @property
     def operators(self) -> list[StreamOperator]:
@@ -121,6 +137,35 @@ class OperatorChain:
         for operator in self.operators:
             operator.set_listener(on_available)
 
+    # -- work that is parked -----------------------------------------------------------------------------------------------
+
+    def set_parked_listener(self, on_parked: Callable[[], None]) -> None:
+        """Who to call when an operator parks: ``go_on`` is to be called soon."""
+        for way_in in self._parking:
+            way_in.on_parked = on_parked
+
+    def parked(self) -> bool:
+        """Whether work is parked in the chain: then no input comes before ``go_on`` has done it."""
+        for way_in in self._parking:  # asked for every batch: ``any`` would make a generator each time
+            if way_in.parked:
+                return True
+        return bool(self._barriers)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether input may follow at once."""
+        return not self.parked() and self.available
+
+    def go_on(self) -> None:
+        """Does a bounded part of the work that is parked: what lies behind goes first, so as to make room."""
+        idle = True
+        for way_in in self._parking:
+            if way_in.parked:
+                idle = False
+                way_in.step()
+        if idle and self._barriers and next(self._barriers[0], self) is self:
+            self._barriers.popleft()
+
     @property
     def consumed(self) -> bool:
         """Whether all consumers have taken all output, to its end."""
@@ -129,8 +174,8 @@ class OperatorChain:
     # -- lifecycle -------------------------------------------------------------------------------------------------------
 
     def setup(self) -> None:
-        """Every operator, head first."""
-        for chained, output in zip(self._config.operators, self._outputs):
+        """Every operator, last first: who is set up finds those its output leads to set up already."""
+        for chained, output in zip(reversed(self._config.operators), reversed(self._outputs)):
             chained.operator.setup(self._context_of(chained), output)
 
     def initialize_state(self, restored: bytes | None) -> None:
@@ -152,24 +197,35 @@ class OperatorChain:
     @property
     def has_rest(self) -> bool:
         """Whether ``finish`` can go on at once."""
-        return 0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest
+        return self.parked() or (0 < self._finishing <= len(self.operators) and self.operators[self._finishing - 1].has_rest)
 
     def finish(self) -> bool:
         """Every operator, first first: what one emits here still goes through the next. False: one of them still waits for something; call again
         when the listener was called, or at once while it ``has_rest``."""
+        if self.parked():
+            self.go_on()
+            return False
         for position, operator in enumerate(self.operators):
             if position == self._finishing:
                 self._finishing += 1
                 _guarded(operator, operator.finish)
+            if self.parked():
+                return False
             if operator.has_rest:
                 _guarded(operator, operator.emit_rest)
-            if operator.has_rest or not operator.drained:
+            if self.parked() or operator.has_rest or not operator.drained:
                 return False
         return True
 
     def close(self) -> list[Exception]:
         """Closes every operator that was set up, first first, whatever another one raises; gives back what was raised."""
         errors: list[Exception] = []
+        self._barriers.clear()
+        for way_in in self._parking:
+            try:
+                _guarded(way_in.operator, way_in.close)
+            except Exception as error:
+                errors.append(error)
         for run in self._runs.values():
             run.close()
         for operator in self.operators:
@@ -193,8 +249,12 @@ class OperatorChain:
         head = self.head
         if not isinstance(head, TwoInputOperator):
             return (self._inputs[0].push,)
-        counters = self._counters[0]
-        return tuple(OperatorInput(head, process, counters).push for process in (head.process_batch1, head.process_batch2))
+        return self._inputs[0].push_of(head.process_batch1), self._inputs[0].push_of(head.process_batch2)
+
+    def end_input(self, input_index: int) -> None:
+        """One of the head's inputs has ended."""
+        if isinstance(self.head, TwoInputOperator):
+            self._inputs[0].call(self.head.end_input, input_index)
 
     def control(self, element: ControlElement) -> None:
         """A watermark, status or latency marker for the head."""
@@ -205,9 +265,15 @@ class OperatorChain:
         self._outputs[0].emit_control(element)
 
     def process_barrier(self, barrier: CheckpointBarrier) -> None:
-        """First first, each operator emits what must go before the barrier; then the barrier goes out."""
+        """First first, each operator emits what must go before the barrier; then the barrier goes out. It waits for what is parked before it."""
+        self._barriers.append(self._passed(barrier))
+        while self._barriers and not any(way_in.parked for way_in in self._parking):
+            self.go_on()
+
+    def _passed(self, barrier: CheckpointBarrier) -> Work:
         for operator in self.operators:
             _guarded(operator, operator.prepare_snapshot_pre_barrier, barrier.checkpoint_id)
+            yield
         self._write(barrier)
 
     def end_of_data(self, element: EndOfData) -> None:

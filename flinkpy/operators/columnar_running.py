@@ -19,7 +19,8 @@ from flinkpy.operators.columnar_keys import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar_state import KeyedColumnsOperator
 from flinkpy.table.aggregates import adding, check_sums, counting, larger, smaller, summed
 from flinkpy.table.compiler import column_index
-from flinkpy.table.conversion import array_of, python_values
+from flinkpy.table.conversion import python_values
+from flinkpy.table.exact_arrays import array_of
 
 _LIMIT = 1 << 63
 

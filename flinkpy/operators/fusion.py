@@ -1,18 +1,20 @@
-"""Fusion: adjacent stages of a chain as one generated function over a whole batch.
+"""Fusion: adjacent stages of a chain as generated loops over a whole batch.
 
-The source is made for this chain alone, one statement a line, the user's functions bound as default arguments (fast locals), and those that are
+The sources are made for this chain alone, one statement a line, the user's functions bound as default arguments (fast locals), and those that are
 mere expressions written out (here the second, ``lambda x: x > 3``)::
 
     def fused(values, f0=f0, f1=f1, f2=f2):
-        out0 = []
+        out = []
         for x0 in values:
             x1 = f0(x0)
+            x1 = x1 if type(x1) in ATOMS else private(x1)
             if not (x1 > 3):
                 continue
-            out0.append(f2(x1))
-        return out0, None, (len(out0),)
+            x2 = f2(x1)
+            out.append(x2 if type(x2) in ATOMS else private(x2))
+        return out, None, False
 
-Five decisions, the first four measured:
+Five decisions, the first three measured:
 
 - A function that only computes from its argument is not called but written out (``flinkpy.core.inlining``): a call costs more than what it does.
 
@@ -21,30 +23,37 @@ Five decisions, the first four measured:
   faster, and the loop keeps ``x0``, ``x1`` … in the frame when something raises, on every version (3.12 inlines comprehensions and
   clears their variables on the way out). So the failing record costs nothing to find: it is line and locals of the frame.
 - One loop holds at most one stage that changes the number of records. Behind it the length of the list is the count of every stage of that loop,
-  so exact counters need no instruction per record. A second such stage starts a loop of its own.
+  so exact counters need no instruction per record. A second such stage starts a loop of its own, and so does what follows a flat_map.
+- A loop with a flat_map is a generator: of a function that yields it hands on what there is after a moment, or when the batch is full, and the run
+  parks (``flinkpy.operators.parking``). What is a list goes the fast way.
 - Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
-- A function that is called, and so could keep what it gives and change it later, is looked after (``flinkpy.operators.given_out``) until a batch has
-  shown that it gives what cannot change; then the functions are made anew without that.
+
+What a called function gives is copied where it could be changed (``flinkpy.operators.given_out``), be it the result of a map or the record a filter
+lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object,
+unless that value is a text: then all it gives cannot change.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.generated import compile_function, failure_in, forget_source
-from flinkpy.core.inlining import call_or_inline, inlined, raised_by
-from flinkpy.core.mutability import looks_mutable
+from flinkpy.core.inlining import inlined, raised_by
+from flinkpy.core.mutability import ATOMS
+from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.given_out import LookedAfter, copied
+from flinkpy.operators.given_out import all_private, private
+from flinkpy.operators.giving import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 
 CURSOR = "cursor"  # the iterator of a comprehension
+_NAMES = {"ATOMS": ATOMS, "private": private, "all_private": all_private}
 
 
 @dataclass
@@ -65,83 +74,135 @@ class FusedSource:
 
 
 def segments(kinds: Sequence[StageKind]) -> list[range]:
-    """Cuts the stages into loops with at most one filter or flat_map each.
+    """Cuts the stages into loops with at most one filter or flat_map each, a flat_map being the last of its loop.
 
-    >>> segments([StageKind.MAP, StageKind.FILTER, StageKind.MAP, StageKind.FLAT_MAP])
-    [range(0, 3), range(3, 4)]
+    >>> segments([StageKind.MAP, StageKind.FILTER, StageKind.MAP, StageKind.FLAT_MAP, StageKind.MAP])
+    [range(0, 3), range(3, 4), range(4, 5)]
     """
     starts, counted = [0], False
     for index, kind in enumerate(kinds):
-        if kind is not StageKind.MAP:
-            if counted:
-                starts.append(index)
-            counted = True
+        if counted and (kind is not StageKind.MAP or kinds[index - 1] is StageKind.FLAT_MAP):
+            starts.append(index)
+            counted = False
+        counted = counted or kind is not StageKind.MAP
     return [range(start, end) for start, end in zip(starts, [*starts[1:], len(kinds)])]
 
 
-def fused_source(stages: Sequence[Stage], timestamped: bool) -> FusedSource:
-    """One variant of the function ``fused``: values (and timestamps) in; values (and timestamps) and the length behind each loop out."""
+def fused_source(stages: Sequence[Stage], loop: range, timestamped: bool, *, copies: bool = True) -> FusedSource:
+    """One variant of the function ``fused`` for the stages of one loop: values (and timestamps) in; values, timestamps, whether more follows out."""
     source, kinds = FusedSource(), [stage.kind for stage in stages]
-    names = ", ".join(f"f{index}=f{index}" for index in range(len(kinds)))
+    names = ", ".join(f"f{index}=f{index}" for index in loop)
     source.add(0, f"def fused(values{', stamps' if timestamped else ''}, {names}):")
-    loops = segments(kinds)
-    for number, loop in enumerate(loops):
-        changes = any(kinds[index] is not StageKind.MAP for index in loop)
-        _add_loop(source, stages, loop, f"out{number}", timestamped and changes)
-        source.add(1, f"values = out{number}")
-        if timestamped and changes:
-            source.add(1, "stamps = kept")
-    lengths = "".join(f"len(out{number}), " for number in range(len(loops)))
-    source.add(1, f"return values, {'stamps' if timestamped else 'None'}, ({lengths})")
+    changes = any(kinds[index] is not StageKind.MAP for index in loop)
+    _Loop(source, stages, loop, timestamped and changes, copies).add()
+    source.add(1, f"{_handing(kinds[loop[-1]])} out, {('kept' if changes else 'stamps') if timestamped else 'None'}, False")
     return source
 
 
-def _add_loop(source: FusedSource, stages: Sequence[Stage], loop: range, out: str, stamped: bool) -> None:
-    kinds = [stage.kind for stage in stages]
-    if len(loop) == 1 and kinds[loop[0]] is StageKind.MAP:
-        source.add(1, f"{CURSOR} = iter(values)")
-        source.add(1, f"{out} = [{_result(stages, loop[0], 'x')} for x in {CURSOR}]", loop[0], CURSOR)
-        return
-    source.add(1, f"{out} = []")
-    if stamped:
-        source.add(1, "kept = []")
-    value, indent = f"x{loop[0]}", 2
-    source.add(1, f"for {value}, stamp in zip(values, stamps):" if stamped else f"for {value} in values:")
-    for index in loop:
-        last, following, result = index == loop[-1], f"x{index + 1}", _result(stages, index, value)
-        if kinds[index] is StageKind.MAP:
-            source.add(indent, f"{out}.append({result})" if last else f"{following} = {result}", index, value)
-        elif kinds[index] is StageKind.FILTER:
-            source.add(indent, f"if not {result}:", index, value)
-            source.add(indent + 1, "continue")
-            following = value
-            if last:
-                source.add(indent, f"{out}.append({value})")
+def _handing(last: StageKind) -> str:
+    return "yield" if last is StageKind.FLAT_MAP else "return"
+
+
+class _Loop:
+    """Writes the loop of one fused function."""
+
+    def __init__(self, source: FusedSource, stages: Sequence[Stage], loop: range, stamped: bool, copies: bool) -> None:
+        self.source, self.stages, self.loop, self.stamped, self.copies = source, stages, loop, stamped, copies
+        self._keeping = {index for index in loop if copies and inlined(stages[index].function, "x") is None}  # others only compute
+
+    def add(self) -> None:
+        source, loop, kinds = self.source, self.loop, [stage.kind for stage in self.stages]
+        if len(loop) == 1 and kinds[loop[0]] is StageKind.MAP:
+            source.add(1, f"{CURSOR} = iter(values)")
+            result = self._private(f"y := {self._result(loop[0], 'x')}", "y") if loop[0] in self._keeping else self._result(loop[0], "x")
+            source.add(1, f"out = [{result} for x in {CURSOR}]", loop[0], CURSOR)
+            return
+        source.add(1, "out = []")
+        if self.stamped:
+            source.add(1, "kept = []")
+        if kinds[loop[-1]] is StageKind.FLAT_MAP:
+            source.add(1, f"until, stride, left = now() + {MOMENT_S}, 1, 1")
+        value = f"x{loop[0]}"
+        source.add(1, f"for {value}, stamp in zip(values, stamps):" if self.stamped else f"for {value} in values:")
+        for index in loop:
+            if kinds[index] is StageKind.MAP:
+                value = self._add_map(index, value)
+            elif kinds[index] is StageKind.FILTER:
+                value = self._add_filter(index, value)
+            else:
+                self._add_flat_map(index, value)
+        if kinds[loop[-1]] is not StageKind.FLAT_MAP:
+            source.add(2, f"out.append({value})")
+            if self.stamped:
+                source.add(2, "kept.append(stamp)")
+
+    def _result(self, index: int, value: str) -> str:
+        return inlined(self.stages[index].function, value) or f"f{index}({value})"
+
+    @staticmethod
+    def _private(given: str, name: str) -> str:
+        return f"{name} if type({given}) in ATOMS else private({name})"
+
+    def _add_map(self, index: int, value: str) -> str:
+        following = f"x{index + 1}"
+        self.source.add(2, f"{following} = {self._result(index, value)}", index, value)
+        if index in self._keeping:
+            self.source.add(2, f"{following} = {self._private(following, following)}", index, value)
+        return following
+
+    def _add_filter(self, index: int, value: str) -> str:
+        self.source.add(2, f"if not {self._result(index, value)}:", index, value)
+        self.source.add(3, "continue")
+        if index not in self._keeping:
+            return value
+        following = f"x{index + 1}"
+        self.source.add(2, f"{following} = {self._private(value, value)}", index, value)
+        return following
+
+    def _add_flat_map(self, index: int, value: str) -> None:
+        """A list is taken as it is; what is anything else is taken one by one, and handed on in time."""
+        source, result = self.source, self._result(index, value)
+        source.add(2, f"many = {result}", index, value)
+        lists = "type(many) is list or type(many) is tuple"
+        if self.copies and index not in self._keeping and gives_texts(result):
+            source.add(2, f"if type({value}) is str and type(many) is list:")
+            source.add(3, "out.extend(many)", index, value)
+            source.add(2, f"elif {lists}:")
         else:
-            indent = _add_flat_map(source, index, value, result, following, out, last, indent)
-        value = following
-    if stamped:
-        _add_stamps(source, kinds[loop[-1]] is StageKind.FLAT_MAP, out, indent)
+            source.add(2, f"if {lists}:")
+        if self.copies:
+            source.add(3, f"out += all_private(many) if len(many) > {FEW} else [{self._private('one', 'one')} for one in many]", index, value)
+        else:
+            source.add(3, "out += many")
+        source.add(2, "elif many is not None:")
+        source.add(3, "for one in many:", index, value)
+        source.add(4, f"out.append({self._private('one', 'one') if self.copies else 'one'})", index, value)
+        source.add(4, "left -= 1")
+        source.add(4, "if left <= 0:")
+        source.add(5, "if len(out) >= limit or now() >= until:")
+        self._add_stamps(6)
+        source.add(6, f"yield out, {'kept' if self.stamped else 'None'}, True")
+        source.add(6, "out = []")
+        if self.stamped:
+            source.add(6, "kept = []")
+        source.add(6, f"until, stride = now() + {MOMENT_S}, 1")
+        source.add(5, "else:")
+        source.add(6, f"stride = min(2 * stride, {LONGEST_STRIDE})")
+        source.add(5, "left = stride")
+        self._add_stamps(2)
+
+    def _add_stamps(self, indent: int) -> None:
+        if self.stamped:
+            self.source.add(indent, "kept.extend([stamp] * (len(out) - len(kept)))")
 
 
-def _result(stages: Sequence[Stage], index: int, value: str) -> str:
-    return call_or_inline(stages[index].function, f"f{index}", value)
+def gives_texts(expression: str) -> bool:
+    """Whether all an inlined expression gives a flat_map for a text cannot change: there is no list or tuple in it but one around all.
 
-
-def _add_flat_map(source: FusedSource, index: int, value: str, result: str, following: str, out: str, last: bool, indent: int) -> int:
-    """Adds the call and what goes over its results; gives the indentation of what follows."""
-    source.add(indent, f"many = {result}", index, value)
-    source.add(indent, "if many is None:")
-    source.add(indent + 1, "continue")
-    if last:
-        source.add(indent, f"{out}.extend(many)", index, value)
-        return indent
-    source.add(indent, f"for {following} in many:", index, value)
-    return indent + 1
-
-
-def _add_stamps(source: FusedSource, many: bool, out: str, indent: int) -> None:
-    source.add(indent, f"kept.extend([stamp] * (len({out}) - len(kept)))" if many else "kept.append(stamp)")
+    >>> gives_texts("x.split()"), gives_texts("[x, x.upper()]"), gives_texts("[[x]] * 2")
+    (True, True, False)
+    """
+    return "[" not in expression[1:] and ",)" not in expression[:-2]
 
 
 class FusedRun:
@@ -152,59 +213,53 @@ class FusedRun:
 
     def __init__(self, operators: Sequence[StageOperator]) -> None:
         self.operators = tuple(operators)
+        self.parks = any(each.parks for each in operators)
         self.totals: list[int] = []  # records into the run, and behind each of its loops
-        self._plain: Any = None
-        self._stamped: Any = None
+        self._plain: list[_Compiled] = []
+        self._stamped: list[_Compiled] = []
 
     def compile(self) -> None:
         """Makes the functions; the operators must be open."""
-        self._segments = segments([operator.stage().kind for operator in self.operators])
+        stages = [each.stage() for each in self.operators]
+        self._segments = segments([stage.kind for stage in stages])
         self.totals = [0] * (len(self._segments) + 1)
-        self._may_keep = [at for at, operator in enumerate(self.operators) if _may_keep(operator)]
-        self._looked_after: dict[int, LookedAfter] = {}
-        self._gave_mutable = False
-        self._compile(self._may_keep)
+        context = self.operators[0].context
+        names = {"now": context.clock.monotonic, "limit": context.batch_records}
+        self._plain, self._stamped = ([
+            _Compiled(stages, loop, timestamped, not context.object_reuse, names) for loop in self._segments] for timestamped in (False, True))
         self._emit = self.operators[-1].output.emit
 
-    def _compile(self, looked_after: Sequence[int]) -> None:
-        """Makes the functions, with private results of these stages."""
-        self._forget()
-        stages = [operator.stage() for operator in self.operators]
-        self._looked_after = {at: LookedAfter(stages[at].function, stages[at].kind is StageKind.FLAT_MAP) for at in looked_after}
-        for at, careful in self._looked_after.items():
-            stages[at] = Stage(stages[at].kind, careful.call)
-        self._plain, self._plain_source = _compiled(stages, timestamped=False)
-        self._stamped, self._stamped_source = _compiled(stages, timestamped=True)
-
-    def _look_at(self, values: list[Any]) -> None:
-        """After each batch: functions that turned out to need it not are not looked after any more; again, when results begin to be changeable."""
-        looked_after = self._looked_after
-        if looked_after:
-            needed = [at for at, careful in looked_after.items() if careful.made_copies or not careful.was_called]
-            if len(needed) < len(looked_after):
-                self._gave_mutable |= any(careful.gave_mutable for careful in looked_after.values())
-                self._compile(needed)
-        elif not self._gave_mutable and looks_mutable(values):
-            self._gave_mutable = True
-            values[:] = map(copied, values)
-            self._compile(self._may_keep)
-
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work | None:
         if type(batch) is not RowBatch:
             batch = rows(batch)
-        stamps = batch.timestamps
-        try:
-            values, stamps, lengths = self._plain(batch.values) if stamps is None else self._stamped(batch.values, stamps)
-        except Exception as error:
-            raise self._explained(error, stamps is not None) from error
-        totals = self.totals
-        totals[0] += len(batch.values)
-        for index, length in enumerate(lengths, 1):
-            totals[index] += length
-        if self._may_keep:
-            self._look_at(values)
-        if values:
-            self._emit(RowBatch(values, stamps))
+        self.totals[0] += len(batch.values)
+        work = self._through(0, batch.values, batch.timestamps)
+        if self.parks:
+            return work
+        run_to_end(work)
+        return None
+
+    def _through(self, number: int, values: list[Any], stamps: list[int] | None) -> Work:
+        """Through the loops from that one on. What a loop hands on early goes all the way before the loop goes on."""
+        for loop in (self._plain if stamps is None else self._stamped)[number:]:
+            number += 1
+            try:
+                given = loop.function(values) if stamps is None else loop.function(values, stamps)
+                values, stamps, more = next(given) if loop.parks else given
+            except Exception as error:
+                raise self._explained(loop, error) from error
+            self.totals[number] += len(values)
+            while more:
+                yield from self._through(number, values, stamps)
+                yield
+                try:
+                    values, stamps, more = next(given)
+                except Exception as error:
+                    raise self._explained(loop, error) from error
+                self.totals[number] += len(values)
+            if not values:
+                return
+        self._emit(RowBatch(values, stamps))
 
     def counters(self) -> list[tuple[int, int]]:
         """Records in and out of each operator."""
@@ -220,17 +275,15 @@ class FusedRun:
 
     def close(self) -> None:
         """Gives the sources back."""
-        self._forget()
+        for loop in (*self._plain, *self._stamped):
+            forget_source(loop.function)
 
-    def _forget(self) -> None:
-        for function in (self._plain, self._stamped):
-            if function is not None:
-                forget_source(function)
-
-    def _explained(self, error: Exception, timestamped: bool) -> FlinkpyError:
-        function, source = (self._stamped, self._stamped_source) if timestamped else (self._plain, self._plain_source)
-        failure = failure_in(function, error.__traceback__)
-        origin = source.origins.get(failure.line) if failure else None
+    def _explained(self, loop: _Compiled, error: Exception) -> FlinkpyError:
+        failure = failure_in(loop.function, error.__traceback__)
+        if failure is None and isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of what leaves a generator
+            error = error.__cause__
+            failure = failure_in(loop.function, error.__traceback__)
+        origin = loop.source.origins.get(failure.line) if failure else None
         if failure is None or origin is None:
             return user_code_error(error, self.operators[0].context)
         stage, variable = origin
@@ -242,18 +295,19 @@ class FusedRun:
         return f"<FusedRun {' → '.join(operator.context.name for operator in self.operators)}>"
 
 
-def _may_keep(operator: StageOperator) -> bool:
-    """Whether what the operator gives could be changed by its function later on: not by one that only computes."""
-    stage = operator.stage()
-    return stage.kind is not StageKind.FILTER and not operator.context.object_reuse and inlined(stage.function, "x") is None
-
-
 def _last_taken(variables: dict[str, Any]) -> Any:
     """The record a comprehension had just taken from its list."""
     values = variables["values"]
     return values[len(values) - operator.length_hint(variables[CURSOR]) - 1]
 
 
-def _compiled(stages: Sequence[Stage], timestamped: bool) -> tuple[Callable[..., Any], FusedSource]:
-    source = fused_source(stages, timestamped)
-    return compile_function("fused", source.text, {f"f{index}": stage.function for index, stage in enumerate(stages)}), source
+class _Compiled:
+    """One variant of one loop. If it ``parks`` its function is a generator."""
+
+    __slots__ = ("function", "parks", "source")
+
+    def __init__(self, stages: Sequence[Stage], loop: range, timestamped: bool, copies: bool, names: dict[str, Any]) -> None:
+        self.source = fused_source(stages, loop, timestamped, copies=copies)
+        self.parks = stages[loop[-1]].kind is StageKind.FLAT_MAP
+        functions = {f"f{index}": stages[index].function for index in loop}
+        self.function = compile_function("fused", self.source.text, {**_NAMES, **names, **functions})

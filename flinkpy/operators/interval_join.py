@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
@@ -15,16 +17,15 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import isolated, looks_mutable
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.base import TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.given_out import GivenOut
+from flinkpy.operators.giving import give_out
 from flinkpy.operators.join_functions import ProcessJoinContext, never_joins
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
 
 BUFFERS = "_interval join buffers"  # the name of the state
@@ -43,6 +44,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             key_function(key)
         self.function, self.keys, self.lower, self.upper, self.late_tags = function, (key1, key2), lower, upper, late_tags
 
+    parks = True
+
     # -- life ---------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -54,7 +57,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._expiries = Expiries()
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)  # how long after its time a record may find partners
         self._buffers = self.backend.engine_values(BUFFERS)
-        self._copies, self._given_out = False, GivenOut(self.context.object_reuse)
+        self._copies = False
         for key, buffers in self._buffers.items():
             self._look_at(buffers[1] + buffers[3])
             for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
@@ -75,11 +78,11 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         if not self._copies and not self.context.object_reuse and looks_mutable(values):
             self._copies, self._process = True, isolated(self._process)
 
-    def process_batch1(self, batch: Batch) -> None:
-        self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
+    def process_batch1(self, batch: Batch) -> Work:
+        return self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self._join(self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right)
+    def process_batch2(self, batch: Batch) -> Work:
+        return self._join(self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right)
 
     def _in_time(self, batch: RowBatch, side: int) -> RowBatch:
         """Without the late ones: those before the watermark. One exactly at it is not late."""
@@ -105,52 +108,47 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             self.output.emit_side(tag, late)
         return good
 
-    def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> None:
+    def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> Work:
         """Keeps each record, and joins it with those of the other side from ``low`` before to ``high`` after it."""
         self._look_at(batch.values)
+        at = _At()
+        pairs = self._pairs(batch, side, low, high, keep, at)
+        yield from give_out(self._given, pairs, repeat(None), at, self, endless=True)
+        self.backend.after_records(len(batch))
+
+    def _given(self, pair: tuple[Any, Any], at: _At) -> Any:
+        at._timestamp = at.time
+        return self._process(*pair, at.context)
+
+    def _pairs(self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _At) -> Iterator[tuple[Any, Any]]:
+        """Left and right, with the key set and the times."""
         mine, other = 2 * side, 2 - 2 * side
-        select, process, limit = self._selects[side], self._process, self.context.batch_records
-        kept, expire, current, pair = self._buffers, self._expiries.add, self.backend.current, ProcessJoinContext()
-        results, given_out = Results(True), self._given_out
-        take = given_out.way_into(results.values)
-        record: Any = None
-        try:
-            for value, stamp in zip(batch.values, batch.timestamps or ()):
-                record = value
+        select, kept, expire, current, pair = self._selects[side], self._buffers, self._expiries.add, self.backend.current, at.context
+        for value, stamp in zip(batch.values, batch.timestamps or ()):
+            try:
                 key = canonical_key(select(value))
                 if never_joins(key):
                     continue
                 buffers: Buffers | None = kept.get(key)
-                if buffers is None:
-                    buffers = [], [], [], []
-                insert(buffers[mine], buffers[mine + 1], stamp, value)
-                kept[key] = buffers
-                expire(stamp + keep, key)
-                times, partners = buffers[other], buffers[other + 1]
-                if not times or high < low:
-                    continue
-                first = bisect_left(times, stamp + low)
-                last = bisect_right(times, stamp + high, first)
-                if first == last:
-                    continue
-                current.key = key
-                for partner, time in zip(partners[first:last], times[first:last]):
-                    left, right, pair._left, pair._right = (partner, value, time, stamp) if side else (value, partner, stamp, time)
-                    record = left, right
-                    given = process(left, right, pair)
-                    if given is not None:
-                        take(given)
-                        stamp_new(results, time if time > stamp else stamp)
-                if len(results.values) >= limit:
-                    given_out.look_at(results.values)
-                    results.emit(self.output)
-                    results = Results(True)
-                    take = given_out.way_into(results.values)
-        except Exception as error:
-            raise user_code_error(error, self.context, record) from error
-        given_out.look_at(results.values)
-        results.emit(self.output)
-        self.backend.after_records(len(batch))
+            except Exception as error:
+                raise user_code_error(error, self.context, value) from error
+            if buffers is None:
+                buffers = [], [], [], []
+            insert(buffers[mine], buffers[mine + 1], stamp, value)
+            kept[key] = buffers
+            expire(stamp + keep, key)
+            times, partners = buffers[other], buffers[other + 1]
+            if not times or high < low:
+                continue
+            first = bisect_left(times, stamp + low)
+            last = bisect_right(times, stamp + high, first)
+            if first == last:
+                continue
+            current.key = key
+            for partner, time in zip(partners[first:last], times[first:last]):
+                left, right, pair._left, pair._right = (partner, value, time, stamp) if side else (value, partner, stamp, time)
+                at.time = time if time > stamp else stamp
+                yield left, right
 
     # -- time ---------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +167,14 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             else:
                 del kept[key]
         super().process_watermark(watermark)
+
+
+class _At:
+    """The pair at hand: what the function learns of it, and the event time its results get."""
+
+    def __init__(self) -> None:
+        self.context = ProcessJoinContext()
+        self.time = self._timestamp = MIN_TIMESTAMP
 
 
 class Expiries:

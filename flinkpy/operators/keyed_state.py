@@ -10,7 +10,7 @@ from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
 from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext, StreamOperator
+from flinkpy.operators.base import OperatorContext, StreamOperator, Work
 from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
@@ -64,6 +64,6 @@ class EndsKeys(KeyedStateOperator):
     key: KeySpec  # where it has one input
 
     @abstractmethod
-    def end_key(self) -> None:
+    def end_key(self) -> Work | None:
         """The current key's timers fire, those on event time first. What they register in their turn is dropped, as in Flink: a timer that sets
         itself again would never come to an end."""

@@ -7,6 +7,7 @@ outermost and lets no empty batch through, so nobody further in looks again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from flinkpy.core.elements import (
     Batch,
@@ -22,7 +23,7 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import Output, StreamOperator
+from flinkpy.operators.base import Output, StreamOperator, Work, run_to_end
 from flinkpy.operators.errors import user_code_error
 
 
@@ -44,35 +45,50 @@ class OperatorInput:
 
     __slots__ = ("counters", "operator", "process")
 
-    def __init__(self, operator: StreamOperator, process: Callable[[Batch], None], counters: OperatorCounters) -> None:
+    def __init__(self, operator: StreamOperator, process: Callable[[Batch], Work | None], counters: OperatorCounters) -> None:
         self.operator, self.process, self.counters = operator, process, counters
 
     def push(self, batch: Batch) -> None:
         """Hands the operator a batch that is not empty."""
         self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)  # a call less for small batches of rows
         try:
-            self.process(batch)
+            work = self.process(batch)
+            if work is not None:
+                run_to_end(work)
         except FlinkpyError:
             raise
         except Exception as error:
             raise user_code_error(error, self.operator.context) from error
 
+    def push_of(self, process: Callable[[Batch], Work | None]) -> Callable[[Batch], None]:
+        """How one of two inputs takes batches."""
+        return OperatorInput(self.operator, process, self.counters).push
+
     def control(self, element: ControlElement) -> None:
         """Hands the operator a control element."""
+        self.call(self.way_of(element), element)
+
+    def way_of(self, element: ControlElement) -> Callable[[Any], Work | None]:
+        """How the operator takes such an element."""
         operator = self.operator
+        if isinstance(element, Watermark):
+            return operator.process_watermark
+        if isinstance(element, WatermarkStatus):
+            return operator.process_watermark_status
+        if isinstance(element, LatencyMarker):
+            return operator.process_latency_marker
+        return operator.output.emit_control
+
+    def call(self, function: Callable[..., Work | None], *arguments: Any) -> None:
+        """Calls a method of the operator."""
         try:
-            if isinstance(element, Watermark):
-                operator.process_watermark(element)
-            elif isinstance(element, WatermarkStatus):
-                operator.process_watermark_status(element)
-            elif isinstance(element, LatencyMarker):
-                operator.process_latency_marker(element)
-            else:
-                operator.output.emit_control(element)
+            work = function(*arguments)
+            if work is not None:
+                run_to_end(work)
         except FlinkpyError:
             raise
         except Exception as error:
-            raise user_code_error(error, operator.context) from error
+            raise user_code_error(error, self.operator.context) from error
 
 
 class ChainingOutput(Output):

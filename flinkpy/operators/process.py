@@ -1,23 +1,23 @@
 """Process functions and co-functions: user code with a context, side outputs, and (keyed) timers.
 
-What a function yields is gathered per batch: plain values for the main output, ``(OutputTag, value)`` pairs for side outputs.
+What a function yields goes on while it yields (``flinkpy.operators.giving``): plain values to the main output, ``(OutputTag, value)`` pairs to side
+outputs.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from itertools import repeat
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
-from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
-from flinkpy.operators.given_out import GivenOut
+from flinkpy.operators.given_out import private
+from flinkpy.operators.giving import Keyed, give_out
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_stages import with_key
@@ -28,64 +28,11 @@ from flinkpy.operators.timers import KeyedTimerService, TimerQueue, UnkeyedTimer
 EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
 
 
-class Results:
-    """Gathers what a function gives, in order; main and side outputs are taken apart once per batch."""
-
-    __slots__ = ("stamps", "values")
-
-    def __init__(self, stamped: bool) -> None:
-        self.values: list[Any] = []
-        self.stamps: list[int] | None = [] if stamped else None
-
-    def emit(self, output: Output) -> None:
-        """Passes everything on."""
-        if not self.values:
-            return
-        if not may_hold_tags(self.values):
-            output.emit(RowBatch(self.values, self.stamps))
-            return
-        batches = self._by_tag()
-        main = batches.pop(None, None)
-        for tag_id, batch in batches.items():  # before the main output's consumers may change what stands in both
-            output.emit_side(tag_id, batch)
-        if main is not None:
-            output.emit(main)
-
-    def _by_tag(self) -> dict[Any, RowBatch]:
-        """The side outputs by their ids, and the main output, if there is any, under None."""
-        batches: dict[Any, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
-        conversions: dict[OutputTag, Callable[[Any], Any] | None] = {}
-        for position, result in enumerate(self.values):
-            tag_id = None
-            if type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
-                tag, result = result
-                if tag not in conversions:
-                    conversions[tag] = None if tag.type_info is None else tag.type_info.conversion()
-                convert, tag_id = conversions[tag], tag.tag_id
-                result = result if convert is None else convert(result)
-            batch = batches.get(tag_id)
-            if batch is None:
-                batch = batches[tag_id] = RowBatch([], None if self.stamps is None else [])
-            batch.values.append(result)
-            if self.stamps is not None and batch.timestamps is not None:
-                batch.timestamps.append(self.stamps[position])
-        return {tag_id: batch for tag_id, batch in batches.items() if batch.values}
-
-
-def may_hold_tags(values: list[Any]) -> bool:
-    """Whether one of the results could be ``(OutputTag, value)``; looks at all of them at once, by type."""
-    kinds = set(map(type, values))
-    if tuple not in kinds:
-        return False
-    if len(kinds) > 1:
-        return any(type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag) for value in values)
-    try:
-        return any(issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values))))
-    except IndexError:  # an empty tuple among them
-        return True
-
-
 ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 class FunctionOperator(StreamOperator):
@@ -96,9 +43,7 @@ class FunctionOperator(StreamOperator):
     def __init__(self, function: Any) -> None:
         self.function = function
 
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        super().setup(context, output)
-        self.given_out = GivenOut(context.object_reuse)
+    parks = True
 
     def open(self) -> None:
         open_function(self.function, self.context)
@@ -106,39 +51,10 @@ class FunctionOperator(StreamOperator):
     def close(self) -> None:
         close_function(self.function)
 
-    def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> None:
+    def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> Work:
         """Calls it for each record of the batch and emits what it gives."""
         batch = rows(batch)
-        results = Results(batch.timestamps is not None)
-        take, value = self.given_out.way_into(results.values), None
-        try:
-            if batch.timestamps is None:
-                context._timestamp = None
-                for value in batch.values:
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-            else:
-                for value, context._timestamp in zip(batch.values, batch.timestamps):
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-                        stamp_new(results, context._timestamp)
-        except Exception as error:
-            raise user_code_error(error, self.context, value) from error
-        self.given_out.look_at(results.values)
-        results.emit(self.output)
-
-
-def stamp_new(results: Results, timestamp: int) -> None:
-    """The results that have no timestamp yet get this one."""
-    stamps = results.stamps
-    if stamps is not None:
-        missing = len(results.values) - len(stamps)
-        if missing == 1:
-            stamps.append(timestamp)
-        elif missing:
-            stamps.extend([timestamp] * missing)
+        return give_out(process, batch.values, batch.timestamps, context, self)
 
 
 class UnkeyedFunctionOperator(FunctionOperator):
@@ -168,18 +84,18 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         open_function(self.function, self.context, self.backend)
         service.arm()
 
-    def selector(self, key: KeySpec) -> Callable[[Any], Any]:
-        """The key selector for ``run_keyed``, once the function is open. A key that cannot be hashed fails where state is looked up; a function
-        that keeps none would never notice, so there it is looked for."""
-        select = key_function(key)
+    def keyed_by(self, key: KeySpec) -> Keyed:
+        """How the key is set for each record of an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked
+        up; a function that keeps none would never notice, so there it is looked for."""
+        select, clock = key_function(key), self.context.clock.time_ns if self.backend.expires else None
         if set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}:
-            return select
+            return Keyed(self.backend.current, select, clock)
 
         def select_and_hash(value: Any) -> Any:
             hash(found := select(value))
             return found
 
-        return select_and_hash
+        return Keyed(self.backend.current, select_and_hash, clock)
 
     def make_contexts(self) -> None:
         """Before the function is opened: what its methods will get."""
@@ -206,40 +122,18 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
             for saved, _ in tables:
                 saved.clear()
 
-    def run_keyed(self, select: Callable[[Any], Any], process: ProcessElement, batch: Batch) -> None:
+    def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
         """Calls it for each record of the batch, the key set first, and emits what it gives."""
         batch = rows(batch)
-        results = Results(batch.timestamps is not None)
-        take, value, current, context = self.given_out.way_into(results.values), None, self.backend.current, self._process_context
-        try:
-            if batch.timestamps is None:
-                context._timestamp = None
-                for value in batch.values:
-                    key = select(value)
-                    current.key = key if type(key) in PLAIN_KEYS else canonical_key(key)
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-            else:
-                for value, context._timestamp in zip(batch.values, batch.timestamps):
-                    key = select(value)
-                    current.key = key if type(key) in PLAIN_KEYS else canonical_key(key)
-                    given = process(value, context)
-                    if given is not None:
-                        take(given)
-                        stamp_new(results, context._timestamp)
-        except Exception as error:
-            raise user_code_error(error, self.context, value) from error
-        self.given_out.look_at(results.values)
-        results.emit(self.output)
+        yield from give_out(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
         self.backend.after_records(len(batch))
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work:
         self._timer_service.watermark = watermark.timestamp
-        self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        yield from self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
         super().process_watermark(watermark)
 
-    def end_key(self) -> None:
+    def end_key(self) -> Work:
         service = self._timer_service
         queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
         registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
@@ -247,37 +141,29 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
             return
         service.watermark = MAX_TIMESTAMP
         for (queue, domain), known in zip(queues, registered):
-            self._fire(_those_known(queue.due(MAX_TIMESTAMP), known), domain)
+            yield from self._fire(_those_known(queue.due(MAX_TIMESTAMP), known), domain)
         service.watermark = MIN_TIMESTAMP
         for queue, _ in queues:
             for _ in queue.due(MAX_TIMESTAMP):
                 pass
 
     def _on_processing_time(self, due: Iterator[tuple[int, Any]]) -> None:
-        self._fire(due, TimeDomain.PROCESSING_TIME)
+        self.do(self._fire_and_arm(due))
 
-    def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> None:
-        """Calls ``on_timer`` for each, earliest first; what they give goes on in batches."""
-        context, current, limit = self._timer_context, self.backend.current, self.context.batch_records
-        context._domain = domain
-        results, given_out = Results(domain is TimeDomain.EVENT_TIME), self.given_out
-        take = given_out.way_into(results.values)
-        try:
-            for timestamp, key in due:
-                current.key, context._timestamp = key, timestamp
-                given = self.function.on_timer(timestamp, context)
-                if given is not None:
-                    take(given)
-                    stamp_new(results, timestamp)
-                if len(results.values) >= limit:
-                    given_out.look_at(results.values)
-                    results.emit(self.output)
-                    results = Results(domain is TimeDomain.EVENT_TIME)
-                    take = given_out.way_into(results.values)
-        except Exception as error:
-            raise user_code_error(error, self.context) from error
-        given_out.look_at(results.values)
-        results.emit(self.output)
+    def _fire_and_arm(self, due: Iterator[tuple[int, Any]]) -> Work:
+        yield from self._fire(due, TimeDomain.PROCESSING_TIME)
+        self._timer_service.fired()
+
+    def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
+        """Calls ``on_timer`` for each, earliest first."""
+        self._timer_context._domain = domain
+        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # each is the timer's
+        return give_out(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
+
+    def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
+        context._timestamp, self.backend.current.key = timer
+        given: Iterable[Any] | None = self.function.on_timer(timer[0], context)
+        return given
 
 
 def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
@@ -290,8 +176,8 @@ def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) ->
 class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):
     """A ProcessFunction."""
 
-    def process_batch(self, batch: Batch) -> None:
-        self.run_function(self.function.process_element, batch, self._process_context)
+    def process_batch(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element, batch, self._process_context)
 
 
 class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
@@ -305,7 +191,7 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         super().open()
-        self._select = self.selector(self.key)
+        self._keyed = self.keyed_by(self.key)
 
     def close(self) -> None:
         try:
@@ -313,18 +199,18 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
         finally:
             close_function(self.key.selector)
 
-    def process_batch(self, batch: Batch) -> None:
-        self.run_keyed(self._select, self.function.process_element, batch)
+    def process_batch(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed, self.function.process_element, batch)
 
 
 class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
     """A CoProcessFunction."""
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.run_function(self.function.process_element1, batch, self._process_context)
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element1, batch, self._process_context)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.run_function(self.function.process_element2, batch, self._process_context)
+    def process_batch2(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element2, batch, self._process_context)
 
 
 class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
@@ -339,7 +225,7 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
     def open(self) -> None:
         open_selectors(self.keys, self.context)
         super().open()
-        self._selects = self.selector(self.keys[0]), self.selector(self.keys[1])
+        self._keyed = self.keyed_by(self.keys[0]), self.keyed_by(self.keys[1])
 
     def close(self) -> None:
         try:
@@ -347,11 +233,11 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
         finally:
             close_selectors(self.keys)
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.run_keyed(self._selects[0], self.function.process_element1, batch)
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed[0], self.function.process_element1, batch)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.run_keyed(self._selects[1], self.function.process_element2, batch)
+    def process_batch2(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed[1], self.function.process_element2, batch)
 
 
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
@@ -363,10 +249,6 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         self.function, self.keys = function, keys
         for key in keys or ():
             key_function(key)
-
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        super().setup(context, output)
-        self.given_out = GivenOut(context.object_reuse)
 
     def open(self) -> None:
         open_selectors(self.keys or (), self.context)
@@ -386,14 +268,14 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
             super().close()
             close_selectors(self.keys or ())
 
-    def process_batch1(self, batch: Batch) -> None:
-        self.apply(self._first, rows(batch))
+    def process_batch1(self, batch: Batch) -> Work | None:
+        return self.apply(self._first, rows(batch))
 
-    def process_batch2(self, batch: Batch) -> None:
-        self.apply(self._second, rows(batch))
+    def process_batch2(self, batch: Batch) -> Work | None:
+        return self.apply(self._second, rows(batch))
 
     @abstractmethod
-    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work | None:
         """Calls it for each record and emits what it gives."""
 
 
@@ -404,38 +286,26 @@ class CoMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
         results: list[Any] = []
-        take = self.given_out.way_into(results)
+        private_one = _same if self.context.object_reuse else private
         value: Any = None
         try:
             for value in batch.values:
-                take(map(function, (value,)))
+                results.append(private_one(function(value)))
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
         stamps = batch.timestamps
         if type(None) in set(map(type, results)):
             stamps = None if stamps is None else [stamp for stamp, result in zip(stamps, results) if result is not None]
             results = [result for result in results if result is not None]
-        self.given_out.look_at(results)
         self.output.emit(RowBatch(results, stamps))
 
 
 class CoFlatMapOperator(CoFunctionOperator):
     """A CoFlatMapFunction: any number of values for each."""
 
+    parks = True
     methods = ("flat_map1", "flat_map2")
 
-    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
-        results = Results(batch.timestamps is not None)
-        take = self.given_out.way_into(results.values)
-        value: Any = None
-        try:
-            for position, value in enumerate(batch.values):
-                given = function(value)
-                if given is not None:
-                    take(given)
-                    if batch.timestamps is not None:
-                        stamp_new(results, batch.timestamps[position])
-        except Exception as error:
-            raise user_code_error(error, self.context, value) from error
-        self.given_out.look_at(results.values)
-        results.emit(self.output)
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
+        at = ProcessContext(UnkeyedTimerService(self.context.timers))
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, at, self)

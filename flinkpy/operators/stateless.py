@@ -6,16 +6,17 @@ form, used when fusion is off; a property test holds the two against each other.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.operators.base import Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.given_out import copied
+from flinkpy.operators.given_out import all_private
+from flinkpy.operators.giving import UntaggedResults, give_out
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 
 
@@ -45,7 +46,7 @@ class FunctionStageOperator(StageOperator):
     def stage(self) -> Stage:
         return Stage(self.kind, method_of(self.function, self.method))
 
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work | None:
         batch = rows(batch)
         function = self.stage().function
         value: Any = None
@@ -54,17 +55,18 @@ class FunctionStageOperator(StageOperator):
         try:
             for value, timestamp in zip(batch.values, batch.timestamps or [0] * len(batch)):
                 results = self.apply(function, value)
-                values.extend(results if self.context.object_reuse else map(copied, results))
+                values.extend(results if self.context.object_reuse else all_private(results))
                 if timestamps is not None:
                     timestamps.extend([timestamp] * (len(values) - len(timestamps)))
         except Exception as error:
             raise user_code_error(error, self.context, value) from error
         self.output.emit(RowBatch(values, timestamps))
+        return None
 
     @staticmethod
-    @abstractmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         """What becomes of one value."""
+        raise NotImplementedError
 
 
 class MapOperator(FunctionStageOperator):
@@ -73,7 +75,7 @@ class MapOperator(FunctionStageOperator):
     kind, method = StageKind.MAP, "map"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         return (function(value),)
 
 
@@ -83,7 +85,7 @@ class FilterOperator(FunctionStageOperator):
     kind, method = StageKind.FILTER, "filter"
 
     @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
         return (value,) if function(value) else ()
 
 
@@ -91,11 +93,17 @@ class FlatMapOperator(FunctionStageOperator):
     """Any number of values for each value."""
 
     kind, method = StageKind.FLAT_MAP, "flat_map"
+    parks = True
 
-    @staticmethod
-    def apply(function: Callable[[Any], Any], value: Any) -> Sequence[Any]:
-        results = function(value)
-        return () if results is None else tuple(results)
+    def process_batch(self, batch: Batch) -> Work:
+        batch, function = rows(batch), self.stage().function
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, _At(), self, kind=UntaggedResults)
+
+
+class _At:
+    """The time of a record."""
+
+    _timestamp: int | None = None
 
 
 class ProjectOperator(MapOperator):

@@ -86,7 +86,8 @@ def _whole(timestamp: Any) -> int:
 
 
 class KeyedTimerService:
-    """What ``ctx.timer_service()`` gives: time, and timers for the current key. ``on_processing_time`` gets the due ones, one by one as it asks."""
+    """What ``ctx.timer_service()`` gives: time, and timers for the current key. ``on_processing_time`` gets the due ones, one by one
+    as it asks, and says when they have ``fired``."""
 
     def __init__(
         self, processing_time: ProcessingTimeService, current: CurrentKey, on_processing_time: Callable[[Iterator[tuple[int, Any]]], None],
@@ -95,6 +96,7 @@ class KeyedTimerService:
         self.event_timers, self.processing_timers = TimerQueue(), TimerQueue()
         self.watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(processing_time, self._due)
+        self._firing = False
 
     def current_processing_time(self) -> int:
         return self._time.now_ms()
@@ -119,11 +121,17 @@ class KeyedTimerService:
 
     def arm(self) -> None:
         """Keeps one timer of the task running, for the earliest of all keys."""
-        self._wake_up.at(self.processing_timers.next_timestamp())
+        if not self._firing:
+            self._wake_up.at(self.processing_timers.next_timestamp())
+
+    def fired(self) -> None:
+        """Those that were due have been asked for."""
+        self._firing = False
+        self.arm()
 
     def _due(self, moment: int) -> None:
+        self._firing = True
         self._on_processing_time(self.processing_timers.due(moment))
-        self.arm()
 
     def disarm(self) -> None:
         """Stops the task's timer."""

@@ -23,7 +23,7 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import EngineError
 from flinkpy.core.parts import Parts
 from flinkpy.network.port import InputGate
-from flinkpy.operators.base import InputStatus, TwoInputOperator
+from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain import OperatorChain
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
 from flinkpy.runtime.portion import Portion
@@ -95,7 +95,7 @@ class StreamInputs:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # what it triggers comes first
-            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.available:
+            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.takes_more:
                 break
         return InputStatus.MORE_AVAILABLE
 
@@ -148,9 +148,8 @@ class StreamInputs:
             self._pass_on(self._valve.ended(flat))
             index = self._input_indices[number]
             self._with_data[index] -= 1
-            head = self._chain.head
-            if not self._with_data[index] and isinstance(head, TwoInputOperator):
-                head.end_input(index)
+            if not self._with_data[index]:
+                self._chain.end_input(index)
         if final:
             self._align(self._aligner.channel_ended(flat))
 

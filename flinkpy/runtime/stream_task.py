@@ -94,6 +94,7 @@ class StreamTask:
         chain.initialize_state(self.config.restored)
         self._enter("open")
         chain.set_listener(self._output_available)
+        chain.set_parked_listener(self.resume)
         chain.open()
         self._enter("run")
 
@@ -142,9 +143,15 @@ class StreamTask:
             if chain.may_pause and not chain.available:
                 self._suspend(Waiting.OUTPUT)
                 return
+            if chain.parked():
+                chain.go_on()
+                chain.flush()  # it may be slow
+                return
             status = self.process_input()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.flush()
+                if chain.parked():
+                    return
                 self._suspend(Waiting.INPUT)
                 return
             if status is InputStatus.END_OF_INPUT:
@@ -225,7 +232,9 @@ class StreamTask:
             self._suspend(Waiting.OUTPUT)
             return
         if not chain.finish():
-            if not chain.has_rest:
+            if chain.parked():
+                chain.flush()
+            elif not chain.has_rest:
                 chain.flush()
                 self._suspend(Waiting.OUTPUT)
             return

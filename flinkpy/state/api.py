@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from flinkpy.core.program_line import refuse
+
 if TYPE_CHECKING:
     from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor
 
@@ -118,7 +120,8 @@ class WritableMap(ReadableMap[K, V]):
     def put(self, key: K, value: V) -> None: ...
 
     @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None: ...
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Puts all of a dict, or of an iterable of pairs."""
 
     @abstractmethod
     def remove(self, key: K) -> None: ...
@@ -159,3 +162,17 @@ class OperatorStateStore(ABC):
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """A mapping the program keeps the same in all subtasks; so any one's will do for any other."""
+
+
+def pairs_of(entries: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[tuple[K, V]]:
+    """The pairs that ``put_all`` was given, all of them sound.
+
+    >>> list(pairs_of({"a": 1})), list(pairs_of([("a", 1)]))
+    ([('a', 1)], [('a', 1)])
+    """
+    if isinstance(entries, Mapping):
+        return entries.items()
+    try:
+        return [(key, value) for key, value in entries]
+    except (TypeError, ValueError):
+        raise refuse(f"put_all() takes a dict or pairs of key and value, this is {entries!r:.80}") from None

@@ -16,12 +16,16 @@ from flinkpy.state.descriptors import StateDescriptor
 
 
 class CurrentKey:
-    """The key all keyed state and timers of an operator refer to right now."""
+    """The key all keyed state and timers of an operator refer to right now.
 
-    __slots__ = ("key",)
+    ``now_ns`` is the time of the record at hand, where the operator's loop has read the clock for it; else state that expires reads it itself.
+    """
+
+    __slots__ = ("key", "now_ns")
 
     def __init__(self) -> None:
         self.key: Any = None
+        self.now_ns: int | None = None
 
     def __repr__(self) -> str:
         return f"CurrentKey({self.key!r:.80})"
@@ -51,6 +55,11 @@ class KeyedStateBackend(ABC):
     @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:
         """The keys for which the state holds something, as of the call."""
+
+    @property
+    @abstractmethod
+    def expires(self) -> bool:
+        """Whether any state has a time to live."""
 
     @property
     @abstractmethod

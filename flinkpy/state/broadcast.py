@@ -5,11 +5,12 @@ Reading is one look into a dict; what could be changed in place was copied when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.state.api import BroadcastState, ReadableMap, ReadOnlyBroadcastState
+from flinkpy.core.keys import canonical_key
+from flinkpy.state.api import BroadcastState, ReadableMap, ReadOnlyBroadcastState, pairs_of
 from flinkpy.state.isolation import protect, release
 
 
@@ -22,10 +23,10 @@ class _Reading(ReadableMap[Any, Any]):
         self._entries = entries
 
     def get(self, key: Any) -> Any:
-        return release(self._entries.get(key))
+        return release(self._entries.get(canonical_key(key)))
 
     def contains(self, key: Any) -> bool:
-        return key in self._entries
+        return canonical_key(key) in self._entries
 
     def items(self) -> list[tuple[Any, Any]]:
         return [(key, release(stored)) for key, stored in self._entries.items()]
@@ -49,14 +50,14 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
     __slots__ = ()
 
     def put(self, key: Any, value: Any) -> None:
-        self._entries[key] = protect(value)
+        self._entries[canonical_key(key)] = protect(value)
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._entries.pop(key, None)
+        self._entries.pop(canonical_key(key), None)
 
     def clear(self) -> None:
         self._entries.clear()

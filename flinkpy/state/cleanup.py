@@ -1,8 +1,10 @@
 """Removing what has expired without anybody reading it, a few entries at a time.
 
-Every access adds to what is due, and once that is worth it (``AT_ONCE`` entries) the next keys are looked at together; after the last key it begins
-again. The keys are listed when a round begins: one list of all keys (8 bytes each) per round is cheaper than any structure that would have to be kept
-with every write.
+Every access adds to what is due, and once that is worth it (``AT_ONCE`` entries) the next keys are looked at together. The keys are listed when a
+round begins: one list of all keys (8 bytes each) per round is cheaper than any structure that would have to be kept with every write.
+
+A round also finds out what was touched first of all that is left. Nothing can expire before that one does, so until then there is nothing to do
+(``quiet_until``), which an access sees by comparing two numbers.
 """
 
 from __future__ import annotations
@@ -10,46 +12,69 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from flinkpy.state.forms import NEVER, Swept
+
 AT_ONCE = 64
 
-Sweep = Callable[["dict[Any, Any]", "list[Any]", int], int]
+Sweep = Callable[["dict[Any, Any]", "list[Any]", int], Swept]
 
 
 class Cleanup(Protocol):
     """What a state tells about its accesses."""
 
+    @property
+    def quiet_until(self) -> int:
+        """Nothing expires before that time, in nanoseconds: accesses need not be told."""
+
     def step(self, accesses: int = 1) -> None:
         """So many accesses more."""
 
 
+class NoCleanup:
+    """Expired values stay until they are read."""
+
+    quiet_until = NEVER
+
+    def step(self, accesses: int = 1) -> None:
+        """Nothing to do."""
+
+
+NO_CLEANUP = NoCleanup()
+
+
 class IncrementalCleanup:
-    """Goes over the entries of one state, ``size`` per access. ``sweep`` removes those of the keys last touched at or before ``deadline()``."""
+    """Goes over the entries of one state, ``size`` per access, and has ``sweep`` remove what was last touched ``ttl_ns`` ago or before."""
 
-    __slots__ = ("_deadline", "_due", "_entries", "_round", "_size", "_sweep", "looked_at", "removed")
+    __slots__ = ("_due", "_earliest", "_entries", "_now", "_round", "_size", "_sweep", "_ttl_ns", "looked_at", "quiet_until", "removed")
 
-    def __init__(self, entries: dict[Any, Any], sweep: Sweep, size: int, deadline: Callable[[], int]) -> None:
-        self._entries, self._sweep, self._size, self._deadline = entries, sweep, size, deadline
+    def __init__(self, entries: dict[Any, Any], sweep: Sweep, size: int, now: Callable[[], int], ttl_ns: int) -> None:
+        self._entries, self._sweep, self._size, self._now, self._ttl_ns = entries, sweep, size, now, ttl_ns
         self._round: list[Any] = []
-        self._due = self.looked_at = self.removed = 0
+        self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
     def step(self, accesses: int = 1) -> None:
         """So many accesses more."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
-            self._run()
+            self._run(min(self._due, len(self._round) + len(self._entries)))  # the rest of this round, and all of the next
+            self._due = 0
 
-    def _run(self) -> None:
-        due = min(self._due, len(self._round) + len(self._entries))  # the rest of this round, and all of the next
-        self._due, deadline = 0, self._deadline()
-        while due > 0 and (self._round or self._entries):
+    def _run(self, due: int) -> None:
+        now = self._now()
+        while due > 0 and now >= self.quiet_until:
             if not self._round:
                 self._round = list(self._entries)
                 self._round.reverse()  # the first written is looked at first
+                self._earliest = now  # what is written from here on is touched then or later
             keys = self._round[-due:]
             del self._round[-due:]
             due -= len(keys)
+            swept = self._sweep(self._entries, keys, now - self._ttl_ns)
             self.looked_at += len(keys)
-            self.removed += self._sweep(self._entries, keys, deadline)
+            self.removed += swept.removed
+            self._earliest = min(self._earliest, swept.earliest_ns)
+            if not self._round:
+                self.quiet_until = self._earliest + self._ttl_ns
 
     def __repr__(self) -> str:
         return f"<IncrementalCleanup, {self._size} per access: {self.looked_at} looked at, {self.removed} removed>"

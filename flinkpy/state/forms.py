@@ -10,20 +10,29 @@ from typing import Any, NamedTuple
 
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.state.stamps import Stamped
+from flinkpy.state.stamps import NS_PER_MS, Stamped
+
+NEVER = 1 << 80  # later than any time there is
+
+
+class Swept(NamedTuple):
+    """What a sweep did."""
+
+    removed: int
+    earliest_ns: int  # when what is left was touched first; NEVER where nothing is left
 
 
 class Form(NamedTuple):
     """``dump`` gives the form of a snapshot, ``load`` the stored form again.
 
     ``alive(stored, deadline)`` gives the stored form without what has expired, None where nothing is left; the stored one stays as it is.
-    ``sweep(entries, keys, deadline)`` removes what has expired at these keys and says how many keys went.
+    ``sweep(entries, keys, deadline)`` removes what has expired at these keys; it says how many keys went, and when what is left was touched first.
     """
 
     dump: Callable[[Any], Any]
     load: Callable[[Any], Any]
     alive: Callable[[Any, int], Any]
-    sweep: Callable[[dict[Any, Any], Iterable[Any], int], int]
+    sweep: Callable[[dict[Any, Any], Iterable[Any], int], Swept]
 
 
 def form_of(kind: StateKind, expires: bool) -> Form:
@@ -48,11 +57,11 @@ def _same(value: Any) -> Any:
 
 
 def _dump_stamped(stamped: Stamped) -> tuple[Any, int]:
-    return reveal(stamped.value), stamped.touched_ms
+    return reveal(stamped[0]), stamped[1] // NS_PER_MS
 
 
 def _load_stamped(saved: tuple[Any, int]) -> Stamped:
-    return Stamped(adopt(saved[0]), saved[1])
+    return adopt(saved[0]), saved[1] * NS_PER_MS
 
 
 def _always(stored: Any, deadline: int) -> Any:
@@ -60,28 +69,35 @@ def _always(stored: Any, deadline: int) -> Any:
 
 
 def _alive_single(stored: Stamped, deadline: int) -> Stamped | None:
-    return stored if stored.touched_ms > deadline else None
+    return stored if stored[1] > deadline else None
 
 
 def _alive_list(stored: list[Stamped], deadline: int) -> list[Stamped] | None:
-    return [each for each in stored if each.touched_ms > deadline] or None
+    return [each for each in stored if each[1] > deadline] or None
 
 
 def _alive_map(stored: dict[Any, Stamped], deadline: int) -> dict[Any, Stamped] | None:
-    return {key: each for key, each in stored.items() if each.touched_ms > deadline} or None
+    return {key: each for key, each in stored.items() if each[1] > deadline} or None
 
 
-def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: int) -> int:
-    get = entries.get
-    gone = [key for key in keys if (stored := get(key)) is not None and stored.touched_ms <= deadline]
+def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: int) -> Swept:
+    get, gone, earliest = entries.get, [], NEVER
+    for key in keys:
+        stored = get(key)
+        if stored is not None:
+            touched = stored[1]
+            if touched <= deadline:
+                gone.append(key)
+            elif touched < earliest:
+                earliest = touched
     for key in gone:
         del entries[key]
-    return len(gone)
+    return Swept(len(gone), earliest)
 
 
-def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], Iterable[Any], int], int]:
-    def sweep(entries: dict[Any, Any], keys: Iterable[Any], deadline: int) -> int:
-        removed = 0
+def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], Iterable[Any], int], Swept]:
+    def sweep(entries: dict[Any, Any], keys: Iterable[Any], deadline: int) -> Swept:
+        removed, earliest = 0, NEVER
         for key in keys:
             stored = entries.get(key)
             if stored is None:
@@ -90,8 +106,10 @@ def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], I
             if left is None:
                 del entries[key]
                 removed += 1
-            elif len(left) < len(stored):
+                continue
+            if len(left) < len(stored):
                 entries[key] = left
-        return removed
+            earliest = min(earliest, min([each[1] for each in (left.values() if isinstance(left, dict) else left)]))
+        return Swept(removed, earliest)
 
     return sweep

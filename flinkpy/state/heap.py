@@ -17,11 +17,11 @@ from flinkpy.core.keys import key_group
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, HeapMapState, HeapReducingState, HeapValueState
+from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
-from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, TtlValueState
+from flinkpy.state.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.number_table import NumbersByGroup
@@ -30,16 +30,16 @@ if TYPE_CHECKING:  # it imports numpy
 class HeapKeyedStateBackend(TableBackend):
     """Keyed state in this process's memory."""
 
-    lasting = {StateKind.VALUE: HeapValueState, StateKind.LIST: HeapListState, StateKind.MAP: HeapMapState,
-               StateKind.REDUCING: HeapReducingState, StateKind.AGGREGATING: HeapAggregatingState}
-    expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState,
+    lasting = {StateKind.VALUE: heap_value_state, StateKind.LIST: HeapListState, StateKind.MAP: heap_map_state,
+               StateKind.REDUCING: heap_reducing_state, StateKind.AGGREGATING: HeapAggregatingState}
+    expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState,
                 StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
 
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> MutableMapping[Any, Any]:
         return RunningValues() if kind is StateKind.ENGINE and name == RUNNING_RESULT else {}
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.deadline)
+        return IncrementalCleanup(table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns)
 
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(list(table.entries))

@@ -1,6 +1,7 @@
 """The states of the heap backend that never expire. Each is a view of one dict from key to what is stored, at the current key.
 
-The value state is written out for speed: reading is one look-up and one look at a type, and what cannot be changed in place is stored as it is.
+What functions call with every record is written out for speed. Those states are closures over their table: what a method of theirs needs is at hand
+without a look at ``self``, and what is mostly so (a key that is there, a value of the same type as the one before) is asked first.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
 
 Entries = dict[Any, Any]
+ABSENT: Any = object()
 
 
 class HeapState(State):
     """What they share."""
 
-    __slots__ = ("_current", "_entries")
+    __slots__ = ("_current", "_entries", "_get")
 
     def __init__(self, entries: Entries, current: CurrentKey) -> None:
         self._entries, self._current = entries, current
+        self._get = entries.get
 
     def clear(self) -> None:
         self._entries.pop(self._current.key, None)
@@ -33,38 +37,54 @@ class HeapState(State):
         return f"<{type(self).__name__}: {len(self._entries)} keys>"
 
 
-class HeapValueState(HeapState, ValueState[Any]):
-    __slots__ = ("_get",)
+def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
+    """A value state."""
+    look_up = entries.get
+    usual: type | None = None  # the type of the value before: what is of it needs no copy either
 
-    def __init__(self, entries: Entries, current: CurrentKey) -> None:
-        super().__init__(entries, current)
-        self._get = entries.get
+    class HeapValueState(HeapState, ValueState[Any]):
+        __slots__ = ()
 
-    def value(self) -> Any:
-        found = self._get(self._current.key)
-        return private_copy(found.value) if type(found) is Kept else found
+        def value(self) -> Any:
+            found = look_up(current.key)
+            return private_copy(found.value) if type(found) is Kept else found
 
-    def update(self, value: Any) -> None:
-        if value is None:
-            self._entries.pop(self._current.key, None)
-        else:
-            self._entries[self._current.key] = value if type(value) in ATOMS else protect(value)
+        def update(self, value: Any) -> None:
+            nonlocal usual
+            if type(value) is usual:
+                entries[current.key] = value
+            elif value is None:
+                entries.pop(current.key, None)
+            else:
+                usual = _atomic_type(value)
+                entries[current.key] = protect(value)
+
+    return HeapValueState(entries, current)
 
 
-class HeapReducingState(HeapState, ReducingState[Any]):
-    __slots__ = ("_reduce",)
+def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> ReducingState[Any]:
+    """A reducing state. The function gets values of its own, so what it makes of them is nobody else's."""
+    look_up = entries.get
+    usual: type | None = None
 
-    def __init__(self, entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> None:
-        super().__init__(entries, current)
-        self._reduce = reduce
+    class HeapReducingState(HeapState, ReducingState[Any]):
+        __slots__ = ()
 
-    def get(self) -> Any:
-        return release(self._entries.get(self._current.key))
+        def get(self) -> Any:
+            found = look_up(current.key)
+            return private_copy(found.value) if type(found) is Kept else found
 
-    def add(self, value: Any) -> None:
-        refuse_none(value)
-        entries, key = self._entries, self._current.key
-        entries[key] = reduced(self._reduce, entries[key], value) if key in entries else protect(value)
+        def add(self, value: Any) -> None:
+            nonlocal usual
+            key = current.key
+            stored = look_up(key, ABSENT)
+            if type(value) is not usual:
+                usual = _atomic_type(refuse_none(value))
+                value = private_copy(value)
+            result = value if stored is ABSENT else reduce(stored.value if type(stored) is Kept else stored, value)
+            entries[key] = result if type(result) is usual else adopt(result)
+
+    return HeapReducingState(entries, current)
 
 
 class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
@@ -75,28 +95,31 @@ class HeapAggregatingState(HeapState, AggregatingState[Any, Any]):
         self._function = function
 
     def get(self) -> Any:
-        key = self._current.key
-        return result_of(self._function, self._entries[key]) if key in self._entries else None
+        stored = self._get(self._current.key, ABSENT)
+        return None if stored is ABSENT else result_of(self._function, stored)
 
     def add(self, value: Any) -> None:
         refuse_none(value)
-        entries, key, function = self._entries, self._current.key, self._function
-        accumulator = reveal(entries[key]) if key in entries else function.create_accumulator()
-        entries[key] = adopt(function.add(private_copy(value), accumulator))
+        key, function = self._current.key, self._function
+        stored = self._get(key, ABSENT)
+        accumulator = function.create_accumulator() if stored is ABSENT else reveal(stored)
+        self._entries[key] = adopt(function.add(private_copy(value), accumulator))
 
 
 class HeapListState(HeapState, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        return [private_copy(stored.value) if type(stored) is Kept else stored for stored in self._entries.get(self._current.key, ())]
+        return [private_copy(stored.value) if type(stored) is Kept else stored for stored in self._get(self._current.key, ())]
 
     def add(self, value: Any) -> None:
-        refuse_none(value)
-        stored = protect(value)
-        found = self._entries.get(self._current.key)
+        if value is None:
+            refuse_none(value)
+        stored = value if type(value) in ATOMS else protect(value)
+        key = self._current.key
+        found = self._get(key)
         if found is None:
-            self._entries[self._current.key] = [stored]
+            self._entries[key] = [stored]
         else:
             found.append(stored)
 
@@ -112,47 +135,76 @@ class HeapListState(HeapState, ListState[Any]):
             self.clear()
 
 
-class HeapMapState(HeapState, MapState[Any, Any]):
-    __slots__ = ()
+def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
+    """A map state: a dict per key, none for a key without entries. Its keys are one as those of streams are (``canonical_key``)."""
+    look_up = entries.get
+    usual: type | None = None
+    usual_key: type | None = None  # the type of the key before, if there is one form of each
 
-    def _found(self) -> dict[Any, Any]:
-        found: dict[Any, Any] = self._entries.get(self._current.key) or {}
-        return found
+    def found_or_empty() -> dict[Any, Any]:
+        return look_up(current.key) or {}
 
-    def get(self, key: Any) -> Any:
-        return release(self._found().get(key))
+    def known(key: Any) -> Any:
+        nonlocal usual_key
+        usual_key = type(key) if type(key) in PLAIN_KEYS else None
+        return canonical_key(key)
 
-    def contains(self, key: Any) -> bool:
-        return key in self._found()
+    class HeapMapState(HeapState, MapState[Any, Any]):
+        __slots__ = ()
 
-    def put(self, key: Any, value: Any) -> None:
-        stored = protect(value)
-        found = self._entries.get(self._current.key)
-        if found is None:
-            self._entries[self._current.key] = {key: stored}
-        else:
-            found[key] = stored
+        def get(self, key: Any) -> Any:
+            if type(key) is not usual_key:
+                key = known(key)
+            found = look_up(current.key)
+            if found is None:
+                return None
+            stored = found.get(key)
+            return private_copy(stored.value) if type(stored) is Kept else stored
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
-            self.put(key, value)
+        def contains(self, key: Any) -> bool:
+            return known(key) in found_or_empty()
 
-    def remove(self, key: Any) -> None:
-        found = self._found()
-        if found.pop(key, self) is not self and not found:
-            self.clear()
+        def put(self, key: Any, value: Any) -> None:
+            nonlocal usual
+            if type(value) is not usual:
+                usual = _atomic_type(value)
+                value = protect(value)
+            if type(key) is not usual_key:
+                key = known(key)
+            found = look_up(current.key)
+            if found is None:
+                entries[current.key] = {key: value}
+            else:
+                found[key] = value
 
-    def items(self) -> list[tuple[Any, Any]]:
-        return [(key, release(stored)) for key, stored in self._found().items()]
+        def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+            for key, value in pairs_of(dict_value):
+                self.put(key, value)
 
-    def keys(self) -> list[Any]:
-        return list(self._found())
+        def remove(self, key: Any) -> None:
+            found = found_or_empty()
+            if found.pop(known(key), ABSENT) is not ABSENT and not found:
+                self.clear()
 
-    def values(self) -> list[Any]:
-        return [release(stored) for stored in self._found().values()]
+        def items(self) -> list[tuple[Any, Any]]:
+            return [(key, release(stored)) for key, stored in found_or_empty().items()]
 
-    def is_empty(self) -> bool:
-        return not self._found()
+        def keys(self) -> list[Any]:
+            return list(found_or_empty())
+
+        def values(self) -> list[Any]:
+            return [release(stored) for stored in found_or_empty().values()]
+
+        def is_empty(self) -> bool:
+            return not found_or_empty()
+
+    return HeapMapState(entries, current)
+
+
+def _atomic_type(value: Any) -> type | None:
+    """The type, if none of its values can be changed in place."""
+    kind = type(value)
+    return kind if kind in ATOMS else None
 
 
 def refuse_none(value: Any) -> Any:
@@ -160,11 +212,6 @@ def refuse_none(value: Any) -> Any:
     if value is None:
         raise ProgramError("None cannot be added to state: a state without a value gives None, the two could not be told apart")
     return value
-
-
-def reduced(reduce: Callable[[Any, Any], Any], stored: Any, value: Any) -> Any:
-    """What to store for both together. The function gets a value of its own, so what it makes of the two is nobody else's."""
-    return adopt(reduce(reveal(stored), private_copy(value)))
 
 
 def result_of(function: Aggregate, stored: Any) -> Any:

@@ -30,7 +30,7 @@ from flinkpy.state.rocksdb_states import (
 from flinkpy.state.rocksdb_store import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
-from flinkpy.state.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, TtlValueState
+from flinkpy.state.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
 
 
 class RocksDBKeyedStateBackend(TableBackend):
@@ -38,7 +38,7 @@ class RocksDBKeyedStateBackend(TableBackend):
 
     lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState,
                StateKind.REDUCING: RocksDBReducingState, StateKind.AGGREGATING: RocksDBAggregatingState}
-    expiring = {StateKind.VALUE: TtlValueState, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState,
+    expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState,
                 StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
 
     def __init__(self, max_parallelism: int, groups: range, clock: Clock, config: RocksDBConfig | None = None) -> None:
@@ -63,7 +63,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        return RangeCleanup(table.entries.slots, size, rules.deadline)
+        return RangeCleanup(table.entries.slots, size, rules.clock.time_ns, rules.ttl_ns)
 
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(table.entries)

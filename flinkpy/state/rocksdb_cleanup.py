@@ -1,6 +1,7 @@
 """Removing what has expired from the database, a few slots at a time: a place to go on from walks over the state, round after round.
 
-RocksDB's compaction filter is written in C++ and so out of reach from here; this does the same without waiting for a compaction.
+RocksDB's compaction filter is written in C++ and so out of reach from here; this does the same without waiting for a compaction. When there is
+nothing to do is known as it is for the heap (``flinkpy.state.cleanup``).
 """
 
 from __future__ import annotations
@@ -8,42 +9,50 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.state.cleanup import AT_ONCE
-from flinkpy.state.rocksdb_slots import Slots, touched_ms
+from flinkpy.state.rocksdb_slots import Slots, touched_ns
 
 
 class RangeCleanup:
-    """Goes over the slots of one state, ``size`` per access, and removes those last touched at or before ``deadline()``."""
+    """Goes over the slots of one state, ``size`` per access, and removes what was last touched ``ttl_ns`` ago or before."""
 
-    def __init__(self, slots: Slots, size: int, deadline: Callable[[], int]) -> None:
-        self._slots, self._size, self._deadline = slots, size, deadline
+    def __init__(self, slots: Slots, size: int, now: Callable[[], int], ttl_ns: int) -> None:
+        self._slots, self._size, self._now, self._ttl_ns = slots, size, now, ttl_ns
         self._next = b""
-        self._due = self.looked_at = self.removed = 0
+        self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
     def step(self, accesses: int = 1) -> None:
         """So many accesses more."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
-            self._run()
+            self._run(self._due)
+            self._due = 0
 
-    def _run(self) -> None:
-        due, deadline, self._due = self._due, self._deadline(), 0
-        due -= self._sweep(due, deadline)
-        if due > 0:  # the round ended: the next one begins
-            self._sweep(due, deadline)
+    def _run(self, due: int) -> None:
+        now = self._now()
+        if now >= self.quiet_until:
+            due -= self._sweep(due, now)
+        if due > 0 and now >= self.quiet_until:  # the round ended: the next one begins
+            self._sweep(due, now)
 
-    def _sweep(self, count: int, deadline: int) -> int:
+    def _sweep(self, count: int, now: int) -> int:
         """Looks at so many from where the last sweep ended; at fewer if the state ends before."""
-        seen = 0
+        seen, deadline = 0, now - self._ttl_ns
+        if not self._next:
+            self._earliest = now
         for entry in self._slots.scan_from(self._next):
             if seen == count:
                 self._next = entry[0]
                 break
             seen += 1
-            if touched_ms(entry[1]) <= deadline:
+            touched = touched_ns(entry[1])
+            if touched <= deadline:
                 self._slots.delete(self._slots.read_slot(*entry))
                 self.removed += 1
+            else:
+                self._earliest = min(self._earliest, touched)
         else:
             self._next = b""
+            self.quiet_until = self._earliest + self._ttl_ns
         self.looked_at += seen
         return seen
 

@@ -54,19 +54,26 @@ def _is_light(value: Any) -> bool:
     return kind is tuple and is_safe(value)
 
 
+def _is_light_inside(stamped: Stamped) -> bool:
+    return _is_light(stamped[0])
+
+
 class Slots:
-    """Slot to value (or :class:`Stamped` where ``expires``)."""
+    """Slot to value (or ``Stamped`` where ``expires``)."""
 
     def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
         self._by_value = StreamPickler(only_here=True)
         self._encode = partial(_encode_stamped if expires else encode_value, by_value=self._by_value, what=f"the state of {name!r}")
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
+        self._is_light: Callable[[Any], bool] = _is_light_inside if expires else _is_light
         self._cache: dict[Any, Any] = {}  # the young generation
         self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
         self._old: dict[Any, Any] = {}  # what the young one also has, counts there; all of it is in the database
         self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
+        self._new: set[Any] = set()  # of those, the ones that were not there when they were put
+        self._forms_differ = False  # whether some slot is, or was, of a form that is not the only one (1.0 and True are slot 1)
         self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
@@ -81,7 +88,11 @@ class Slots:
     def put(self, slot: Any, value: Any) -> None:
         """Whatever happens to ``value`` later is not in the state."""
         cache = self._cache
-        if _is_light(value):
+        if cache.get(slot) is ABSENT:  # in the form it was asked for, which need not be this one
+            del cache[slot]
+            self._dirty.discard(slot)
+            self._new.add(slot)
+        if self._is_light(value):
             cache[slot] = value
         else:
             packed = cache[slot] = Packed(self._encode(value))
@@ -107,7 +118,7 @@ class Slots:
         return (self.read_slot(place, data) for place, data in self._store.scan(prefix))
 
     def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ms``."""
+        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ns``."""
         self.flush()
         return self._store.scan(self.layout.prefix, start)
 
@@ -115,10 +126,12 @@ class Slots:
         """Writes what was changed."""
         if self._dirty:
             cache, known, known_before, place = self._cache, self._places.get, self._old_places.get, self.layout.place
-            changes = [(known(slot) or known_before(slot) or place(slot), self._entry(slot, cache[slot])) for slot in self._dirty]
+            places = [known(slot) or known_before(slot) or place(slot) for slot in self._dirty]
+            changes = [(at, self._entry(slot, at, cache[slot])) for slot, at in zip(self._dirty, places)]
             changes.sort(key=_place_of)  # neighbours are written faster one after the other
             self._store.write(changes)
             self._dirty.clear()
+            self._new.clear()
             if not self.layout.read_one_by_one:
                 self._forget()
 
@@ -153,18 +166,25 @@ class Slots:
             return ABSENT
         payload = _payload(data)
         found = self._decode(payload)
-        return found if _is_light(found) else Packed(payload)
+        return found if self._is_light(found) else Packed(payload)
 
     def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for place, data in entries:
             yield self.read_slot(place, data), self._decode(_payload(data))
 
-    def _entry(self, slot: Any, stored: Any) -> bytes | None:
-        """What the database gets: a byte that says whether the slot itself stands before the value, and both."""
+    def _entry(self, slot: Any, place: bytes, stored: Any) -> bytes | None:
+        """What the database gets: a byte that says whether the slot itself stands before the value, and both. A slot that is there stays in the form
+        it has, as the key of a dict does."""
         if stored is ABSENT:
             return None
         payload = stored.data if type(stored) is Packed else self._encode(stored)
-        if self.layout.is_plain(slot):
+        plain = self.layout.is_plain(slot)
+        self._forms_differ |= not plain
+        if self._forms_differ and self.layout.read_one_by_one and slot not in self._new:
+            before: bytes | None = self._store.get(place)
+            if before is not None:
+                return before[: len(before) - len(_payload(before))] + payload
+        if plain:
             return b"\0" + payload
         return b"\1" + sized(pickled(slot, "a key of state", self._by_value)) + payload
 
@@ -177,15 +197,15 @@ def _payload(data: bytes) -> bytes:
     return data[unsized(data, 1)[1] :] if data[0] else data[1:]
 
 
-def touched_ms(data: bytes) -> int:
+def touched_ns(data: bytes) -> int:
     """When an entry of a state that expires was last touched."""
     touched: int = _STAMP.unpack_from(data, unsized(data, 1)[1] if data[0] else 1)[0]
     return touched
 
 
 def _encode_stamped(stamped: Stamped, by_value: StreamPickler, what: str) -> bytes:
-    return _STAMP.pack(stamped.touched_ms) + encode_value(stamped.value, by_value, what)
+    return _STAMP.pack(stamped[1]) + encode_value(stamped[0], by_value, what)
 
 
 def _decode_stamped(data: bytes) -> Stamped:
-    return Stamped(decode_value(data[_STAMP.size :]), _STAMP.unpack_from(data)[0])
+    return decode_value(data[_STAMP.size :]), _STAMP.unpack_from(data)[0]

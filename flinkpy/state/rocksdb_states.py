@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap_states import refuse_none
@@ -102,20 +103,20 @@ class RocksDBMapState(RocksDBState, MapState[Any, Any]):
         self._slots = entries.slots
 
     def get(self, key: Any) -> Any:
-        return self._slots.get((self._current.key, key))
+        return self._slots.get((self._current.key, canonical_key(key)))
 
     def contains(self, key: Any) -> bool:
-        return self._slots.get((self._current.key, key), self) is not self
+        return self._slots.get((self._current.key, canonical_key(key)), self) is not self
 
     def put(self, key: Any, value: Any) -> None:
-        self._slots.put((self._current.key, key), value)
+        self._slots.put((self._current.key, canonical_key(key)), value)
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._slots.delete((self._current.key, key))
+        self._slots.delete((self._current.key, canonical_key(key)))
 
     def items(self) -> list[tuple[Any, Any]]:
         return list(self._entries.elements(self._current.key))
@@ -143,8 +144,8 @@ class RocksDBTtlMapState(TtlMapState):
     def _mapping(self) -> Any:
         return EntriesOfKey(self._entries, self._current.key)
 
-    def _settle(self, found: Any) -> None:
-        self._accessed()
+    def _settle(self, found: Any, now: int) -> None:
+        self._accessed(now)
 
     def _put(self, key: Any, stamped: Stamped) -> None:
         self._entries.slots.put((self._current.key, key), stamped)

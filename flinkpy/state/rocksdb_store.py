@@ -6,6 +6,7 @@ most a folder behind, which the next process to use the place removes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MISSING_PACKAGE = "the rocksdb state backend needs a package that is not installed: pip install 'flinkpy[rocksdb]'"
 _BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
+_turns = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,10 @@ class RocksDBConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
-        first = next(iter(spill_folders(values)), None)
-        return RocksDBConfig(
-            read(values, options.ROCKSDB_DIRECTORY) or first, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER))
+        """Where there are several folders, each database of this process takes the next."""
+        named = options.folders(read(values, options.ROCKSDB_DIRECTORY)) or list(spill_folders(values)[:1])
+        directory = named[next(_turns) % len(named)] if named else None
+        return RocksDBConfig(directory, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER))
 
 
 def require_rocksdb() -> None:

@@ -21,6 +21,7 @@ from flinkpy.state.cleanup import Cleanup
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.forms import Form, form_of
 from flinkpy.state.snapshots import KeyedSnapshot, StateMeta, load_group
+from flinkpy.state.stamps import NS_PER_MS
 from flinkpy.state.ttl_config import StateTtlConfig
 from flinkpy.state.ttl_options import StateVisibility, UpdateType
 from flinkpy.state.ttl_states import TtlRules
@@ -112,7 +113,7 @@ class TableBackend(KeyedStateBackend):
 
     def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
         table.rules = rules = TtlRules(
-            to_milliseconds(ttl.get_ttl()), ttl.get_update_type() is UpdateType.OnReadAndWrite,
+            to_milliseconds(ttl.get_ttl()) * NS_PER_MS, ttl.get_update_type() is UpdateType.OnReadAndWrite,
             ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp, self._clock,
         )
         strategies = ttl.get_cleanup_strategies()
@@ -129,6 +130,10 @@ class TableBackend(KeyedStateBackend):
     @abstractmethod
     def _keys_of(self, table: Table) -> Iterator[Any]:
         """As of now."""
+
+    @property
+    def expires(self) -> bool:
+        return any(table.rules is not None for table in self._tables.values())
 
     @property
     def counts_records(self) -> bool:

@@ -3,7 +3,7 @@
 Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading one that has expired removes it; with
 ReturnExpiredIfNotCleanedUp it is given out that once, and a reduce or aggregate still builds on it. Expired elements are not touched by reads.
 
-What was changed in place is always stored again: the entries may be those of a backend that gives out copies.
+Every access reads the clock once. What was changed in place is always stored again: the entries may be those of a backend that gives out copies.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.core.clock import Clock
+from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import ATOMS, private_copy
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState
+from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
-from flinkpy.state.cleanup import Cleanup
+from flinkpy.state.cleanup import NO_CLEANUP, Cleanup
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.heap_states import Entries, HeapState, reduced, refuse_none, result_of
-from flinkpy.state.isolation import adopt, protect, release, reveal
+from flinkpy.state.heap_states import ABSENT, Entries, HeapState, refuse_none, result_of
+from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
 from flinkpy.state.stamps import Stamped
 
 
@@ -27,86 +28,97 @@ from flinkpy.state.stamps import Stamped
 class TtlRules:
     """What a StateTtlConfig comes down to."""
 
-    ttl_ms: int
+    ttl_ns: int
     on_read: bool
     give_expired: bool
     clock: Clock
 
-    def now(self) -> int:
-        return self.clock.time_ms()
-
     def deadline(self) -> int:
         """What was last touched then or before has expired."""
-        return self.clock.time_ms() - self.ttl_ms
-
-    def expired(self, stamped: Stamped, now: int) -> bool:
-        return stamped.touched_ms + self.ttl_ms <= now
-
-    def visible(self, stamped: Stamped, now: int) -> bool:
-        return self.give_expired or not self.expired(stamped, now)
+        return self.clock.time_ns() - self.ttl_ns
 
 
 class TtlState(HeapState):
     """What they share."""
 
-    __slots__ = ("_cleanup", "_now", "_rules", "_ttl_ms")
+    __slots__ = ("_cleanup", "_clock", "_give_expired", "_on_read", "_ttl_ns")
 
     def __init__(self, entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> None:
         super().__init__(entries, current)
-        self._rules, self._cleanup = rules, cleanup
-        self._now, self._ttl_ms = rules.clock.time_ms, rules.ttl_ms  # at hand: they are used with every access
+        self._cleanup = cleanup or NO_CLEANUP
+        self._clock, self._ttl_ns = rules.clock.time_ns, rules.ttl_ns
+        self._on_read, self._give_expired = rules.on_read, rules.give_expired
 
-    def _accessed(self) -> None:
-        if self._cleanup is not None:
+    def _now(self) -> int:
+        now = self._current.now_ns
+        return self._clock() if now is None else now
+
+    def _accessed(self, now: int) -> None:
+        if now >= self._cleanup.quiet_until:
             self._cleanup.step()
 
     def clear(self) -> None:
         super().clear()
-        self._accessed()
+        self._accessed(self._now())
 
-    def _read(self, entries: Entries, key: Any) -> Stamped | None:
-        """The entry, if the user may see it; removed if it has expired, touched if reading does that."""
+    def _read(self, entries: Entries, key: Any, now: int) -> Any:
+        """What is stored, if the user may see it, or ABSENT; removed if it has expired, touched if reading does that."""
         found: Stamped | None = entries.get(key)
         if found is None:
-            return None
-        now = self._now()
-        if found.touched_ms + self._ttl_ms <= now:
+            return ABSENT
+        stored, touched = found
+        if touched + self._ttl_ns <= now:
             del entries[key]
-            return found if self._rules.give_expired else None
-        if self._rules.on_read:
-            found.touched_ms = now
-            entries[key] = found
-        return found
+            return stored if self._give_expired else ABSENT
+        if self._on_read:
+            entries[key] = stored, now
+        return stored
 
-    def _read_current(self) -> Stamped | None:
-        found = self._read(self._entries, self._current.key)
-        if self._cleanup is not None:
-            self._cleanup.step()
-        return found
+    def _to_build_on(self, now: int) -> Any:
+        """What a new value is combined with, or ABSENT."""
+        found: Stamped | None = self._get(self._current.key)
+        return found[0] if found is not None and (self._give_expired or found[1] + self._ttl_ns > now) else ABSENT
 
-    def _to_build_on(self) -> Stamped | None:
-        """The entry a new value is combined with."""
-        found: Stamped | None = self._entries.get(self._current.key)
-        return found if found is not None and self._rules.visible(found, self._rules.now()) else None
-
-    def _write(self, stored: Any) -> None:
-        self._entries[self._current.key] = Stamped(stored, self._now())
-        if self._cleanup is not None:
+    def _write(self, stored: Any, now: int) -> None:
+        self._entries[self._current.key] = stored, now
+        if now >= self._cleanup.quiet_until:
             self._cleanup.step()
 
 
-class TtlValueState(TtlState, ValueState[Any]):
-    __slots__ = ()
+def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> ValueState[Any]:
+    """A value state, written out for speed as its lasting twin is."""
+    look_up, clock, ttl_ns, on_read, sweeper = entries.get, rules.clock.time_ns, rules.ttl_ns, rules.on_read, cleanup or NO_CLEANUP
 
-    def value(self) -> Any:
-        found = self._read_current()
-        return None if found is None else release(found.value)
+    class TtlValueState(TtlState, ValueState[Any]):
+        __slots__ = ()
 
-    def update(self, value: Any) -> None:
-        if value is None:
-            self.clear()
-        else:
-            self._write(value if type(value) in ATOMS else protect(value))
+        def value(self) -> Any:
+            key, now = current.key, current.now_ns
+            if now is None:
+                now = clock()
+            found = look_up(key)
+            stored = None
+            if found is not None:
+                stored, touched = found
+                if touched + ttl_ns <= now or on_read:
+                    stored = self._read(entries, key, now)
+                    stored = None if stored is ABSENT else stored
+            if now >= sweeper.quiet_until:
+                sweeper.step()
+            return private_copy(stored.value) if type(stored) is Kept else stored
+
+        def update(self, value: Any) -> None:
+            if value is None:
+                self.clear()
+                return
+            now = current.now_ns
+            if now is None:
+                now = clock()
+            entries[current.key] = value if type(value) in ATOMS else protect(value), now
+            if now >= sweeper.quiet_until:
+                sweeper.step()
+
+    return TtlValueState(entries, current, rules, cleanup)
 
 
 class TtlReducingState(TtlState, ReducingState[Any]):
@@ -119,13 +131,16 @@ class TtlReducingState(TtlState, ReducingState[Any]):
         self._reduce = reduce
 
     def get(self) -> Any:
-        found = self._read_current()
-        return None if found is None else release(found.value)
+        now = self._now()
+        stored = self._read(self._entries, self._current.key, now)
+        self._accessed(now)
+        return None if stored is ABSENT else release(stored)
 
     def add(self, value: Any) -> None:
         refuse_none(value)
-        found = self._to_build_on()
-        self._write(protect(value) if found is None else reduced(self._reduce, found.value, value))
+        now = self._now()
+        stored = self._to_build_on(now)
+        self._write(protect(value) if stored is ABSENT else adopt(self._reduce(reveal(stored), private_copy(value))), now)
 
 
 class TtlAggregatingState(TtlState, AggregatingState[Any, Any]):
@@ -138,32 +153,35 @@ class TtlAggregatingState(TtlState, AggregatingState[Any, Any]):
         self._function = function
 
     def get(self) -> Any:
-        found = self._read_current()
-        return None if found is None else result_of(self._function, found.value)
+        now = self._now()
+        stored = self._read(self._entries, self._current.key, now)
+        self._accessed(now)
+        return None if stored is ABSENT else result_of(self._function, stored)
 
     def add(self, value: Any) -> None:
         refuse_none(value)
-        found = self._to_build_on()
-        accumulator = self._function.create_accumulator() if found is None else reveal(found.value)
-        self._write(adopt(self._function.add(private_copy(value), accumulator)))
+        now = self._now()
+        stored = self._to_build_on(now)
+        accumulator = self._function.create_accumulator() if stored is ABSENT else reveal(stored)
+        self._write(adopt(self._function.add(private_copy(value), accumulator)), now)
 
 
 class TtlListState(TtlState, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        rules, now, key = self._rules, self._rules.now(), self._current.key
-        found: list[Stamped] = self._entries.get(key, [])
-        seen = [release(element.value) for element in found if rules.visible(element, now)]
-        alive = [element for element in found if not rules.expired(element, now)]
-        if rules.on_read:
-            for element in alive:
-                element.touched_ms = now
+        now, key = self._now(), self._current.key
+        deadline = now - self._ttl_ns
+        found: list[Stamped] = self._get(key) or []
+        alive = [element for element in found if element[1] > deadline]
+        seen = [release(stored) for stored, _ in (found if self._give_expired else alive)]
         if not alive:
             self._entries.pop(key, None)
-        elif rules.on_read or len(alive) < len(found):
+        elif self._on_read:
+            self._entries[key] = [(stored, now) for stored, _ in alive]
+        elif len(alive) < len(found):
             self._entries[key] = alive
-        self._accessed()
+        self._accessed(now)
         return seen
 
     def _append(self, stored: list[Stamped]) -> None:
@@ -173,11 +191,11 @@ class TtlListState(TtlState, ListState[Any]):
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        now = self._rules.now()
-        stored = [Stamped(protect(refuse_none(value)), now) for value in values]
+        now = self._now()
+        stored = [(protect(refuse_none(value)), now) for value in values]
         if stored:
             self._append(stored)
-        self._accessed()
+        self._accessed(now)
 
     def update(self, values: Iterable[Any] | None) -> None:
         self._entries.pop(self._current.key, None)
@@ -188,52 +206,53 @@ class TtlMapState(TtlState, MapState[Any, Any]):
     __slots__ = ()
 
     def _mapping(self) -> Entries:
-        found: Entries = self._entries.get(self._current.key) or {}
+        found: Entries = self._get(self._current.key) or {}
         return found
 
-    def _settle(self, found: Entries) -> None:
+    def _settle(self, found: Entries, now: int) -> None:
         """An empty mapping is none."""
         if not found:
             self._entries.pop(self._current.key, None)
-        self._accessed()
+        self._accessed(now)
 
-    def _seen(self, key: Any) -> Stamped | None:
-        found = self._mapping()
-        stamped = self._read(found, key)
-        self._settle(found)
-        return stamped
+    def _seen(self, key: Any) -> Any:
+        found, now = self._mapping(), self._now()
+        stored = self._read(found, canonical_key(key), now)
+        self._settle(found, now)
+        return stored
 
-    def _all_seen(self) -> list[tuple[Any, Stamped]]:
-        found = self._mapping()
-        seen = [(key, stamped) for key in list(found) if (stamped := self._read(found, key)) is not None]
-        self._settle(found)
+    def _all_seen(self) -> list[tuple[Any, Any]]:
+        found, now = self._mapping(), self._now()
+        seen = [(key, stored) for key in list(found) if (stored := self._read(found, key, now)) is not ABSENT]
+        self._settle(found, now)
         return seen
 
     def get(self, key: Any) -> Any:
-        stamped = self._seen(key)
-        return None if stamped is None else release(stamped.value)
+        stored = self._seen(key)
+        return None if stored is ABSENT else release(stored)
 
     def contains(self, key: Any) -> bool:
-        return self._seen(key) is not None
+        return self._seen(key) is not ABSENT
 
     def put(self, key: Any, value: Any) -> None:
-        self._put(key, Stamped(protect(value), self._rules.now()))
-        self._accessed()
+        now = self._now()
+        self._put(canonical_key(key), (protect(value), now))
+        self._accessed(now)
 
     def _put(self, key: Any, stamped: Stamped) -> None:
         self._entries.setdefault(self._current.key, {})[key] = stamped
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in pairs_of(dict_value):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
         found = self._mapping()
-        found.pop(key, None)
-        self._settle(found)
+        found.pop(canonical_key(key), None)
+        self._settle(found, self._now())
 
     def items(self) -> list[tuple[Any, Any]]:
-        return [(key, release(stamped.value)) for key, stamped in self._all_seen()]
+        return [(key, release(stored)) for key, stored in self._all_seen()]
 
     def keys(self) -> list[Any]:
         return [key for key, _ in self._all_seen()]
@@ -242,5 +261,5 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
-        now = self._rules.now()
-        return not any(self._rules.visible(stamped, now) for stamped in self._mapping().values())
+        deadline = self._now() - self._ttl_ns
+        return not any(self._give_expired or touched > deadline for _, touched in self._mapping().values())

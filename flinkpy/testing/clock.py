@@ -23,6 +23,9 @@ class ManualClock:
     def time_ms(self) -> int:
         return self._now_ms
 
+    def time_ns(self) -> int:
+        return self._now_ms * 1_000_000
+
     def set_ms(self, now_ms: int) -> None:
         """Raises ValueError for a time that has passed."""
         if now_ms < self._now_ms:

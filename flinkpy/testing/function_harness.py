@@ -11,12 +11,14 @@ from flinkpy.datastream import functions as f
 from flinkpy.graph.transformations import (
     OneInputTransformation,
     PartitionTransformation,
+    SideOutputTransformation,
     SourceTransformation,
     Transformation,
     TwoInputTransformation,
+    UnionTransformation,
 )
-from flinkpy.operators.base import StreamOperator
 from flinkpy.testing.harness import OperatorHarness, pickled
+from flinkpy.testing.wiring import Origin, Piece
 
 _METHODS: dict[type, str] = {
     f.MapFunction: "map", f.FlatMapFunction: "flat_map", f.FilterFunction: "filter", f.ReduceFunction: "reduce", f.ProcessFunction: "process",
@@ -48,7 +50,7 @@ class OneInputHarness(OperatorHarness):
 
     @classmethod
     def of(cls, build: Callable[[DataStream], DataStream], **options: Any) -> OneInputHarness:
-        """Of a piece of stream: what ``build`` makes of its input, each operator behind the one before.
+        """Of a piece of stream: what ``build`` makes of its input.
 
         >>> with OneInputHarness.of(lambda stream: stream.map(len).filter(lambda size: size > 1)) as harness:
         ...     harness.push_all(["a", "bc"])
@@ -109,8 +111,24 @@ class TwoInputHarness(OperatorHarness):
     ['left 1', 'right 2']
     """
 
+    _number_of_inputs = 2
+
     def __init__(self, function: Any, **options: Any) -> None:
         super().__init__(_recipe(2, lambda left, right: _applied(left.connect(right), function, keyed=False)), **options)
+
+    @classmethod
+    def of(cls, build: Callable[[DataStream, DataStream], DataStream], **options: Any) -> TwoInputHarness:
+        """Of a piece of stream: what ``build`` makes of both inputs. For joins, co-groups, unions and broadcast state.
+
+        >>> with TwoInputHarness.of(lambda left, right: left.map(str).union(right)) as harness:
+        ...     harness.push1(1)
+        ...     harness.push2("a")
+        ...     harness.output
+        ['1', 'a']
+        """
+        made = object.__new__(cls)
+        OperatorHarness.__init__(made, _recipe(2, build), **options)
+        return made
 
     def push1(self, value: Any, timestamp: int | None = None) -> None:
         """An element of the first input."""
@@ -165,35 +183,41 @@ def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
 
 def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     env = StreamExecutionEnvironment.get_execution_environment()
-    streams = [env.from_collection([None]) for _ in range(inputs)]
-    built = build(*streams)
+    starts = [SourceTransformation(id=-1 - number, name=f"input {number + 1} of the harness", operator=None) for number in range(inputs)]
+    built = build(*(DataStream(env, start) for start in starts))
     if not isinstance(built, DataStream):
         raise ProgramError(f"a harness is built of what gives a DataStream, this is {built!r:.80}")
-    return pickled(_operators(built._transformation, [stream._transformation for stream in streams]), "the harness's function")
+    return pickled(_Gathered(starts).piece(built._transformation), "the harness's function")
 
 
-def _operators(end: Transformation, starts: Sequence[Transformation]) -> list[StreamOperator]:
-    """From the first operator behind the inputs to the last."""
-    found: list[StreamOperator] = []
-    here = end
-    while here not in starts:
-        if isinstance(here, TwoInputTransformation):
-            found.insert(0, here.operator)
-            sources = [_origin(side) for side in (here.input1, here.input2)]
-            if sources != list(starts):
-                raise ProgramError("a harness of two inputs begins with the operator that connects them: test what stands before it by itself")
-            break
-        if isinstance(here, OneInputTransformation):
-            found.insert(0, here.operator)
-        elif isinstance(here, SourceTransformation) or not isinstance(here, PartitionTransformation):
-            raise ProgramError(f"a harness takes operators one behind the other; {here.name!r} is a {type(here).__name__}: run it in a job")
-        here = here.input
-    if not found:
-        raise ProgramError("there is no operator to test: apply one to the stream")
-    return found
+class _Gathered:
+    """The operators between the harness's inputs and the end of a stream, each behind those it reads from."""
 
+    def __init__(self, starts: Sequence[Transformation]) -> None:
+        self._origins: dict[Transformation, tuple[Origin, ...]] = {start: (Origin(-1 - number),) for number, start in enumerate(starts)}
+        self._piece = Piece([], [], ())
 
-def _origin(transformation: Transformation) -> Transformation:
-    while isinstance(transformation, PartitionTransformation):
-        transformation = transformation.input
-    return transformation
+    def piece(self, end: Transformation) -> Piece:
+        """All that leads to the end."""
+        ends = self._origins_of(end)
+        if not self._piece.operators:
+            raise ProgramError("there is no operator to test: apply one to the stream")
+        return self._piece._replace(ends=ends)
+
+    def _origins_of(self, transformation: Transformation) -> tuple[Origin, ...]:
+        found = self._origins.get(transformation)
+        if found is None:
+            found = self._origins[transformation] = self._look_behind(transformation)
+        return found
+
+    def _look_behind(self, here: Transformation) -> tuple[Origin, ...]:
+        origins = [self._origins_of(each) for each in here.inputs]
+        if isinstance(here, (OneInputTransformation, TwoInputTransformation)):
+            self._piece.operators.append(here.operator)
+            self._piece.inputs.append(tuple(origins))
+            return (Origin(len(self._piece.operators) - 1),)
+        if isinstance(here, SideOutputTransformation):
+            return tuple(origin._replace(tag_id=here.tag_id) for origin in origins[0])
+        if not isinstance(here, (PartitionTransformation, UnionTransformation)):
+            raise ProgramError(f"a harness has no sources but its own inputs; {here.name!r} is a {type(here).__name__}: run it in a job")
+        return tuple(origin for of_input in origins for origin in of_input)

@@ -8,7 +8,8 @@ is the output, or ``harness.function``.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -21,15 +22,19 @@ from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
 from flinkpy.operators.timers import KeyedTimerService
 from flinkpy.state.containers import redistribute_all
 from flinkpy.testing.clock import ManualClock, ManualTimers
-from flinkpy.testing.recorder import Recorder, inputs_of, wire
+from flinkpy.testing.recorder import Recorder
+from flinkpy.testing.wiring import Piece, Wiring
 
 H = TypeVar("H", bound="OperatorHarness")
 MAX_PARALLELISM = 128
 _BATCH_RECORDS = 4096
+_PATIENCE_S = 30
 
 
 class OperatorHarness:
-    """What all harnesses share. Made of pickled operators; use one of the others to make it of a function or a stream."""
+    """What all harnesses share. Made of a pickled piece of stream; use one of the others to make it of a function or a stream."""
+
+    _number_of_inputs = 1
 
     def __init__(
         self, recipe: bytes, *, snapshots: Sequence[bytes] = (), parallelism: int = 1, subtask_index: int = 0,
@@ -41,12 +46,14 @@ class OperatorHarness:
         self.clock = ManualClock(start_ms)
         self._timers = ManualTimers(self.clock)
         self._recorder = Recorder()
-        self._operators: list[StreamOperator] = loads(recipe)
-        outputs, self._way_in = wire(self._operators, self._recorder)
-        self._inputs = inputs_of(self._operators[0], self._way_in)
+        self._mail: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        piece: Piece = loads(recipe)
+        self._operators = piece.operators
+        wiring = Wiring(piece, self._number_of_inputs, self._recorder)
+        self._inputs = wiring.inputs
         self._watermarks = [MIN_TIMESTAMP] * len(self._inputs)
         self._closed = False
-        for position, (operator, output) in enumerate(zip(self._operators, outputs)):
+        for position, (operator, output) in enumerate(zip(self._operators, wiring.outputs)):
             operator.setup(self._context(position), output)
         try:
             self._start(snapshots)
@@ -57,7 +64,7 @@ class OperatorHarness:
     def _context(self, position: int) -> OperatorContext:
         name = type(self._operators[position]).__name__
         return OperatorContext(
-            OperatorId(f"operator-{position}"), name, None, self._task, self.clock, self._timers, run_in_task=lambda action: action(),
+            OperatorId(f"operator-{position}"), name, None, self._task, self.clock, self._timers, run_in_task=self._mail.put,
             send_operator_event=lambda event: None, configuration=self._configuration, batch_records=_BATCH_RECORDS,
         )
 
@@ -76,41 +83,59 @@ class OperatorHarness:
     # -- pushing ------------------------------------------------------------------------------------------------------------------
 
     def _push(self, index: int, values: Sequence[Any], timestamps: Sequence[int] | None) -> None:
+        self._read_mail()
         if values:
-            self._inputs[index](RowBatch(list(values), None if timestamps is None else list(timestamps)))
+            self._inputs[index].emit(RowBatch(list(values), None if timestamps is None else list(timestamps)))
 
     def _push_watermark(self, index: int, timestamp: int) -> None:
         if timestamp < self._watermarks[index]:
             raise ValueError(f"a watermark does not go back (from {self._watermarks[index]} to {timestamp})")
-        before = min(self._watermarks)
-        self._watermarks[index] = timestamp
-        if min(self._watermarks) > before:
-            self._way_in.control(Watermark(min(self._watermarks)))
+        self._read_mail()
+        if timestamp > self._watermarks[index]:
+            self._watermarks[index] = timestamp
+            self._inputs[index].emit_control(Watermark(timestamp))
 
     def set_processing_time(self, now_ms: int) -> None:
         """It is so late now; fires the timers that are due: those whose millisecond is over, so one at 1000 fires at 1001."""
+        self._read_mail()
         self._timers.set_ms(now_ms)
 
     def end_input(self) -> None:
-        """The input has ended: event time too, and the operators emit what they held back."""
-        if min(self._watermarks) < MAX_TIMESTAMP:
-            self._watermarks = [MAX_TIMESTAMP] * len(self._watermarks)
-            self._way_in.control(Watermark(MAX_TIMESTAMP))
+        """The input has ended: event time too, and the operators emit what they held back. Asynchronous functions are waited for."""
+        for index in range(len(self._inputs)):
+            self._push_watermark(index, MAX_TIMESTAMP)
         for operator in self._operators:
             operator.finish()
             while operator.has_rest:
                 operator.emit_rest()
+            while not operator.drained:
+                self._await_mail(operator)
+
+    def _read_mail(self) -> None:
+        """What other threads have for the operators: results of asynchronous functions."""
+        while not self._mail.empty():
+            self._mail.get()()
+
+    def _await_mail(self, operator: StreamOperator) -> None:
+        try:
+            self._mail.get(timeout=_PATIENCE_S)()
+        except Empty:
+            raise ProgramError(
+                f"{operator.context.name} has not ended {_PATIENCE_S} s after its input: a call of its function takes longer, or it waits for a time "
+                "that set_processing_time() has yet to set") from None
 
     # -- what came out --------------------------------------------------------------------------------------------------------------
 
     @property
     def output(self) -> list[Any]:
         """The values, in order."""
+        self._read_mail()
         return [value for value, _ in self._recorder.stamped]
 
     @property
     def stamped_output(self) -> list[tuple[Any, int | None]]:
         """(value, event time in ms or None)."""
+        self._read_mail()
         return self._recorder.stamped
 
     @property
@@ -197,8 +222,6 @@ class OperatorHarness:
         return f"<{type(self).__name__} of {names}: {len(self._recorder.stamped)} values out>"
 
 
-def pickled(operators: Sequence[StreamOperator], what: str) -> bytes:
+def pickled(piece: Piece, what: str) -> bytes:
     """The recipe of a harness."""
-    return dumps(list(operators), what)
-
-
+    return dumps(piece, what)

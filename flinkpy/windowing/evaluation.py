@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.mutability import looks_mutable, private_copy
+from flinkpy.core.mutability import private_copy
+from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import Function, method_of
-from flinkpy.operators.given_out import private
-from flinkpy.operators.process import Results, stamp_new
+from flinkpy.operators.given_out import all_private, private
+from flinkpy.operators.giving import LONGEST_STRIDE, MOMENT_S, Results, stamp_new
 from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
@@ -51,10 +52,15 @@ class Evaluation:
 
     ``copies``: the contents live on, or records are in other windows too, so what is given away is copied where it could be changed: the one value
     that reduce or aggregate made before the function gets it, of all records what the function gives.
+
+    Of a function that yields, what moves on at once is appended, and then there is a ``rest``, which ``go_on`` appends further parts of.
     """
 
-    def __init__(self, contents: Contents, call: Call | None, copies: bool, object_reuse: bool) -> None:
-        self._inputs, self._call, self._object_reuse = contents.inputs, call, object_reuse
+    def __init__(self, contents: Contents, call: Call | None, copies: bool, context: OperatorContext) -> None:
+        self._inputs, self._call, self._object_reuse = contents.inputs, call, context.object_reuse
+        self._limit, self._now = context.batch_records, context.clock.monotonic
+        self.rest: Iterator[Any] | None = None
+        self._rests_time = 0
         of_all = isinstance(contents, ListContents)
         self._copies, self._copies_results = copies and not of_all, copies and of_all
 
@@ -71,26 +77,49 @@ class Evaluation:
         given = inputs if self._call is None else self._call(key, window, inputs)
         if given is None:
             return
-        if self._copies_results and looks_mutable(inputs):
-            given = map(private_copy, given)
-        elif self._call is not None and not self._object_reuse:
-            given = map(private, given)
-        results.values.extend(given)
-        stamp_new(results, window.max_timestamp())
+        copies = self._copies_results or (self._call is not None and not self._object_reuse)
+        if self._call is None or isinstance(given, (list, tuple)):
+            results.values.extend(all_private(given) if copies else given)
+            stamp_new(results, window.max_timestamp())
+        else:
+            self.rest, self._rests_time = map(private, given) if copies else iter(given), window.max_timestamp()
+            self.go_on(results)
+
+    def go_on(self, results: Results) -> None:
+        """Appends what the function yields in a moment, at most a batch."""
+        rest, out, until = self.rest, results.values, self._now() + MOMENT_S
+        assert rest is not None
+        stride, left = 1, 1
+        for value in rest:
+            out.append(value)
+            left -= 1
+            if left <= 0:
+                if len(out) >= self._limit or self._now() >= until:
+                    break
+                stride = left = min(2 * stride, LONGEST_STRIDE)
+        else:
+            self.rest = None
+        stamp_new(results, self._rests_time)
+
+    def go_to_end(self, results: Results) -> None:
+        """All that is left at once."""
+        while self.rest is not None:
+            self.go_on(results)
 
 
 class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
 
-    def __init__(self, contents: Contents, call: Call | None, object_reuse: bool, evictor: Evictor[Any, Any], context: EvictorContext) -> None:
-        super().__init__(contents, call, False, object_reuse)
-        self._copies_results = not object_reuse  # also of what was reduced: it may be one of the records
-        self._reduced, self._evictor, self._context = contents.reduced, evictor, context
+    def __init__(self, contents: Contents, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any], asked: EvictorContext) -> None:
+        super().__init__(contents, call, False, context)
+        self._copies_results = not context.object_reuse  # also of what was reduced: it may be one of the records
+        self._reduced, self._evictor, self._context = contents.reduced, evictor, asked
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         """Gives what the evictor leaves; None where it leaves nothing."""
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
         self.give(results, key, window, self._reduced([each.value for each in elements]))
+        self.go_to_end(results)
         self._evictor.evict_after(elements, len(elements), window, self._context)
         return elements or None

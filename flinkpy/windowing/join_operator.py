@@ -22,12 +22,12 @@ from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
 from flinkpy.operators.given_out import private, with_private_results
+from flinkpy.operators.giving import Results
 from flinkpy.operators.join_functions import joining
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.grid import WindowGrid

@@ -17,17 +17,17 @@ from typing import Any, cast
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.giving import Results
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results
 from flinkpy.operators.stateless import rows
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
@@ -83,6 +83,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     >>> WindowOperator(KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(1000), window_function=count)
     <WindowOperator TumblingEventTimeWindows(1000, 0), EventTimeTrigger(), All records>
     """
+
+    parks = True
 
     def __init__(
         self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None,
@@ -164,12 +166,11 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._kept: Contents = self.contents
         if self.evictor is not None:
             self._kept = ListContents()
-            context = EvictorContext(self._service)
-            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.context.object_reuse, self.evictor, context)
+            asked = EvictorContext(self._service)
+            self._evaluation: Evaluation = EvictingEvaluation(self.contents, call, self.context, self.evictor, asked)
             return
         ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
-        reuse = self.context.object_reuse
-        self._evaluation = Evaluation(self.contents, call, not ends_at_once and not reuse, reuse)
+        self._evaluation = Evaluation(self.contents, call, not ends_at_once and not self.context.object_reuse, self.context)
 
     def close(self) -> None:
         if hasattr(self, "_service"):
@@ -288,6 +289,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             contents = None if page is None else page.get(state_window)
             if page is not None and contents is not None:
                 left = self._evaluation.evaluate(self._results, key, window, contents)
+                self._evaluation.go_to_end(self._results)
                 if left is not contents:
                     page[state_window] = left
                 if left is None:
@@ -330,26 +332,26 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             timers.remove(self.cleanup_time(before), key, before)
         self._opened(key, window)
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work:
         self._service.watermark = watermark.timestamp
-        self._fire(self._service.event.due(watermark.timestamp), True)
+        yield from self._fire(self._service.event.due(watermark.timestamp), True)
         super().process_watermark(watermark)
 
-    def end_key(self) -> None:
+    def end_key(self) -> Work:
         service = self._service
         service.watermark = MAX_TIMESTAMP
         for timers in (service.event, service.processing):
-            self._fire(timers.all_there_are(), timers is service.event)
+            yield from self._fire(timers.all_there_are(), timers is service.event)
         service.watermark = MIN_TIMESTAMP
         service.event.clear()
 
     def _on_processing_time(self, due: Iterator[tuple[int, Timer]]) -> None:
-        self._fire(due, False)
+        self.do(self._service.firing(self._fire(due, False)))
 
-    def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> None:
+    def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> Work:
         """What due timers bring about, earliest first."""
         if self._is_default and event == self._event_time:
-            self._fire_default(due)
+            yield from self._fire_default(due)
             return
         current, results, limit, ends = self.backend.current, self._results, self.context.batch_records, event == self._event_time
         trigger = self.trigger.on_event_time if event else self.trigger.on_processing_time
@@ -366,16 +368,18 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                     self._end(key, window, state_window)
                 if len(results.values) >= limit:
                     self._emit()
+                    yield
                     results = self._results
+        except FlinkpyError:
+            raise
         except Exception as error:
             raise user_code_error(error, self.context) from error
         self._emit()
 
-    def _fire_default(self, due: Iterator[tuple[int, Timer]]) -> None:
+    def _fire_default(self, due: Iterator[tuple[int, Timer]]) -> Work:
         """The same for default triggers, whose timers are the end of a window and the end of its life, without asking them."""
-        current, at, pages, limit = self.backend.current, self._at, self._pages, self.context.batch_records
-        lateness, evaluate, results = self.allowed_lateness if self._event_time else 0, self._evaluation.evaluate, self._results
-        merging = self._merging
+        current, at, pages, limit, results = self.backend.current, self._at, self._pages, self.context.batch_records, self._results
+        lateness, evaluation, merging = self.allowed_lateness if self._event_time else 0, self._evaluation, self._merging
         try:
             for moment, (key, window) in due:
                 home = window if merging is None else merging.state_window(key, window)
@@ -386,7 +390,13 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                 current.key, at.key = key, window
                 last = window[1] - 1  # all these are TimeWindows
                 if moment == last and contents is not None:
-                    evaluate(results, key, window, contents)
+                    evaluation.evaluate(results, key, window, contents)
+                    while evaluation.rest is not None:
+                        self._results = Results(True)
+                        results.emit(self.output)  # what was changed is written back only when the window is through
+                        yield
+                        results = self._results
+                        evaluation.go_on(results)
                 if moment == last + lateness or moment == MAX_TIMESTAMP:
                     del page[home]
                     if not page:
@@ -396,7 +406,10 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                         merging.retire(key, window)
                 if len(results.values) >= limit:
                     self._emit()
+                    yield
                     results = self._results
+        except FlinkpyError:
+            raise
         except Exception as error:
             raise user_code_error(error, self.context) from error
         self._emit()

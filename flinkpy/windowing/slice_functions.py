@@ -9,7 +9,7 @@ from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, S, open_function
 from flinkpy.operators.given_out import private
-from flinkpy.operators.process import Results, stamp_new
+from flinkpy.operators.giving import Results, stamp_new
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext

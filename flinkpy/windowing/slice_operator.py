@@ -23,10 +23,10 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.giving import Results, stamp_new
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.process import Results, stamp_new
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.evaluation import check_window_function
 from flinkpy.windowing.slice_clock import FollowsTime

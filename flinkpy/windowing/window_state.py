@@ -15,7 +15,7 @@ from flinkpy.operators.functions import KeyedStateStore, S
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, HeapMapState, HeapReducingState, HeapValueState
+from flinkpy.state.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.isolation import adopt, reveal
 from flinkpy.windowing.pages import Page, take
 
@@ -91,10 +91,12 @@ class WindowStates(KeyedStateStore):
     def _make(self, descriptor: StateDescriptor) -> State:
         entries, at = cast("dict[Any, Any]", _Entries(descriptor.name, self._pages, self._key)), self._window
         if isinstance(descriptor, ReducingStateDescriptor):
-            return HeapReducingState(entries, at, descriptor.reduce)
+            return heap_reducing_state(entries, at, descriptor.reduce)
         if isinstance(descriptor, AggregatingStateDescriptor):
             return HeapAggregatingState(entries, at, descriptor.get_agg_function())
-        return {StateKind.VALUE: HeapValueState, StateKind.LIST: HeapListState, StateKind.MAP: HeapMapState}[descriptor.kind](entries, at)
+        if descriptor.kind is StateKind.LIST:
+            return HeapListState(entries, at)
+        return heap_value_state(entries, at) if descriptor.kind is StateKind.VALUE else heap_map_state(entries, at)
 
     def clear(self) -> None:
         """Forgets all states of the current key and window."""

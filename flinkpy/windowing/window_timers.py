@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkpy.operators.base import ProcessingTimeService
+from flinkpy.operators.base import ProcessingTimeService, Work
 from flinkpy.operators.wake_up import WakeUp
 
 _SLACK = 64  # moments that nobody waits for any more, which the heap may hold beyond as many as there are live ones
@@ -113,21 +113,30 @@ class WindowTimerService:
         self.event, self.processing = WindowTimers(), WindowTimers()
         self.watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(processing_time, self._due)
+        self._firing = False
 
     def now_ms(self) -> int:
         return self._time.now_ms()
 
     def add_processing(self, moment: int, key: Any, window: Any) -> None:
         self.processing.add(moment, key, window)
-        self._wake_up.at(moment)
+        if not self._firing:
+            self._wake_up.at(moment)
 
     def arm(self) -> None:
         """Keeps one timer of the task running, for the earliest of all."""
-        self._wake_up.at(self.processing.next_moment())
+        if not self._firing:
+            self._wake_up.at(self.processing.next_moment())
+
+    def firing(self, work: Work) -> Work:
+        """The work of those that are due; then for the next."""
+        yield from work
+        self._firing = False
+        self.arm()
 
     def _due(self, moment: int) -> None:
+        self._firing = True
         self._on_processing_time(self.processing.due(moment))
-        self.arm()
 
     def disarm(self) -> None:
         """Stops the task's timer."""

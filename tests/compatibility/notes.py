@@ -47,6 +47,10 @@ DIFFERENT = {
         "installed for the workers on Ray; embedded nothing is installed",
     "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,
+    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.is_incremental_checkpoints_enabled": _CHECKPOINTS,
+    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_number_of_transfer_threads": _CHECKPOINTS,
+    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_predefined_options": _KEPT,
+    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "kept, without effect: it names a Java class",
     "pyflink.datastream.checkpoint_storage.JobManagerCheckpointStorage": _KEPT,
     "pyflink.datastream.checkpoint_storage.FileSystemCheckpointStorage": _KEPT,
 }

@@ -3,11 +3,17 @@ however many of them share a batch. ``enable_object_reuse`` leaves that out."""
 
 from __future__ import annotations
 
+import enum
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flinkpy.common import OutputTag, Row, Time, WatermarkStrategy
 from flinkpy.datastream import (
@@ -15,6 +21,7 @@ from flinkpy.datastream import (
     CoGroupFunction,
     CoMapFunction,
     DataStream,
+    FilterFunction,
     FlatJoinFunction,
     FlatMapFunction,
     KeyedProcessFunction,
@@ -26,7 +33,7 @@ from flinkpy.datastream import (
 )
 from flinkpy.datastream.window import CountTrigger as Count
 from flinkpy.datastream.window import EventTimeSessionWindows, GlobalWindows, PurgingTrigger, TumblingEventTimeWindows
-from flinkpy.operators.given_out import LookedAfter, copied, private
+from flinkpy.operators.given_out import copied, private
 from flinkpy.testing import CollectingSink, embedded_environment
 
 ms = Time.milliseconds
@@ -180,9 +187,9 @@ def test_that_holds_whatever_it_is_part_of(call: str, form: str) -> None:
 
 def test_that_holds_for_timers_and_side_outputs_too() -> None:
     kept = numbers(embedded_environment()).key_by(one).process(Keyed())
-    given, aside = run(kept, kept.get_side_output(SIDE))
+    main, aside = run(kept, kept.get_side_output(SIDE))
     assert aside == [[1], [1, 2], [1, 2, 3]]
-    assert given == [*aside, [1, 2, 3, 11], [1, 2, 3, 11, 12], [1, 2, 3, 11, 12, 13]]
+    assert main == [*aside, [1, 2, 3, 11], [1, 2, 3, 11, 12], [1, 2, 3, 11, 12, 13]]
 
 
 def test_that_holds_for_a_source_function() -> None:
@@ -216,9 +223,37 @@ class Later(MapFunction):
         return self.seen
 
 
-def test_a_function_that_begins_to_give_its_list_is_looked_after_from_the_next_batch_on() -> None:
-    env = embedded_environment({"taskmanager.network.batch.max-records": 1})
+@pytest.mark.finding("first-use 2")
+@pytest.mark.parametrize("batch_records", [1, 4096])
+def test_a_function_may_begin_to_give_its_list_at_any_record(batch_records: int) -> None:
+    env = embedded_environment({"taskmanager.network.batch.max-records": batch_records})
     assert run(env.from_sequence(1, 13).map(Later())) == [[*range(1, 11), [11], [11, 12], [11, 12, 13]]]
+
+
+@pytest.mark.finding("first-use 2")
+def test_a_filter_may_keep_what_it_lets_through_and_change_it_later() -> None:
+    kept: list[Any] = []
+
+    class Keeping(FilterFunction):
+        def filter(self, value: Any) -> bool:
+            for each in kept:
+                each.append("changed")
+            kept.append(value)
+            return True
+
+    assert run(numbers(embedded_environment()).map(lambda n: [n]).filter(Keeping())) == [[[1], [2], [3]]]
+
+
+@pytest.mark.finding("first-use 2")
+def test_results_of_one_call_that_are_the_same_object_are_records_of_their_own() -> None:
+    twice = numbers(embedded_environment()).map(lambda n: [n]).flat_map(lambda value: [value, value])
+    assert run(twice.map(Appending())) == [[[n, 0] for n in (1, 1, 2, 2, 3, 3)]]
+
+
+class Appending(MapFunction):
+    def map(self, value: list[int]) -> list[int]:
+        value.append(0)
+        return value
 
 
 def test_with_object_reuse_it_is_the_object_itself() -> None:
@@ -227,26 +262,70 @@ def test_with_object_reuse_it_is_the_object_itself() -> None:
     assert run(numbers(env).map(Growing())) == [[[1, 2, 3]] * 3]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_was_made_to_be_given_out_is_not_copied(form: str) -> None:
-    made: list[int] = []
-
-    def new(record: Any = None) -> Any:
-        value = FORMS[form]([1])
-        made.append(id(value))
-        return value
-
-    alone = LookedAfter(new, False)
-    assert id(alone.call("record")) == made[-1] or form == "dataclass with slots"
-    assert (alone.was_called, alone.gave_mutable, alone.made_copies) == (True, True, form == "dataclass with slots")
-    many = LookedAfter(lambda record: (new() for _ in range(2)), True)
-    assert [id(each) for each in [*many.call("record")]] == made[-2:] or form == "dataclass with slots"
-
-
-def test_what_cannot_change_or_is_not_known_is_given_out_as_it_is() -> None:
-    for value in (1, "text", None, ("k", 1.5), (SIDE, 1), object(), len):
+def test_what_cannot_change_is_given_out_as_it_is_and_so_is_what_cannot_be_copied() -> None:
+    for value in (1, "text", None, ("k", 1.5), (SIDE, 1), ("k", (1, ())), len, Color.RED, threading.Lock(), pa.table({"a": [1]})):
         assert private(value) is value
         assert copied(value) is value
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Plain:
+    """An object of the user's."""
+
+    def __init__(self, parts: Any) -> None:
+        self.parts = parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain) and other.parts == self.parts
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Bag(dict):  # type: ignore[type-arg]
+    """A dict of the user's own class."""
+
+
+ATOMS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3),
+                  st.decimals(allow_nan=False),
+                  st.dates(), st.just(np.int64(3)), st.just(Color.RED), st.builds(Word, st.text(max_size=3)))
+VALUES = st.recursive(ATOMS, lambda parts: st.one_of(
+    st.lists(parts, max_size=3), st.lists(parts, max_size=3).map(tuple), st.dictionaries(st.text(max_size=2), parts, max_size=3),
+    st.dictionaries(st.text(max_size=2), parts, max_size=3).map(Bag), parts.map(Event),
+    parts.map(Slotted), parts.map(Plain),
+    parts.map(lambda part: Pair("k", part)), parts.map(lambda part: Row(n=part)), st.sets(st.integers(), max_size=3),
+    parts.map(lambda part: [part, part]), st.binary(max_size=3).map(bytearray)), max_leaves=8)
+
+
+def mutable_parts(value: Any, found: dict[int, Any] | None = None) -> dict[int, Any]:
+    """Every object within that could be changed in place, by id."""
+    found = {} if found is None else found
+    if id(value) in found:
+        return found
+    if isinstance(value, (list, dict, set, bytearray, Event, Plain, Row)):
+        found[id(value)] = value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else value._values if isinstance(value, Row) \
+        else [value.n] if isinstance(value, (Event, Slotted)) else [value.parts] if isinstance(value, Plain) else ()
+    for part in parts:
+        mutable_parts(part, found)
+    return found
+
+
+@given(VALUES)
+def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
+    copy = private(value)
+    assert copy == value
+    assert isinstance(copy, type(value))
+    assert not mutable_parts(copy).keys() & mutable_parts(value).keys()
+    assert len(mutable_parts(copy)) == len(mutable_parts(value))  # what it holds twice, the copy holds twice
+    if not mutable_parts(value) and isinstance(value, (tuple, str, int)) and type(value) is not Pair:
+        assert copy is value
 
 
 def test_an_object_that_holds_itself_is_copied() -> None:

@@ -14,6 +14,7 @@ from flinkpy.datastream import (
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
     KeyedProcessFunction,
+    PredefinedOptions,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
@@ -77,6 +78,39 @@ def test_options_and_backends_are_two_spellings_of_one_choice() -> None:
     assert env.set_state_backend(HashMapStateBackend()).get_state_backend().kind().value == "hashmap"
 
 
+@pytest.mark.finding("pyflink rocksdb")
+def test_the_rocksdb_backend_takes_what_pyflinks_takes_and_shows_it_again() -> None:
+    pytest.importorskip("rocksdict")
+    backend = EmbeddedRocksDBStateBackend(True)
+    assert EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True).is_incremental_checkpoints_enabled()
+    assert not EmbeddedRocksDBStateBackend().is_incremental_checkpoints_enabled()
+    backend.set_db_storage_paths("/a", "/b")
+    backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    backend.set_options("org.example.Factory")
+    backend.set_number_of_transfer_threads(8)
+    env = StreamExecutionEnvironment.get_execution_environment().set_state_backend(backend)
+    for each in (backend, env.get_state_backend()):
+        assert isinstance(each, EmbeddedRocksDBStateBackend)
+        assert each.is_incremental_checkpoints_enabled()
+        assert each.get_db_storage_paths() == ["/a", "/b"]
+        assert each.get_predefined_options() is PredefinedOptions.FLASH_SSD_OPTIMIZED
+        assert each.get_options() == "org.example.Factory"
+        assert each.get_number_of_transfer_threads() == 8
+
+
+@pytest.mark.finding("pyflink rocksdb")
+def test_the_databases_of_a_process_take_its_folders_in_turn(tmp_path: Path) -> None:
+    pytest.importorskip("rocksdict")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths(str(tmp_path / "a"), str(tmp_path / "b"))
+    env.set_state_backend(backend)
+    pairs = env.from_collection([("a", 1), ("a", 2)])
+    with pairs.key_by(lambda pair: pair[0]).process(Remember()).key_by(lambda seen: seen[0]).process(Remember()).execute_and_collect() as found:
+        assert len(list(found)) == 2
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["a", "b"]
+
+
 def test_mistakes_are_refused_when_the_program_is_built() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     wrong: Any = "rocksdb"
@@ -84,8 +118,19 @@ def test_mistakes_are_refused_when_the_program_is_built() -> None:
         env.set_state_backend(wrong)
     with pytest.raises(ConfigurationError, match="none of hashmap, rocksdb"):
         env.configure({"state.backend.type": "filesystem"})
-    with pytest.raises(ProgramError, match="one folder"):
-        EmbeddedRocksDBStateBackend().set_db_storage_paths("/a", "/b")
+    backend: Any = EmbeddedRocksDBStateBackend()
+    calls: list[tuple[Any, Any, str]] = [
+        (backend.set_db_storage_paths, "", "one folder or several"), (backend.set_predefined_options, "DEFAULT", "one of PredefinedOptions"),
+        (backend.set_options, None, "the name of a class"), (backend.set_number_of_transfer_threads, 0, "1 or more"),
+        (EmbeddedRocksDBStateBackend, "yes", "True or False"),
+    ]
+    for call, given, told in calls:
+        with pytest.raises(ProgramError, match=told):
+            call(given)
+    env.configure({"state.backend.type": "rocksdb", "state.backend.rocksdb.predefined-options": "FAST"})
+    chosen: Any = env.get_state_backend()
+    with pytest.raises(ProgramError, match="predefined-options is one of DEFAULT, SPINNING"):
+        chosen.get_predefined_options()
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import Batch, ControlElement, Element, RowBatch
+from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
-from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
+from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo, Work, run_to_end
 from flinkpy.operators.chain import OperatorChain
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
 ROUNDING = 1e-9  # seconds: a delay added to now and the same time reached in steps differ in the last digit
 TASK = TaskInfo("job", "task", ATTEMPT, 1, 128)
+
+
+def do_all(work: Work | None) -> None:
+    """What a method of an operator called by the test itself gives back."""
+    if work is not None:
+        run_to_end(work)
 
 
 class ManualTimers:
@@ -104,12 +110,13 @@ def linear(*operators: StreamOperator, inputs: int = 1) -> ChainConfig:
 class ChainHarness:
     """An open chain over recording writers."""
 
-    def __init__(self, config: ChainConfig, *, writers: int = 1, fusion: bool = True, object_reuse: bool = False, open_it: bool = True) -> None:
+    def __init__(self, config: ChainConfig, *, writers: int = 1, fusion: bool = True, object_reuse: bool = False, open_it: bool = True,
+                 batch_records: int = 4) -> None:
         self.writers = [RecordingWriter() for _ in range(writers)]
         self.timers = ManualTimers()
         self.events: list[tuple[OperatorId, Any]] = []
         self.accumulators: dict[str, Any] = {}
-        self.object_reuse = object_reuse
+        self.object_reuse, self.batch_records = object_reuse, batch_records
         self.chain = OperatorChain(config, self.writers, self.context, fusion=fusion, object_reuse=object_reuse)
         self.chain.setup()
         self.chain.initialize_state(None)
@@ -120,11 +127,22 @@ class ChainHarness:
         return OperatorContext(
             operator.operator_id, operator.name, operator.uid, TASK, self.timers.clock, self.timers,
             run_in_task=lambda action: action(), send_operator_event=lambda event: self.events.append((operator.operator_id, event)),
-            configuration={"user.word": "hello"}, accumulators=self.accumulators, object_reuse=self.object_reuse, batch_records=4,
+            configuration={"user.word": "hello"}, accumulators=self.accumulators, object_reuse=self.object_reuse,
+            batch_records=self.batch_records,
         )
 
     def push(self, values: Sequence[Any], timestamps: Sequence[int] | None = None, input_index: int = 0) -> None:
         self.chain.batch_inputs()[input_index](RowBatch(list(values), None if timestamps is None else list(timestamps)))
+        self.settle()
+
+    def control(self, element: Watermark | WatermarkStatus | LatencyMarker) -> None:
+        self.chain.control(element)
+        self.settle()
+
+    def settle(self) -> None:
+        """Does all the work that is parked."""
+        while self.chain.parked():
+            self.chain.go_on()
 
     @property
     def output(self) -> list[Any]:

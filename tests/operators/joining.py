@@ -13,7 +13,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.base import OperatorContext, Output, TaskInfo
 from flinkpy.state.containers import join, split
 from flinkpy.state.snapshots import redistribute
-from tests.operators.harness import ManualTimers
+from tests.operators.harness import ManualTimers, do_all
 
 BARRIER = CheckpointBarrier(1, 0)
 MAX_PARALLELISM = 8
@@ -87,11 +87,11 @@ class Subtasks:
             shares.setdefault(channel, []).append(record)
         for channel, share in shares.items():
             operator = self.operators[channel]
-            (operator.process_batch1, operator.process_batch2)[side](self._batches(side, share))
+            do_all((operator.process_batch1, operator.process_batch2)[side](self._batches(side, share)))
 
     def watermark(self, timestamp: int) -> None:
         for operator in self.operators:
-            operator.process_watermark(Watermark(timestamp))
+            do_all(operator.process_watermark(Watermark(timestamp)))
 
     def run(self, steps: Sequence[Any]) -> Gathered:
         """Steps: (side, records), a watermark, or ("restart", parallelism, watermark), which is a restart and the watermark that follows it."""

@@ -92,9 +92,9 @@ def with_side_output(operator: StreamOperator) -> ChainHarness:
 def test_contexts_know_time_and_results_may_go_to_a_side_output() -> None:
     harness = with_side_output(BroadcastProcessOperator(Probe(), [RULES]))
     harness.timers.advance(1.5)
-    harness.chain.control(Watermark(10))
+    harness.control(Watermark(10))
     harness.push(["b"], [12], input_index=1)
-    harness.chain.control(Watermark(40))
+    harness.control(Watermark(40))
     harness.push(["e", "f"], [41, 42])
     harness.push(["none"])
     assert harness.writers[0].stamped == [
@@ -290,12 +290,12 @@ class Timers(KeyedBroadcastProcessFunction):
 
 def test_timers_fire_for_their_key_and_may_read_broadcast_state() -> None:
     harness = with_side_output(KeyedBroadcastProcessOperator(Timers(), [RULES], FIRST))
-    harness.chain.control(Watermark(10))
+    harness.control(Watermark(10))
     harness.push([5], [12], input_index=1)
-    harness.chain.control(Watermark(40))
+    harness.control(Watermark(40))
     harness.push(["k1", "k2"], [13, 15])
     harness.push([6], [16], input_index=1)
-    harness.chain.control(Watermark(50))
+    harness.control(Watermark(50))
     harness.timers.advance(3.001)
     assert harness.writers[0].stamped == [
         (("broadcast", 5, 10), 12), (("element", "k1", 40), 13), (("element", "k2", 40), 15), (("broadcast", 6, 40), 16),

@@ -104,7 +104,7 @@ def test_side_outputs_go_to_those_who_asked_and_count_as_output() -> None:
     ), 1)
     harness = ChainHarness(config, writers=2)
     harness.push([1, 2, 3, 4])
-    harness.chain.control(Watermark(5))
+    harness.control(Watermark(5))
     assert [writer.values for writer in harness.writers] == [["2", "4"], [1, 3]]
     assert [writer.controls for writer in harness.writers] == [[Watermark(5)], [Watermark(5)]]
     assert harness.chain.counters()[1] == ("1", 2, 2)
@@ -122,7 +122,7 @@ def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends
     marker = LatencyMarker(1, "op", 0)
     harness.push([1])
     for element in (Watermark(1), WatermarkStatus(idle=True), marker):
-        harness.chain.control(element)
+        harness.control(element)
     harness.push([2])
     harness.chain.process_barrier(CheckpointBarrier(1, 0))
     harness.chain.finish()

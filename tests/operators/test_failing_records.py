@@ -118,7 +118,7 @@ OPERATORS: dict[str, Callable[[], StreamOperator]] = {
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_record_at_fault_is_named_and_nothing_of_its_batch_goes_on(name: str, fusion: bool, fault: int) -> None:
     made = OPERATORS[name]()
-    harness = ChainHarness(linear(made, inputs=2 if hasattr(made, "process_batch1") else 1), fusion=fusion)
+    harness = ChainHarness(linear(made, inputs=2 if hasattr(made, "process_batch1") else 1), fusion=fusion, batch_records=10)
     values: list[Any] = list(GOOD) if name != "sum" else [(*value, 1) for value in GOOD]
     values[fault] = ("a", 0) if name != "sum" else ("a", 0, 1)
     with pytest.raises(UserCodeError) as caught:

@@ -211,7 +211,7 @@ def test_a_sink_function_is_told_the_time_of_its_value_if_it_wants_to_know() -> 
     now = harness.timers.now_ms()
     harness.push([1])
     harness.push([2, 3], timestamps=[20, 30])
-    harness.chain.control(Watermark(25))
+    harness.control(Watermark(25))
     harness.push([4], timestamps=[40])
     assert [(1, None, MIN_TIMESTAMP, now), (2, 20, MIN_TIMESTAMP, now), (3, 30, MIN_TIMESTAMP, now), (4, 40, 25, now)] == WRITTEN
     WRITTEN.clear()

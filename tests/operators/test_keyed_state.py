@@ -117,7 +117,7 @@ def test_timers_are_a_sorted_set_per_key_and_survive_restarts(steps: list[Any]) 
             (set.add if action == "register" else set.discard)(pending[domain], (when, key))
             harness.push([step])
         else:
-            harness.chain.control(Watermark(step))
+            harness.control(Watermark(step))
             expected = [(key, when, TimeDomain.EVENT_TIME) for when, key in due(pending["event"], step + 1)]
         harness.timers.advance(0.005)
         now = harness.timers.now_ms()
@@ -160,7 +160,7 @@ def test_restored_processing_timers_fire_in_the_new_attempt() -> None:
 def test_many_timers_of_one_watermark_go_on_in_batches_not_one_by_one() -> None:
     harness = ChainHarness(linear(KeyedProcessOperator(Alarm(), FIRST)))
     harness.push([(key, "event", "register", 1) for key in "abcdefghij"])
-    harness.chain.control(Watermark(1))
+    harness.control(Watermark(1))
     sizes = [len(element) for element in harness.writers[0].elements if isinstance(element, RowBatch)]
     assert sizes == [4, 4, 2]  # batch_records of the harness is 4
 
@@ -173,7 +173,7 @@ def test_timers_that_are_set_and_deleted_over_and_over_take_no_room() -> None:
     queue = operator._timer_service.event_timers
     assert len(queue) == 1
     assert len(queue._heap) < 100
-    harness.chain.control(Watermark(5000))
+    harness.control(Watermark(5000))
     assert [result[1] for result in harness.output] == [2999]
 
 

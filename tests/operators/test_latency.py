@@ -18,7 +18,7 @@ def test_every_operator_of_a_chain_keeps_the_latency_and_the_marker_goes_on() ->
     harness.timers.advance(0.042)
     markers = [LatencyMarker(marked, "source", 0), LatencyMarker(marked, "source", 1), LatencyMarker(marked, "other", 0)]
     for marker in markers:
-        harness.chain.control(marker)
+        harness.control(marker)
     assert harness.writers[0].elements == markers
     metrics = metrics_of(harness.accumulators)
     for operator in ("op 0", "op 1"):
@@ -31,15 +31,15 @@ def test_a_marker_keeps_its_place_behind_what_was_emitted() -> None:
     harness = ChainHarness(linear(MapOperator(str)))
     marker = LatencyMarker(0, "source", 0)
     harness.push([1])
-    harness.chain.control(Watermark(7))
-    harness.chain.control(marker)
+    harness.control(Watermark(7))
+    harness.control(marker)
     harness.push([2])
     assert [type(element).__name__ for element in harness.writers[0].elements] == ["RowBatch", "Watermark", "LatencyMarker", "RowBatch"]
 
 
 def test_a_clock_that_went_back_counts_as_no_time() -> None:
     harness = ChainHarness(linear(MapOperator(str)))
-    harness.chain.control(LatencyMarker(harness.timers.now_ms() + 5, "source", 0))
+    harness.control(LatencyMarker(harness.timers.now_ms() + 5, "source", 0))
     assert metrics_of(harness.accumulators)[latency_identifier("op 0", 0, "source")].value()["max"] == 0
 
 

@@ -99,7 +99,7 @@ def keyed() -> ChainHarness:
 def test_event_time_timers_fire_in_order_before_the_watermark_goes_on() -> None:
     harness = keyed()
     harness.push([("a", 20), ("b", 10), ("a", 10), ("b", 10), ("a", 0), ("a", 99)])
-    harness.chain.control(Watermark(30))
+    harness.control(Watermark(30))
     assert harness.writers[0].stamped == [
         (("b", 10, TimeDomain.EVENT_TIME, True), 10), (("a", 20, TimeDomain.EVENT_TIME, True), 20), (("a", 25, TimeDomain.EVENT_TIME, True), 25),
     ]
@@ -206,7 +206,7 @@ def test_keyed_co_functions_share_keys_and_timers() -> None:
     operator = KeyedCoProcessOperator(Meet(), KeySpec(selector=lambda value: value[0]), KeySpec(selector=lambda value: value))
     harness = ChainHarness(linear(operator, inputs=2))
     harness.push([("k", 3)])
-    harness.chain.control(Watermark(4))
+    harness.control(Watermark(4))
     harness.push(["k"], input_index=1)
     assert harness.output == [("left", "k"), ("timer", "k"), ("right", "k", 4)]
 
@@ -229,4 +229,4 @@ def test_errors_in_process_functions_name_the_record() -> None:
         harness.push([1, 2, 3])
     assert (caught.value.cause, caught.value.record) == ("ValueError: two", "2")
     with pytest.raises(UserCodeError, match="ValueError: timer"):
-        harness.chain.control(Watermark(9))
+        harness.control(Watermark(9))

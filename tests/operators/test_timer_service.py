@@ -67,7 +67,7 @@ class Timers:
         return self(*[(key, REGISTER, when) for when in timestamps])
 
     def watermark(self, timestamp: int) -> Fired:
-        self.harness.chain.control(Watermark(timestamp))
+        self.harness.control(Watermark(timestamp))
         return self.new()
 
     def clock(self, milliseconds: int) -> Fired:
@@ -195,7 +195,7 @@ class Watching(KeyedProcessFunction):
 def test_the_current_watermark_is_the_last_one_also_for_a_timer_it_fires() -> None:
     harness = ChainHarness(linear(KeyedProcessOperator(Watching(), FIRST)))
     harness.push([("a", 10)], [7])
-    harness.chain.control(Watermark(25))
+    harness.control(Watermark(25))
     harness.push([("a", 99)], [8])
     assert harness.output == [("record", MIN_TIMESTAMP, 7), ("timer", 25, 10), ("record", 25, 8)]
 
@@ -408,7 +408,7 @@ def test_one_input_deletes_what_the_other_registered() -> None:
     harness = ChainHarness(linear(KeyedCoProcessOperator(Both(), FIRST, FIRST), inputs=2))
     harness.push([("a", 10), ("b", 10), ("a", 20)])
     harness.push([("a", 10)], input_index=1)
-    harness.chain.control(Watermark(30))
+    harness.control(Watermark(30))
     assert harness.output == [("b", EVENT, 10), ("a", EVENT, 20)]
 
 
@@ -466,9 +466,9 @@ def test_the_service_needs_nothing_of_the_operator_but_time_and_key() -> None:
     contexts: list[OperatorContext] = [operator.context for operator in harness.chain.operators]
     assert contexts[0] is not contexts[1]
     harness.push([("a", REGISTER, 10)])
-    harness.chain.control(Watermark(10))
+    harness.control(Watermark(10))
     assert harness.output == [], "the second one's timer is at 15"
-    harness.chain.control(Watermark(15))
+    harness.control(Watermark(15))
     assert harness.output == [("behind", "a", 15)]
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from flinkpy.core.clock import ManualClock
+from flinkpy.core.elements import ControlElement
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.metrics.live import opened
+from flinkpy.operators.chain import OperatorChain
 from flinkpy.operators.stateless import MapOperator
 from flinkpy.runtime.task import Task
 from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, JournalTwoInputs, LoopHarness, attempt, descriptor
@@ -40,12 +42,13 @@ def phases(task: Task) -> list[str]:
     return task.stream_task.phases
 
 
+@pytest.mark.finding("mechanisms F6")
 def test_a_finished_task_goes_through_all_phases_in_order(harness: LoopHarness) -> None:
     [task] = harness.run(descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b"), JournalOperator("c")))
     assert phases(task) == WELL
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED"]
     assert JOURNAL == [
-        "a.setup", "b.setup", "c.setup",
+        "c.setup", "b.setup", "a.setup",
         "c.initialize_state", "b.initialize_state", "a.initialize_state",
         "c.open", "b.open", "a.open",
         "a.emit", "b.got 1", "c.got 1", "a.emit", "b.got 2", "c.got 2",
@@ -54,6 +57,24 @@ def test_a_finished_task_goes_through_all_phases_in_order(harness: LoopHarness) 
         "a.close", "b.close", "c.close",
     ]
     assert nothing_left(harness)
+
+
+def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_partitions_end_when_outputs_are_flushed(
+    harness: LoopHarness, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[str, str]] = []
+    write = OperatorChain._write
+
+    def noting(chain: OperatorChain, element: ControlElement) -> None:
+        [task] = tasks
+        assert task.stream_task is not None
+        told.append((type(element).__name__, task.stream_task.phases[-1]))
+        write(chain, element)
+
+    monkeypatch.setattr(OperatorChain, "_write", noting)
+    tasks = [harness.submit(descriptor("v", JournalSource("a", [[1]]), JournalOperator("b")))]
+    harness.run_until(lambda: bool(harness.reporter.terminal()))
+    assert told == [("EndOfData", "finish"), ("EndOfPartition", "flush_outputs")]
 
 
 def test_a_cancelled_task_jumps_to_the_end_and_finishes_nothing(harness: LoopHarness) -> None:

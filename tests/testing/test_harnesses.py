@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from flinkpy.common import Time
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.keys import key_group, key_group_range
 from flinkpy.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    BroadcastProcessFunction,
     FilterFunction,
     FlatMapFunction,
     KeyedCoProcessFunction,
@@ -18,9 +23,11 @@ from flinkpy.datastream import (
     MapFunction,
     OutputTag,
     ProcessFunction,
+    ProcessJoinFunction,
     ReduceFunction,
 )
-from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.datastream.window import CountTrigger, EventTimeTrigger, TumblingEventTimeWindows
+from flinkpy.state.descriptors import MapStateDescriptor, ValueStateDescriptor
 from flinkpy.testing import KeyedOneInputHarness, KeyedTwoInputHarness, OneInputHarness, TwoInputHarness
 
 LATE = OutputTag("late", Types.STRING())
@@ -226,7 +233,7 @@ NUMBER: Any = lambda stream: 3  # noqa: E731  # a mistake that a type checker wo
     (lambda: OneInputHarness(Session()), "Session is a function of a keyed stream"),
     (lambda: OneInputHarness.of(lambda stream: stream), "no operator to test"),
     (lambda: OneInputHarness.of(NUMBER), "gives a DataStream"),
-    (lambda: OneInputHarness.of(lambda stream: stream.map(str).union(stream.map(len))), "run it in a job"),
+    (lambda: OneInputHarness.of(lambda stream: stream.map(str).union(stream.get_execution_environment().from_collection(["a"]))), "run it in a job"),
     (lambda: TwoInputHarness(Upper()), "cannot be run|CoMapFunction"),
     (lambda: OneInputHarness(Upper()).restore(OneInputHarness.of(lambda stream: stream.map(str).map(str)).snapshot()),
      "2 operators, this harness has 1"),
@@ -234,3 +241,145 @@ NUMBER: Any = lambda stream: 3  # noqa: E731  # a mistake that a type checker wo
 def test_mistakes_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         make()
+
+
+# -- pieces of stream of every shape ----------------------------------------------------------------------------------------------
+
+SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
+
+
+@pytest.mark.finding("hunts 14")
+def test_event_time_windows_take_the_timestamps_that_are_pushed() -> None:
+    def build(stream: Any) -> Any:
+        return stream.key_by(lambda pair: pair[0]).window(SECOND).reduce(lambda one, other: (one[0], one[1] + other[1]))
+
+    with OneInputHarness.of(build) as harness:
+        harness.push_all([("a", 1), ("b", 2), ("a", 3)], timestamps=[1, 2, 999])
+        harness.push_watermark(999)
+        assert sorted(harness.stamped_output) == [(("a", 4), 999), (("b", 2), 999)]
+
+
+@pytest.mark.finding("hunts 14")
+@pytest.mark.parametrize("trigger", [None, CountTrigger.of(1), EventTimeTrigger.create()], ids=["grid", "union", "own"])
+def test_window_joins_run_however_they_are_built(trigger: Any) -> None:
+    def build(left: Any, right: Any) -> Any:
+        joined = left.join(right).where(lambda pair: pair[0]).equal_to(lambda pair: pair[0]).window(SECOND)
+        return (joined if trigger is None else joined.trigger(trigger)).apply(lambda one, other: (one[1], other[1]))
+
+    with TwoInputHarness.of(build) as harness:
+        harness.push1(("a", 1), timestamp=1)
+        harness.push1(("b", 2), timestamp=2)
+        harness.push2(("a", 3), timestamp=3)
+        harness.push_watermark1(999)
+        assert harness.output == [] or trigger is not None
+        harness.push_watermark2(999)
+        assert harness.stamped_output == [((1, 3), 999)]
+        assert harness.watermarks == [999]
+
+
+class Limited(BroadcastProcessFunction):
+    def process_element(self, value: int, ctx: Any) -> Any:
+        limit = ctx.get_broadcast_state(RULES).get("limit")
+        if limit is not None and value <= limit:
+            yield value
+
+    def process_broadcast_element(self, value: int, ctx: Any) -> Any:
+        ctx.get_broadcast_state(RULES).put("limit", value)
+
+
+@pytest.mark.finding("hunts 14")
+def test_broadcast_state_is_fed_by_the_second_input() -> None:
+    with TwoInputHarness.of(lambda left, right: left.connect(right.broadcast(RULES)).process(Limited())) as harness:
+        harness.push1(1)
+        harness.push2(5)
+        harness.push1(5)
+        saved = harness.snapshot()
+        harness.push1(6)
+        assert harness.output == [5]
+        with harness.restore(saved) as again:
+            again.push1(4)
+            assert again.output == [4]
+
+
+@pytest.mark.finding("hunts 14")
+def test_interval_joins_and_co_groups_have_both_inputs() -> None:
+    def joined(left: Any, right: Any) -> Any:
+        return left.key_by(lambda pair: pair[0]).interval_join(right.key_by(lambda pair: pair[0])).between(
+            Time.milliseconds(-5), Time.milliseconds(5)).process(Both())
+
+    with TwoInputHarness.of(joined) as harness:
+        harness.push1(("a", 1), timestamp=10)
+        harness.push2(("a", 2), timestamp=15)
+        harness.push2(("a", 3), timestamp=16)
+        assert harness.output == [(("a", 1), ("a", 2))]
+
+
+class Both(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        yield left, right
+
+
+class Later(AsyncFunction):
+    async def async_invoke(self, value: int) -> list[int]:
+        await asyncio.sleep(0)
+        return [value * 2]
+
+
+@pytest.mark.finding("hunts 14")
+def test_the_end_of_the_input_waits_for_asynchronous_functions() -> None:
+    def build(stream: Any) -> Any:
+        return AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(5), 2).map(lambda value: value + 1)
+
+    with OneInputHarness.of(build) as harness:
+        harness.push_all(range(20))
+        harness.push_watermark(7)
+        harness.end_input()
+        assert harness.output == [number * 2 + 1 for number in range(20)]
+        assert harness.watermarks[-1] == MAX_TIMESTAMP
+
+
+@pytest.mark.finding("hunts 14")
+def test_an_asynchronous_function_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flinkpy.testing.harness._PATIENCE_S", 0)
+    with OneInputHarness.of(lambda stream: AsyncDataStream.ordered_wait(stream, Never(), Time.seconds(5), 2)) as harness:
+        harness.push(1)
+        with pytest.raises(ProgramError, match=r"AsyncWaitOperator has not ended .* set_processing_time\(\) has yet to set"):
+            harness.end_input()
+
+
+class Never(AsyncFunction):
+    async def async_invoke(self, value: int) -> list[int]:
+        await asyncio.Event().wait()
+        return []
+
+
+def test_streams_part_and_meet_again_and_side_outputs_are_streams() -> None:
+    def build(stream: Any) -> Any:
+        sorted_out = stream.process(OddAside())
+        doubled = sorted_out.map(add_to_it("even"))
+        return doubled.union(sorted_out.map(add_to_it("also")), sorted_out.get_side_output(ODD).map(add_to_it("odd")))
+
+    with OneInputHarness.of(build) as harness:
+        harness.push_all([[1], [2]], timestamps=[1, 2])
+        harness.push_watermark(2)
+        assert sorted(harness.output) == [[1, "odd"], [2, "also"], [2, "even"]]
+        assert harness.watermarks == [2]
+
+
+ODD = OutputTag("odd")
+
+
+class OddAside(ProcessFunction):
+    def process_element(self, value: list[Any], ctx: Any) -> Any:
+        yield (ODD, value) if value[0] % 2 else value
+
+
+def add_to_it(what: str) -> Any:
+    """A function that changes the record it gets."""
+
+    def change(record: list[Any]) -> list[Any]:
+        record.append(what)
+        return record
+
+    return change

@@ -13,7 +13,7 @@ from flinkpy.operators.base import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
 from flinkpy.windowing.contents import ListContents, ReduceContents
 from flinkpy.windowing.operator import WindowOperator
-from tests.operators.harness import ManualTimers
+from tests.operators.harness import ManualTimers, do_all
 
 MAX_PARALLELISM = 128
 FIRST = KeySpec(lambda record: record[0])
@@ -91,7 +91,7 @@ class WindowHarness:
         return self
 
     def watermark(self, time: int) -> WindowHarness:
-        self.operator.process_watermark(Watermark(time))
+        do_all(self.operator.process_watermark(Watermark(time)))
         return self
 
     def end(self) -> WindowHarness:

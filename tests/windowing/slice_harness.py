@@ -17,7 +17,7 @@ from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, Ta
 from flinkpy.state.snapshots import redistribute
 from flinkpy.windowing.slices import Slicing
 from flinkpy.windowing.windows import TimeWindow
-from tests.operators.harness import ManualTimers
+from tests.operators.harness import ManualTimers, do_all
 
 LATE = OutputTag("late")
 BARRIER = CheckpointBarrier(1, 0)
@@ -74,7 +74,7 @@ class Alone:
 
     def push(self, element: Batch | Watermark) -> None:
         if isinstance(element, Watermark):
-            self.operator.process_watermark(element)
+            do_all(self.operator.process_watermark(element))
         elif len(element):
             self.operator.process_batch(element)
 

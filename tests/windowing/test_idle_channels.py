@@ -18,6 +18,7 @@ from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.windowing.operator import WindowOperator
 from flinkpy.windowing.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices import Slicing
+from tests.operators.harness import do_all
 from tests.operators.test_interval_join import model as interval_model
 from tests.operators.test_interval_join import subtasks
 from tests.runtime.test_valve_cases import Model as ValveModel
@@ -66,7 +67,7 @@ def test_windows_go_by_the_channels_that_are_active(kind: str, contents: str, la
             continue
         for element in channels(*step):
             if isinstance(element, Watermark):
-                windows.operator.process_watermark(element)
+                do_all(windows.operator.process_watermark(element))
                 model.advance(element.timestamp)
             else:
                 windows.operator.process_watermark_status(element)

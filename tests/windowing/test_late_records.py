@@ -43,7 +43,7 @@ def test_dropped_records_are_in_the_metric(operator: Callable[[], Any], batch: C
     made = operator()
     inputs = 2 if hasattr(made, "process_batch1") else 1
     harness = ChainHarness(linear(made, inputs=inputs))
-    harness.chain.control(Watermark(10))
+    harness.control(Watermark(10))
     for side in range(inputs):
         harness.chain.batch_inputs()[side](batch(side, RECORDS))
     metric = RuntimeContext(made.context).get_metrics_group().counter("numLateRecordsDropped")

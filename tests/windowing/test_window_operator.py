@@ -53,6 +53,7 @@ from flinkpy.windowing.triggers import (
 )
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow
+from tests.operators.harness import do_all
 from tests.windowing.harness import FIRST, MAX_PARALLELISM, Mean, WindowHarness, add, listing, summing
 
 LATE = OutputTag("late")
@@ -925,7 +926,7 @@ def test_results_are_passed_on_in_batches() -> None:
         emit(batch)
 
     windows.operator.output.emit = counting
-    windows.operator.process_watermark(Watermark(9))
+    do_all(windows.operator.process_watermark(Watermark(9)))
     assert batches == [4, 4, 2]
     assert len(windows.take()) == 10
 

@@ -59,7 +59,7 @@ def in_a_stream(operator: StreamOperator, records: list[Record]) -> list[Any]:
     harness = ChainHarness(linear(operator))
     for record in records:
         harness.push([record], [record[1]])
-    harness.chain.control(Watermark(MAX_TIMESTAMP))
+    harness.control(Watermark(MAX_TIMESTAMP))
     return harness.output
 
 

@@ -1,0 +1,193 @@
+"""What a function yields moves on while it yields; and a record that was handed on stays what it was."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from flinkpy.common import OutputTag, Time, TimestampAssigner, WatermarkStrategy
+from flinkpy.common.typeinfo import Types
+from flinkpy.datastream import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoProcessFunction,
+    DataStream,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessAllWindowFunction,
+    ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+)
+from flinkpy.datastream.state import MapStateDescriptor
+from flinkpy.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from flinkpy.testing import embedded_environment
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
+
+
+NONE = Time.milliseconds(0)
+
+
+def one(value: Any) -> int:
+    return 1
+
+
+class Endless(ProcessFunction, CoFlatMapFunction, CoProcessFunction, BroadcastProcessFunction, ProcessJoinFunction):  # type: ignore[misc]
+    """Counts without end, whatever it is called with."""
+
+    def process_element(self, value: Any, *context: Any) -> Any:
+        return itertools.count()
+
+    flat_map1 = flat_map2 = process_element1 = process_element2 = process_broadcast_element = process_element  # type: ignore[assignment]
+
+
+class EndlessKeyed(KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction):  # type: ignore[misc]
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield from itertools.count()
+
+    process_element1 = process_element2 = process_element
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+        return None
+
+
+class EndlessTimer(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.timer_service().register_processing_time_timer(0)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield from itertools.count()
+
+
+class EndlessEventTimer(EndlessTimer):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.timer_service().register_event_time_timer(0)
+
+
+class EndlessWindow(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        return itertools.count()
+
+
+class EndlessAll(ProcessAllWindowFunction):
+    def process(self, context: Any, elements: Any) -> Any:
+        yield from itertools.count()
+
+
+class OfValue(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+def timed(stream: DataStream) -> DataStream:
+    return stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OfValue()))
+
+
+def broadcast(stream: DataStream) -> Any:
+    return stream.map(str).broadcast(RULES)
+
+
+CALLS: dict[str, Callable[[DataStream], DataStream]] = {
+    "flat_map": lambda s: s.flat_map(lambda value: itertools.count()),
+    "flat_map among others": lambda s: s.map(one).flat_map(lambda value: itertools.count()).filter(lambda n: n >= 0).map(lambda n: n),
+    "flat_map of a flat_map": lambda s: s.flat_map(lambda value: itertools.count()).flat_map(lambda value: (each for each in (value,))),
+    "keyed flat_map": lambda s: s.key_by(one).flat_map(lambda value: itertools.count()),
+    "process": lambda s: s.process(Endless()),
+    "keyed process": lambda s: s.key_by(one).process(EndlessKeyed()),
+    "timer": lambda s: s.key_by(one).process(EndlessTimer()),
+    "event timer": lambda s: s.key_by(one).process(EndlessEventTimer()),
+    "window": lambda s: timed(s).window_all(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessAll()),
+    "keyed window": lambda s: timed(s).key_by(one).window(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessWindow()),
+    "session": lambda s: timed(s).key_by(one).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5))).process(EndlessWindow()),
+    "interval join": lambda s: timed(s).key_by(one).interval_join(timed(s).key_by(one)).between(NONE, NONE).process(Endless()),
+    "connected flat_map": lambda s: s.connect(s).flat_map(Endless()),
+    "connected process": lambda s: s.connect(s).process(Endless()),
+    "connected keyed process": lambda s: s.key_by(one).connect(s.key_by(one)).process(EndlessKeyed()),
+    "broadcast": lambda s: s.connect(broadcast(s)).process(Endless()),
+    "keyed broadcast": lambda s: s.key_by(one).connect(broadcast(s)).process(EndlessKeyed()),
+}
+
+
+@pytest.mark.finding("first-use 12")
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_may_yield_without_end(call: str) -> None:
+    assert CALLS[call](embedded_environment().from_collection([1, 2])).take(3) == [0, 1, 2]
+
+
+@pytest.mark.finding("first-use 12")
+def test_a_job_whose_function_yields_without_end_is_cancelled_at_once_and_the_generator_closed() -> None:
+    closed, begun = threading.Event(), threading.Event()
+
+    def without_end(value: int) -> Iterator[int]:
+        try:
+            for number in itertools.count():
+                begun.set()
+                yield number
+        finally:
+            closed.set()
+
+    env = embedded_environment()
+    env.from_collection([1]).flat_map(_on_this_process(without_end)).filter(lambda n: False).print()
+    job = env.execute_async()
+    assert begun.wait(30)
+    job.cancel().result(30)
+    assert closed.wait(30)
+
+
+_SHARED: dict[int, Any] = {}
+
+
+class _Shared:
+    """A function of this process, by reference: it may use the test's locks."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, value: Any) -> Any:
+        return _SHARED[self.number](value)
+
+
+def _on_this_process(function: Callable[[Any], Any]) -> Any:
+    _SHARED[id(function)] = function
+    return _Shared(id(function))
+
+
+@pytest.mark.finding("first-use 2")
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_map_that_first_gives_new_lists_and_later_changes_one_it_kept(fused: bool) -> None:
+    class Turning(MapFunction):
+        kept: list[int] = []
+
+        def map(self, value: int) -> list[int]:
+            if value <= 3:
+                return [value]
+            if not self.kept:
+                self.kept = [0]
+            self.kept[0] = value
+            return self.kept
+
+    env = embedded_environment()
+    stream = env.from_collection([1, 2, 3, 4, 5, 6]).map(Turning())
+    if not fused:
+        stream = stream.map(lambda value: value).disable_chaining()
+    assert list(stream.map(lambda value: value[0]).execute_and_collect()) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.finding("first-use 12")
+def test_side_outputs_of_a_function_that_yields_without_end_come_too() -> None:
+    tag = OutputTag("aside", Types.INT())
+
+    class Both(ProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Any:
+            for number in itertools.count():
+                yield number
+                yield tag, -number
+
+    assert embedded_environment().from_collection([1]).process(Both()).get_side_output(tag).take(3) == [0, -1, -2]
