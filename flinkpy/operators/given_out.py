@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from itertools import chain
 from operator import is_
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.types import Row, named_row
-from flinkpy.core.mutability import ATOMS, could_be_mutated, is_safe
+from flinkpy.core.mutability import ATOMS, is_safe
 
+_TUPLES: set[type] = {tuple}
 ATOMS.add(OutputTag)  # it says where, and stays as it is
 
 
@@ -35,10 +37,11 @@ def private(value: Any) -> Any:
     if kind in ATOMS:
         return value
     if kind is tuple:
-        for part in value:
-            if type(part) not in ATOMS:
-                break
-        else:
+        if len(value) == 2:  # the usual ones, a little faster
+            one, other = value
+            if type(one) in ATOMS and type(other) in ATOMS:
+                return value
+        elif ATOMS.issuperset(map(type, value)):
             return value
     elif kind is dict:
         for part in value.values():
@@ -53,7 +56,8 @@ def private(value: Any) -> Any:
 
 def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     """The same of all the values a function gave at once."""
-    if not could_be_mutated(values):
+    kinds = set(map(type, values))
+    if kinds <= ATOMS or (kinds == _TUPLES and set(map(type, chain.from_iterable(values))) <= ATOMS):
         return values
     return map(private, values)
 

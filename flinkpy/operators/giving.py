@@ -22,7 +22,7 @@ from flinkpy.operators.given_out import all_private, private
 from flinkpy.state.backend import CurrentKey
 
 MOMENT_S = 0.02  # so long results wait for others
-FEW = 16  # results of one call, of which each is looked at by itself
+FEW = 3  # results of one call, of which each is looked at by itself; more of them all at once
 LONGEST_STRIDE = 16  # results between two looks at the clock, where they come fast
 
 
