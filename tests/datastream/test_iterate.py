@@ -214,7 +214,7 @@ def test_a_failure_in_the_loop_begins_it_anew(env: StreamExecutionEnvironment, t
     iteration = env.from_sequence(1, 20).map(lambda number: (number, 4)).iterate()
     steps = iteration.map(FailsOnce()).map(lambda pair: (pair[0], pair[1] - 1))
     iteration.close_with(steps.filter(lambda pair: pair[1] > 0))
-    found = set(results(steps.filter(lambda pair: pair[1] == 0)))
+    found = set(steps.filter(lambda pair: pair[1] == 0).execute_and_collect(limit=1000))
     assert found == {(number, 0) for number in range(1, 21)}
     assert (tmp_path / "failed").exists()
 

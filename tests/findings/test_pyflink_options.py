@@ -41,7 +41,7 @@ parallelism:
 rest:
   address: localhost
 """
-PYFLINKS = ("python.execution-mode", "python.fn-execution.bundle.size", "pipeline.jars", "state.backend.incremental",
+PYFLINKS = ("python.execution-mode", "python.fn-execution.bundle.size", "pipeline.jars", "state.backend.latency-track.keyed-state-enabled",
             "taskmanager.memory.managed.size", "rest.port", "my.own.key")
 
 
