@@ -47,8 +47,8 @@ test-spark: $(SPARK_READY)  ## the tests that start Spark
 explore: $(READY) ## the property tests on new random examples, ten times as many
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) --timeout 1800
 
-findings: $(READY) ## every program that a review found wrong, and whether it is right
-	$(BIN)/python -m tests.findings -m 'finding and not spark'
+findings: $(READY) ## every program that a review found wrong, and whether it is right (those on Ray: make test, on Spark: make test-spark)
+	$(BIN)/python -m pytest -q -p tests.findings.report -m 'finding and not ray and not spark'
 
 mutants: $(READY) ## breaks each rule that matters, and says which tests notice
 	$(BIN)/python -m tests.mutants

@@ -1,6 +1,6 @@
 """The findings, by the review that made them and their number there; each is a program that went wrong once.
 
-``python -m tests.findings`` runs every test that is marked with one of these names, and says which stand.
+``make findings`` runs every test that is marked with one of these names, and says which stand.
 """
 
 from __future__ import annotations

@@ -404,6 +404,7 @@ def test_shutting_down_cancels_what_runs_and_takes_no_more() -> None:
 # -- leadership ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.finding("mechanisms F10")
 def test_a_dispatcher_whose_connection_with_a_job_master_was_lost_makes_another() -> None:
     cluster = make_cluster()
     client = dispatcher(cluster)
