@@ -37,7 +37,10 @@ class CsvLines:
         special = self._special
         for row in rows:
             if len(row) > 1 and special.isdisjoint(row):
-                writer.writerow(row)
+                try:
+                    writer.writerow(row)
+                except csv.Error:  # before Python 3.11 the csv module refuses null characters
+                    out.write(self._line(row))
             else:
                 out.write(self._line(row))
         text = out.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -45,10 +45,18 @@ def _nested_values(column: Any) -> list[Any]:
         rows = rows_of_columns(tuple(field.name for field in kind), [python_values(each) for each in column.flatten()], len(column))
         return [row if there else None for row, there in zip(rows, column.is_valid().to_pylist())] if column.null_count else rows
     if pa.types.is_map(kind):
-        column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        return _dicts(column)
     values = iter(python_values(column.flatten()))
-    lists = [None if length is None else list(islice(values, length)) for length in pc.list_value_length(column).to_pylist()]
-    return [None if pairs is None else dict(pairs) for pairs in lists] if pa.types.is_map(kind) else lists
+    return [None if length is None else list(islice(values, length)) for length in pc.list_value_length(column).to_pylist()]
+
+
+def _dicts(column: Any) -> list[Any]:
+    """Of maps: keys and values lie one behind the other, and ``offsets`` says where each map begins."""
+    ends = column.offsets.to_pylist()
+    start = ends[0] if ends else 0
+    keys, values = (python_values(part.slice(start, ends[-1] - start)) if ends else [] for part in (column.keys, column.items))
+    dicts = [dict(zip(keys[begin - start:end - start], values[begin - start:end - start])) for begin, end in pairwise(ends)]
+    return [each if there else None for each, there in zip(dicts, column.is_valid().to_pylist())] if column.null_count else dicts
 
 
 _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
