@@ -116,6 +116,23 @@ class SelectColumnsOperator(ColumnOperator):
         return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
 
 
+class NullableColumnsOperator(ColumnOperator):
+    """The same columns under a schema in which more of them may be null. No value is copied."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def prepare(self, schema: Any) -> None:
+        pass
+
+    def output_schema(self, schema: Any) -> Any:
+        return self.schema
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
+        arrays = [array.cast(field.type) for array, field in zip(batch.data.columns, self.schema)]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self.schema), batch.timestamps)
+
+
 class MapBatchesOperator(ColumnOperator):
     """The user's function of a whole batch. Event times are kept where the number of records stays the same; else the result has none."""
 
