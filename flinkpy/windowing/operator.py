@@ -232,17 +232,15 @@ class WindowOperator(FiresWindows, DropsLateRecords, EndsKeys, OneInputOperator)
             stamps = repeat(time + 1)
         self._coming: Iterator[Any] = iter(values)
         self._stamps: Iterator[int] = iter(stamps)
-        self._unfinished: Work | None = None
-        while True:
-            self._run_part(loop, time)
-            if self._unfinished is None:
-                return
+        while (unfinished := self._run_part(loop, time)) is not None:
             yield
-            yield from self._unfinished
-            self._coming, self._stamps, self._unfinished = iter(self._left[0]), iter(self._left[1]), None
+            yield from unfinished
+            self._coming, self._stamps = iter(self._left[0]), iter(self._left[1])
 
-    def _run_part(self, loop: Callable[..., None], time: int) -> None:
+    def _run_part(self, loop: Callable[..., None], time: int) -> Work | None:
+        """Up to the end, or the record that parks the operator: then what is left to do for it."""
         slicing, coming, stamps = self._slicing, self._coming, self._stamps
+        self._unfinished: Work | None = None
         try:
             if slicing is not None:
                 loop(coming, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._other, self._opened)
@@ -251,6 +249,7 @@ class WindowOperator(FiresWindows, DropsLateRecords, EndsKeys, OneInputOperator)
         except Exception as error:
             failure = failure_in(loop, error.__traceback__)
             raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
+        return self._unfinished
 
     def _other(self, key: Any, record: Any, stamp: int) -> None:
         """The general way for one record. If it parks the operator, the loop finds no record behind it: these are set aside."""

@@ -150,11 +150,12 @@ CALLS: dict[str, Callable[[DataStream], DataStream]] = {
     "late session": lambda s: timed(s).key_by(one).window(SESSIONS).allowed_lateness(9**9).process(EndlessWindow()),
     "slices": lambda s: timed(s).key_by(one).window(TUMBLING).reduce(lambda a, b: a, EndlessWindow()),
     "slices of all": lambda s: timed(s).window_all(TUMBLING).reduce(lambda a, b: a, EndlessAll()),
-    "slices in processing time": lambda s: s.key_by(one).window(TumblingProcessingTimeWindows.of(Time.milliseconds(5))).reduce(
-        lambda a, b: a, EndlessWindow()),
+    "slices in processing time": lambda s: s.flat_map(lambda value: itertools.count()).key_by(one).window(
+        TumblingProcessingTimeWindows.of(Time.milliseconds(5))).reduce(lambda a, b: a, EndlessWindow()),
     "aggregate": lambda s: timed(s).key_by(one).window(TUMBLING).aggregate(Count(), EndlessWindow()),
     "window join": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(TUMBLING).apply(EndlessJoin()),
-    "window join, general": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(TUMBLING).trigger(EventTimeTrigger()).apply(EndlessJoin()),
+    "window join with a trigger": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(TUMBLING).trigger(
+        EventTimeTrigger()).apply(EndlessJoin()),
     "session join": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(SESSIONS).apply(EndlessJoin()),
     "co-group": lambda s: timed(s).co_group(timed(s)).where(one).equal_to(one).window(TUMBLING).apply(EndlessCoGroup()),
     "session co-group": lambda s: timed(s).co_group(timed(s)).where(one).equal_to(one).window(SESSIONS).apply(EndlessCoGroup()),
