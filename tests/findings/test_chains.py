@@ -163,6 +163,8 @@ CALLS: dict[str, Callable[[DataStream], DataStream]] = {
     "connected flat_map": lambda s: s.connect(s).flat_map(Endless()),
     "connected process": lambda s: s.connect(s).process(Endless()),
     "connected keyed process": lambda s: s.key_by(one).connect(s.key_by(one)).process(EndlessKeyed()),
+    "map_batches": lambda s: s.map(lambda value: (value,), Types.ROW_NAMED(["n"], [Types.LONG()])).map_batches(
+        lambda batch: itertools.count(), output="rows"),
     "broadcast": lambda s: s.connect(broadcast(s)).process(Endless()),
     "keyed broadcast": lambda s: s.key_by(one).connect(broadcast(s)).process(EndlessKeyed()),
 }
@@ -244,3 +246,36 @@ def test_side_outputs_of_a_function_that_yields_without_end_come_too() -> None:
                 yield tag, -number
 
     assert embedded_environment().from_collection([1]).process(Both()).get_side_output(tag).take(3) == [0, -1, -2]
+
+
+@pytest.mark.finding("first-use 12")
+@pytest.mark.parametrize("call", ["evictor", "slices", "window join", "co-group"])
+def test_a_function_may_yield_without_end_on_two_task_executors(call: str) -> None:
+    env = embedded_environment({"taskmanager.numberOfTaskSlots": 1}, parallelism=2)
+    assert CALLS[call](env.from_collection([1, 2])).map(lambda value: value).set_parallelism(1).take(3) == [0, 1, 2]
+
+
+@pytest.mark.finding("first-use 12")
+@pytest.mark.parametrize("window", ["own trigger", "session", "slices", "window join", "co-group"])
+def test_a_window_whose_function_yields_without_end_is_cancelled_at_once_and_the_generator_closed(
+    window: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed, begun = threading.Event(), threading.Event()
+
+    def without_end(*arguments: Any) -> Iterator[int]:
+        try:
+            for number in itertools.count():
+                begun.set()
+                yield number
+        finally:
+            closed.set()
+
+    shared = _on_this_process(without_end)
+    for kind, method in ((EndlessWindow, "process"), (EndlessJoin, "join"), (EndlessCoGroup, "co_group")):
+        monkeypatch.setattr(kind, method, lambda self, *arguments: shared(arguments))
+    env = embedded_environment()
+    CALLS[window](env.from_collection([1])).filter(lambda n: False).print()
+    job = env.execute_async()
+    assert begun.wait(30)
+    job.cancel().result(30)
+    assert closed.wait(30)
