@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from flinkpy.actors.gateways import SlotReport, SlotRequest
@@ -28,6 +28,11 @@ class ManagedSlot:
     @property
     def is_free(self) -> bool:
         return self.request is None and self.allocation_id is None and not self.doubted
+
+    @property
+    def taken_by(self) -> JobId | None:
+        """The job that holds it, or for which its TaskExecutor is asked."""
+        return self.request.job_id if self.request is not None else self.job_id
 
     def __repr__(self) -> str:
         holds = "doubted" if self.doubted else f"asked for {self.request.allocation_id:.8}" if self.request else (self.allocation_id or "free")[:8]
@@ -67,6 +72,45 @@ class ManagedExecutor:
 
     def __repr__(self) -> str:
         return f"<executor {self.resource_id}: {len(self.slots)} slots, {len(self.free)} free, {self.pending} pending, {self.doubted} doubted>"
+
+
+class TakenSlots:
+    """How many slots each job holds or is promised, and which jobs have left: what they took is on its way back."""
+
+    def __init__(self) -> None:
+        self._of_job: dict[JobId, Counter[ResourceProfile]] = {}
+        self._left: set[JobId] = set()
+
+    def add(self, job_id: JobId, supply: ResourceProfile) -> None:
+        self._of_job.setdefault(job_id, Counter())[supply] += 1
+
+    def remove(self, job_id: JobId, supply: ResourceProfile) -> None:
+        taken = self._of_job[job_id]
+        taken[supply] -= 1
+        if not taken[supply]:
+            del taken[supply]
+        if not taken:
+            del self._of_job[job_id]
+            self._left.discard(job_id)
+
+    def job_left(self, job_id: JobId) -> None:
+        if job_id in self._of_job:
+            self._left.add(job_id)
+
+    def stop_expecting(self, job_id: JobId) -> None:
+        self._left.discard(job_id)
+
+    def coming_back(self, profile: ResourceProfile) -> int:
+        """The slots that a request like this may soon find free."""
+        return sum(count for job_id in self._left for supply, count in self._of_job[job_id].items() if profile.fits_in(supply))
+
+    def check_invariants(self, slots: Iterable[ManagedSlot]) -> None:
+        taken: dict[JobId, Counter[ResourceProfile]] = {}
+        for slot in slots:
+            if slot.taken_by is not None:
+                taken.setdefault(slot.taken_by, Counter())[slot.profile] += 1
+        if taken != self._of_job or not self._left <= taken.keys():
+            raise EngineError(f"slots are taken as {taken}, they are counted as {self._of_job}, and as left are known {self._left}")
 
 
 class OpenRequests:

@@ -196,12 +196,17 @@ class ResourceManager(LeadingEndpoint):
             job.gateway.disconnect_resource_manager(reason)
 
     def _forget_job(self, job_id: JobId) -> None:
-        """Its slots come back when their TaskExecutors lose it too."""
+        """Its slots come back when their TaskExecutors lose it too. Who waits for slots gets those; if they do not come in a moment, workers are
+        started."""
         job = self._jobs.pop(job_id)
         job.watch.cancel()
         self._job_heartbeats.unmonitor(job.registration.resource_id)
         del self._job_of[job.registration.resource_id]
-        self.slots.cancel_job(job_id)
+        self.slots.job_left(job_id)
+        self.schedule_run_async(self._slot_config.requirement_check_delay.total_seconds(), partial(self._stop_expecting, job_id))
+
+    def _stop_expecting(self, job_id: JobId) -> None:
+        self._carry_out(self.slots.stop_expecting(job_id, self._now()))
 
     def heartbeat_from_job_master(self, resource_id: ResourceId, payload: JobMasterHeartbeat) -> None:
         self._job_heartbeats.answer_received(resource_id, payload)

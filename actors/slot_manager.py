@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import SlotReport, SlotRequest
-from flinkpy.actors.managed_slots import ManagedExecutor, ManagedSlot, OpenRequests
+from flinkpy.actors.managed_slots import ManagedExecutor, ManagedSlot, OpenRequests, TakenSlots
 from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import AllocationId, IdFactory, JobId, ResourceId, SlotId
@@ -56,6 +56,7 @@ class SlotManager:
         self._free: dict[ResourceProfile, OrderedDict[SlotId, ManagedSlot]] = {}  # a plain dict finds its first key in O(deleted ones)
         self._allocations: dict[AllocationId, ManagedSlot] = {}
         self._requests = OpenRequests()
+        self._taken = TakenSlots()
         self._starting: dict[ResourceId, StartingWorker] = {}
         self._starting_slots: dict[ResourceProfile, int] = {}
         self._owned: set[ResourceId] = set()
@@ -156,6 +157,16 @@ class SlotManager:
 
     def cancel_job(self, job_id: JobId) -> None:
         self.cancel(self._requests.of_job(job_id))
+
+    def job_left(self, job_id: JobId) -> None:
+        """The job needs nothing more. Its slots are about to be reported free, so they are counted on and no workers are started in their place."""
+        self.cancel_job(job_id)
+        self._taken.job_left(job_id)
+
+    def stop_expecting(self, job_id: JobId, now: float) -> list[Action]:
+        """What the job had may still come back, but nobody waits for it any longer."""
+        self._taken.stop_expecting(job_id)
+        return self._provision(now)
 
     def keep_only(self, job_id: JobId, wanted: Iterable[AllocationId], asked_before: float) -> None:
         """The JobMaster waits for ``wanted`` only: drops other requests of the job made before that time (a lost cancellation)."""
@@ -258,6 +269,7 @@ class SlotManager:
         self._requests.stop_waiting(request)
         self._remove_free(slot)
         slot.request = request
+        self._taken.add(request.job_id, slot.profile)
         slot.executor.pending += 1
         self._idle.pop(slot.slot_id.resource_id, None)
         actions.append(AllocateSlot(slot.slot_id, request))
@@ -277,6 +289,8 @@ class SlotManager:
         """The slot, of which nothing was known, holds this; a free one serves who waits."""
         if allocation_id is not None:
             slot.job_id, slot.allocation_id = job_id, allocation_id
+            if job_id is not None:
+                self._taken.add(job_id, slot.profile)
             self._allocations[allocation_id] = slot
             self._requests.remove(allocation_id)
             self._idle.pop(slot.slot_id.resource_id, None)
@@ -295,6 +309,8 @@ class SlotManager:
         self._remove_free(slot)
         if slot.allocation_id is not None and self._allocations.get(slot.allocation_id) is slot:
             del self._allocations[slot.allocation_id]
+        if slot.taken_by is not None:
+            self._taken.remove(slot.taken_by, slot.profile)
         if slot.request is not None:
             slot.executor.pending -= 1
         if slot.doubted:
@@ -318,13 +334,13 @@ class SlotManager:
     # -- workers ---------------------------------------------------------------------------------------------------------
 
     def _provision(self, now: float) -> list[Action]:
-        """Starts as many workers as the waiting requests need beyond those already starting, within the limits."""
+        """Starts as many workers as the waiting requests need beyond those already starting and the slots coming back, within the limits."""
         actions: list[Action] = []
         if not self._requests.unmet or now < self._hold_until:
             return actions
         for profile, waiting in self._requests.unmet.items():
             actions += self._stop_idle_misfits(profile)
-            missing = len(waiting) - self._starting_slots.get(profile, 0)
+            missing = len(waiting) - self._starting_slots.get(profile, 0) - self._taken.coming_back(profile)
             while missing > 0:
                 slots = min(self._config.slots_per_executor, self._room(profile))
                 if slots <= 0:
@@ -406,6 +422,7 @@ class SlotManager:
                     raise EngineError(f"{slot!r} and the table of free slots disagree")
             if executor.is_idle != (executor.resource_id in self._idle) and executor.resource_id in self._owned:
                 raise EngineError(f"{executor!r} is {'' if executor.is_idle else 'not '}idle, the table of idle ones says otherwise")
+        self._taken.check_invariants(slot for executor in self._executors.values() for slot in executor.slots.values())
         pending = [slot.request.allocation_id for executor in self._executors.values() for slot in executor.slots.values() if slot.request]
         self._requests.check_invariants(pending)
         if self._requests.unmet and any(profile.fits_in(free) for profile in self._requests.unmet for free in self._free):

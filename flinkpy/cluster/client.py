@@ -36,6 +36,7 @@ from flinkpy.graph.job_graph import JobGraph
 
 T = TypeVar("T")
 
+LOOK_S = 1.0  # how often a wait for an answer looks whether the cluster is still there
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
 READER_GONE = 141  # the exit code of programs that write into a pipe nobody reads, as shells have it: 128 and SIGPIPE
@@ -83,7 +84,8 @@ class ClusterClient:
     def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
                  prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-                 make_output: Callable[[], Output] | None = None) -> None:
+                 make_output: Callable[[], Output] | None = None, check: Callable[[float], None] | None = None) -> None:
+        self._check = check  # told the time; raises when the cluster is gone, whatever is still answered
         self.dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
         self._prepare = prepare  # what the kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
@@ -129,9 +131,22 @@ class ClusterClient:
     def wait_for(self, future: Future[T], extra_s: float = 0.0) -> T:
         """The future's value; a session that is gone becomes one clear message."""
         try:
-            return future.result(self.config.ask_timeout_s + 1 + extra_s)
+            return self._answer(future, self.config.ask_timeout_s + 1 + extra_s)
         except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
             raise ResourceUnavailableError(self.config.gone) from error  # whose text is Ray's long account; --verbose shows it
+
+    def _answer(self, future: Future[T], timeout: float) -> T:
+        if self._check is None:
+            return future.result(timeout)
+        end = self.clock.monotonic() + timeout
+        while True:
+            now = self.clock.monotonic()
+            self._check(now)
+            try:
+                return future.result(max(0.0, min(LOOK_S, end - now)))
+            except RpcTimeoutError:
+                if self.clock.monotonic() >= end:
+                    raise
 
 
 class ClusterJob:

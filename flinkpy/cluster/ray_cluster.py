@@ -30,6 +30,7 @@ from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.progress import make_progress
 from flinkpy.cluster.ray_connection import connect_ray
 from flinkpy.cluster.ray_environment import job_environment, program_environment
+from flinkpy.cluster.ray_head import RayHead
 from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.cluster.task_output import make_printer, output_wanted
@@ -73,9 +74,11 @@ class RaySession:
         self.key, self.host = key, host
         ids = IdFactory()
         self.service = RayRpcService(f"client-{ids.hex(8)}", namespace=NAMESPACE, config=config.rpc, ids=ids)
-        self._config = ClientConfig(config.rpc.ask_timeout.total_seconds(), f"the {key.label} on Ray is gone: "
-                                    "its JobManager died, or Ray ended (`ray status` tells); run the program again to start anew",
+        gone, anew = f"the {key.label} on Ray is gone: ", "(`ray status` tells); run the program again to start anew"
+        self._config = ClientConfig(config.rpc.ask_timeout.total_seconds(), f"{gone}its JobManager died, or Ray ended {anew}",
                                     ends_with_program=key.is_application)
+        address = ray.get_runtime_context().gcs_address
+        self.ray_head = RayHead(address, f"{gone}no Ray answers at {address} any more {anew}")
         answer_s = timeout_s or self._config.ask_timeout_s
         try:
             self.info: SessionInfo = self.service.connect(None, f"{key.process}/session", SessionGateway).result(answer_s).describe().result(answer_s)
@@ -88,7 +91,7 @@ class RaySession:
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         make_output = partial(make_printer, ray.util.get_node_ip_address(), configuration) if output_wanted(configuration) else None
         return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
-                             prepare=partial(prepared, configuration), make_output=make_output)
+                             prepare=partial(prepared, configuration), make_output=make_output, check=self.ray_head.check)
 
     def close(self) -> None:
         """The client's side only."""

@@ -46,16 +46,17 @@ def nullable(kind: Any) -> Any:
     """
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([_nullable_field(field) for field in kind])
+        return pa.struct([nullable_field(field) for field in kind])
     if types.is_map(kind):
-        return pa.map_(nullable(kind.key_type), _nullable_field(kind.item_field), kind.keys_sorted)
+        return pa.map_(nullable(kind.key_type), nullable_field(kind.item_field), kind.keys_sorted)
     for is_kind, make in ((types.is_list, pa.list_), (types.is_large_list, pa.large_list)):
         if is_kind(kind):
-            return make(_nullable_field(kind.value_field))
+            return make(nullable_field(kind.value_field))
     if types.is_fixed_size_list(kind):
-        return pa.list_(_nullable_field(kind.value_field), kind.list_size)
+        return pa.list_(nullable_field(kind.value_field), kind.list_size)
     return kind
 
 
-def _nullable_field(field: Any) -> Any:
+def nullable_field(field: Any) -> Any:
+    """The field as one that may be null, at every depth."""
     return pa.field(field.name, nullable(field.type), True, field.metadata)

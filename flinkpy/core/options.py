@@ -86,6 +86,8 @@ SLOT_MAX = option("slotmanager.number-of-slots.max", int, None, "Never have more
 SLOT_IDLE_TIMEOUT = option(
     "resourcemanager.taskmanager-timeout", timedelta, timedelta(seconds=30), "A TaskExecutor idle for so long is stopped."
 )
+SLOT_CHECK_DELAY = option("slotmanager.requirement-check-delay", timedelta, timedelta(milliseconds=50),
+                          "How long the slots of a job that has ended are waited for before workers are started in their place.")
 SLOT_REQUEST_TIMEOUT = option("slot.request.timeout", timedelta, timedelta(minutes=5), "How long a job waits for a slot before it fails.")
 CANCELLATION_TIMEOUT = option("task.cancellation.timeout", timedelta, timedelta(minutes=3),
                               "A worker on Ray where a cancelled task's function does not return by then ends; never with 0.")
@@ -292,6 +294,7 @@ class SlotConfig:
     idle_timeout: timedelta = timedelta(seconds=30)
     request_timeout: timedelta = timedelta(minutes=5)
     offer_timeout: timedelta = timedelta(seconds=10)
+    requirement_check_delay: timedelta = timedelta(milliseconds=50)
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SlotConfig:
@@ -301,6 +304,7 @@ class SlotConfig:
             read(values, SLOT_IDLE_TIMEOUT),
             read(values, SLOT_REQUEST_TIMEOUT),
             read(values, SLOT_OFFER_TIMEOUT),
+            read(values, SLOT_CHECK_DELAY),
         )
 
 

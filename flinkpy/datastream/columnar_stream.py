@@ -130,17 +130,28 @@ def key_columns(keys: tuple[Any, ...], schema: Any = None) -> tuple[str, ...]:
     return names
 
 
-def refuse_other_columns(first: Any, others: Iterable[Any], call: str) -> None:
-    """Refuses streams whose columns are known to differ, by name, order or type."""
+def common_columns(schemas: Iterable[Any], call: str) -> Any:
+    """The schema of the records of all these streams, as far as it is known: what may be null in one of them may be null in it. Refuses streams whose
+    columns are known to differ, by name, order or type."""
+    known = [schema for schema in schemas if schema is not None]
+    if not known:
+        return None
+    from flinkpy.connectors.block_schema import nullable_field
+
+    common, *others = known
     for other in others:
-        if first is None or other is None or (first.names, first.types) == (other.names, other.types):
-            continue
-        if first.names != other.names:
-            raise refuse(f"{call} needs streams of the same columns, these have {', '.join(first.names)} and {', '.join(other.names)}; "
+        if common.names != other.names:
+            raise refuse(f"{call} needs streams of the same columns, these have {', '.join(common.names)} and {', '.join(other.names)}; "
                          "bring them into line with select(...)")
-        name, one, two = next((one.name, one.type, two.type) for one, two in zip(first, other) if one.type != two.type)
-        raise refuse(f"{call} needs columns of the same types, and {name!r} is {one} here and {two} there; bring them into line with "
-                     f"select(..., col({name!r}).cast(...))")
+        for index, (one, two) in enumerate(zip(common, other)):
+            if one.equals(two):
+                continue
+            either = nullable_field(one)
+            if not either.equals(nullable_field(two)):
+                raise refuse(f"{call} needs columns of the same types, and {one.name!r} is {one.type} here and {two.type} there; bring them into "
+                             f"line with select(..., col({one.name!r}).cast(...))")
+            common = common.set(index, either)
+    return common
 
 
 def _is_expression(value: Any) -> bool:

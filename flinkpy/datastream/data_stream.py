@@ -9,7 +9,7 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
-from flinkpy.datastream.columnar_stream import ColumnarOperations, is_columnar_key, key_columns, refuse_other_columns
+from flinkpy.datastream.columnar_stream import ColumnarOperations, common_columns, is_columnar_key, key_columns
 from flinkpy.datastream.interactive import Interactive
 from flinkpy.datastream.joined_streams import WindowJoins
 from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
@@ -179,12 +179,11 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         if len({repr(each) for each in types}) > 1 and None not in types:
             raise refuse(f"union() needs streams of one type, these have {', '.join(sorted({repr(each) for each in types}))}")
         columnar = all(stream._columnar for stream in streams)
-        if columnar:
-            refuse_other_columns(self._schema, [stream._schema for stream in streams], "union()")
-        inputs = [(stream if columnar else stream._with_rows(before_edge=True))._transformation for stream in streams]
+        schema = common_columns([stream._schema for stream in streams], "union()") if columnar else None
+        inputs = [(stream._with_schema(schema) if columnar else stream._with_rows(before_edge=True))._transformation for stream in streams]
         shared = types[0] if None not in types else None
         transformation = UnionTransformation(id=self._env._next_id(), name="union()", union=inputs, output_type=shared, where=caller())
-        return DataStream(self._env, transformation, columnar=columnar, schema=self._schema if columnar else None)
+        return DataStream(self._env, transformation, columnar=columnar, schema=schema)
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...
@@ -394,6 +393,16 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         stream = self._converted("Columns to rows", ColumnsToRowsOperator(), columnar=False)
         if before_edge:
             copy_place(self._transformation, stream._transformation)
+        return stream
+
+    def _with_schema(self, schema: Any) -> DataStream:
+        """This stream of columns under a schema that differs from its own in what may be null: itself, or behind a conversion where its writer is."""
+        if self._schema is None or self._schema.equals(schema):
+            return self
+        from flinkpy.operators.columnar import NullableColumnsOperator
+
+        stream = self._converted("Nullable columns", NullableColumnsOperator(schema), columnar=True)
+        copy_place(self._transformation, stream._transformation)
         return stream
 
     def _converted(self, name: str, operator: Any, *, columnar: bool) -> DataStream:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pyarrow as pa
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.given_out import all_private
+from flinkpy.operators.giving import Moment, give_out
 from flinkpy.table.arrow_types import arrow_schema
 from flinkpy.table.compiler import compile_expression
 from flinkpy.table.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
@@ -46,7 +49,7 @@ class ColumnOperator(OneInputOperator):
         """The schema of the results, or None if only the results will tell. Called while the program is built."""
         return None
 
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work | None:
         batch = columns(batch)
         schema = batch.data.schema
         try:
@@ -60,6 +63,7 @@ class ColumnOperator(OneInputOperator):
             raise user_code_error(error, self.context) from error
         if result is not None and len(result):
             self.output.emit(result)
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         """Only what the program said travels: nothing prepared."""
@@ -116,8 +120,28 @@ class SelectColumnsOperator(ColumnOperator):
         return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
 
 
+class NullableColumnsOperator(ColumnOperator):
+    """The same columns under a schema in which more of them may be null. No value is copied."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def prepare(self, schema: Any) -> None:
+        pass
+
+    def output_schema(self, schema: Any) -> Any:
+        return self.schema
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
+        arrays = [array.cast(field.type) for array, field in zip(batch.data.columns, self.schema)]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self.schema), batch.timestamps)
+
+
 class MapBatchesOperator(ColumnOperator):
-    """The user's function of a whole batch. Event times are kept where the number of records stays the same; else the result has none."""
+    """The user's function of a whole batch, which may yield rows. Event times are kept where the number of records stays the same; else the result
+    has none."""
+
+    parks = True
 
     def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
         self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema
@@ -128,16 +152,32 @@ class MapBatchesOperator(ColumnOperator):
     def output_schema(self, schema: Any) -> Any:
         return self.declared
 
-    def process_columns(self, batch: ColumnBatch) -> Batch | None:
-        given = batch.data.to_pandas() if self.batch_format == "pandas" else batch.data
-        result = self.function(given)
+    def process_batch(self, batch: Batch) -> Work | None:
         if self.output_kind == "rows":
-            values = [] if result is None else list(result)
-            stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(values) == len(batch) else None
-            return RowBatch(values, stamps)
-        data = as_record_batch(result)
+            return self._rows(columns(batch))
+        return super().process_batch(batch)
+
+    def process_columns(self, batch: ColumnBatch) -> Batch | None:
+        data = as_record_batch(self._given(batch))
         data = None if data is None else without_views(data) if self.declared is None else conformed(data, self.declared)
         return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
+
+    def _given(self, batch: ColumnBatch) -> Any:
+        return self.function(batch.data.to_pandas() if self.batch_format == "pandas" else batch.data)
+
+    def _rows(self, batch: ColumnBatch) -> Work:
+        """Any number of records, which may be yielded without end: they move on as soon as there are more than the batch has."""
+        try:
+            result = self._given(batch)
+            rest = iter(() if result is None else result)
+            first = list(islice(rest, len(batch) + 1))
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        if len(first) > len(batch):
+            yield from give_out(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
+        elif first:
+            stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(first) == len(batch) else None
+            self.output.emit(RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps))
 
 
 def as_record_batch(result: Any) -> Any:

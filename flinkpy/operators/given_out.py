@@ -133,13 +133,6 @@ def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
         return value
 
 
-def with_private_results(function: Callable[[Any, Any], Any], many: bool) -> Callable[[Any, Any], Any]:
-    """The function of two records, which gives one value or, of any number, each as it goes out."""
-    if not many:
-        return lambda one, other: private(function(one, other))
-
-    def each(one: Any, other: Any) -> Any:
-        given = function(one, other)
-        return None if given is None else map(private, given)
-
-    return each
+def with_private_results(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The function of two records, whose result goes out."""
+    return lambda one, other: private(function(one, other))

@@ -34,6 +34,15 @@ class Keyed(NamedTuple):
     clock: Callable[[], int] | None
 
 
+class Moment:
+    """The time of the record at hand, for functions that do not ask for it."""
+
+    __slots__ = ("_timestamp",)
+
+    def __init__(self) -> None:
+        self._timestamp: int | None = None
+
+
 class Results:
     """Gathers what a function gives, in order; main and side outputs are taken apart once per batch."""
 

@@ -16,7 +16,7 @@ from flinkpy.operators.base import Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.given_out import all_private
-from flinkpy.operators.giving import UntaggedResults, give_out
+from flinkpy.operators.giving import Moment, UntaggedResults, give_out
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 
 
@@ -97,13 +97,7 @@ class FlatMapOperator(FunctionStageOperator):
 
     def process_batch(self, batch: Batch) -> Work:
         batch, function = rows(batch), self.stage().function
-        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, _At(), self, kind=UntaggedResults)
-
-
-class _At:
-    """The time of a record."""
-
-    _timestamp: int | None = None
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
 
 
 class ProjectOperator(MapOperator):

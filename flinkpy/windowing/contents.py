@@ -16,7 +16,7 @@ from flinkpy.state.descriptors import Aggregate
 
 
 class Contents(ABC):
-    """One way to keep records. None is no contents.
+    """One way to keep records.
 
     The two expressions are the same as ``first`` and ``add`` for generated loops; ``record`` is the record, ``contents`` what was kept before.
     """

@@ -14,6 +14,7 @@ from flinkpy.operators.giving import LONGEST_STRIDE, MOMENT_S, Results, stamp_ne
 from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
+from flinkpy.windowing.pages import MISSING
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results
@@ -48,7 +49,7 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
 
 
 class Evaluation:
-    """``evaluate(results, key, window, contents)`` appends to the results.
+    """``evaluate(results, key, window, contents)`` appends to the results; ``left`` says, when the function is through, which contents stay.
 
     ``copies``: the contents live on, or records are in other windows too, so what is given away is copied where it could be changed: the one value
     that reduce or aggregate made before the function gets it, of all records what the function gives.
@@ -65,12 +66,16 @@ class Evaluation:
         self._copies, self._copies_results = copies and not of_all, copies and of_all
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
-        """Gives the contents that stay."""
+        """Gives what ``left`` is asked about."""
         inputs = self._inputs(contents)
         if self._copies:
             inputs[0] = private_copy(inputs[0])
         self.give(results, key, window, inputs)
         return contents
+
+    def left(self, begun: Any, window: Any) -> Any:
+        """The contents that stay, of what ``evaluate`` gave; MISSING where there are none."""
+        return begun
 
     def give(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
         """What the function makes of the inputs, stamped."""
@@ -101,11 +106,6 @@ class Evaluation:
             self.rest = None
         stamp_new(results, self._rests_time)
 
-    def go_to_end(self, results: Results) -> None:
-        """All that is left at once."""
-        while self.rest is not None:
-            self.go_on(results)
-
 
 class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
@@ -116,10 +116,12 @@ class EvictingEvaluation(Evaluation):
         self._reduced, self._evictor, self._context = contents.reduced, evictor, asked
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
-        """Gives what the evictor leaves; None where it leaves nothing."""
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
         self.give(results, key, window, self._reduced([each.value for each in elements]))
-        self.go_to_end(results)
-        self._evictor.evict_after(elements, len(elements), window, self._context)
-        return elements or None
+        return elements
+
+    def left(self, begun: Any, window: Any) -> Any:
+        """What the evictor leaves."""
+        self._evictor.evict_after(begun, len(begun), window, self._context)
+        return begun or MISSING

@@ -20,6 +20,7 @@ from flinkpy.windowing.assigners import (
     WindowAssigner,
 )
 from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.pages import MISSING
 from flinkpy.windowing.slices import Slicing, slicing_of
 from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
@@ -44,8 +45,8 @@ def grid_loop(values, stamps, select, pages, placed, place, element, opened):
             if page is None:
                 page = pages[key] = {{}}
         for window in windows:
-            contents = page.get(window)
-            if contents is None:
+            contents = page.get(window, missing)
+            if contents is missing:
                 page[window] = {first}
                 opened(key, window)
             else:
@@ -65,7 +66,8 @@ def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, An
 def grid_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> GridLoop:
     """The loop for these windows and contents. ``names``: what ``contents.prepare`` gave."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
-    return compile_function("grid_loop", source, {**names, "canonical": canonical_key, "offset": slicing.offset, "width": slicing.width})
+    more = {"canonical": canonical_key, "missing": MISSING, "offset": slicing.offset, "width": slicing.width}
+    return compile_function("grid_loop", source, {**names, **more})
 
 
 def windows_ahead(slicing: Slicing, start: int, time: int) -> Sequence[Any] | None:

@@ -1,12 +1,12 @@
 """The loops that make pairs of the records of a window, generated with the join function in their middle: written out where it is a mere expression.
 
 Where each key has one record on the right, as with persons and their ids, there is a loop without the inner one, and the records are looked up in a
-plain dict, which is made faster than one of lists.
+plain dict, which is made faster than one of lists. The loops are generators: between two batches of results the operator may park.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -14,35 +14,40 @@ from flinkpy.core.generated import compile_function
 from flinkpy.core.inlining import call_or_inline
 
 Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
-# (keys, records of the left; the look-up of right ones; what it gives for none; join; current key; results; their number at which they go; where to)
-JoinLoop: TypeAlias = "Callable[[list[Any], list[Any], Any, object, Any, Any, list[Any], int, Any], list[Any]]"
+# (the left's parts; the look-up of right records; what it gives for none; join; current key; how many results go at once) -> results
+JoinLoop: TypeAlias = "Callable[[Iterable[Part], Any, object, Any, Any, int], Iterator[list[Any]]]"
 
 _LOOP = """\
-def join_loop(keys, ones, find, missing, join, current, results, limit, passed_on):
-    for key, one in zip(keys, ones):
-        found = find(key, missing)
-        if found is not missing:
-            {set_key}
-            {each}
+def join_loop(parts, find, missing, join, current, limit):
+    results = []
+    for keys, ones in parts:
+        for key, one in zip(keys, ones):
+            found = find(key, missing)
+            if found is not missing:
+                {set_key}
                 {take}
-            {check}
-    return results
+        if len(results) >= limit:
+            yield results
+            results = []
+    yield results
 """
-_EXTEND = """\
-given = join(one, other)
-                if given is not None:
-                    results.extend(given)"""
-_CHECK = "if len(results) >= limit: results = passed_on(results)"
+_ONE = """\
+other = found
+                results.append({given})"""
+_ALL = """\
+for other in found:
+                    results.append({given})
+                    if len(results) >= limit:
+                        yield results
+                        results = []"""
 
 
-def join_loop(join: Any, *, flat: bool, unique: bool, set_key: bool) -> JoinLoop:
-    """The loop for a function (results of a ``flat`` one are iterables or None). ``set_key``: it may ask for state of its key."""
+def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
+    """The loop for a function, which gives results a batch at a time. ``set_key``: it may ask for state of its key."""
     given = call_or_inline(join, "join", "one", "other")
     return compile_function("join_loop", _LOOP.format(
         set_key="current.key = key" if set_key else "pass",
-        each="for other in (found,):" if unique and flat else "other = found\n            if True:" if unique else "for other in found:",
-        take=_EXTEND if flat else f"results.append({given})",
-        check=_CHECK if flat or not unique else "pass"), {})
+        take=(_ONE if unique else _ALL).format(given=given)), {})
 
 
 def index_of(parts: list[Part]) -> tuple[dict[Any, Any], bool]:

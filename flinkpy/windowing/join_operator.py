@@ -9,7 +9,8 @@ several slices the records of a key stand slice by slice, and within a slice as 
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import compress
+from collections.abc import Iterator
+from itertools import compress, repeat
 from typing import Any, ClassVar
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
@@ -18,11 +19,11 @@ from flinkpy.core.inlining import inlined, raised_by
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import isolated, looks_mutable, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.base import TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
-from flinkpy.operators.given_out import private, with_private_results
-from flinkpy.operators.giving import Results
+from flinkpy.operators.given_out import with_private_results
+from flinkpy.operators.giving import Moment, Results, give_out
 from flinkpy.operators.join_functions import joining
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
@@ -68,7 +69,9 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
     ``joins``: records whose key has no value have no partner, and are not kept."""
 
+    parks = True
     joins: ClassVar[bool]
+    _call: Any  # the user's method
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
         for key in (key1, key2):
@@ -76,7 +79,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
         self.function, self.keys, self.assigner, self.allowed_lateness = function, (key1, key2), assigner, allowed_lateness
 
     @abstractmethod
-    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
         """Emits what becomes of a window's records, with this timestamp."""
 
     # -- life ---------------------------------------------------------------------------------------------------------------
@@ -153,13 +156,13 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
 
     # -- records ------------------------------------------------------------------------------------------------------------
 
-    def process_batch1(self, batch: Batch) -> None:
-        self._take(rows(batch), 0)
+    def process_batch1(self, batch: Batch) -> Work | None:
+        return self._take(rows(batch), 0)
 
-    def process_batch2(self, batch: Batch) -> None:
-        self._take(rows(batch), 1)
+    def process_batch2(self, batch: Batch) -> Work | None:
+        return self._take(rows(batch), 1)
 
-    def _take(self, batch: RowBatch, side: int) -> None:
+    def _take(self, batch: RowBatch, side: int) -> Work | None:
         values, stamps = batch.values, batch.timestamps
         if stamps is None or (earliest := min(stamps)) == MIN_TIMESTAMP:
             raise no_timestamp(self.assigner)
@@ -172,18 +175,19 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
         if self.joins and (found := joining(keys)) is not None:
             keys, values, stamps = (list(compress(each, found)) for each in (keys, values, stamps))
             if not keys:
-                return
+                return None
             earliest = min(stamps)
         self.look_at(values)
         slicing = self._grid.slicing
         start = slicing.slice_of(earliest)
         if self._settled or self._grid.is_complete(earliest):
-            self._take_late(side, keys, values, stamps)
-        elif max(stamps) < start + slicing.width:
+            return self._take_late(side, keys, values, stamps)
+        if max(stamps) < start + slicing.width:
             if slicing.last_window_end(start) is not None:
                 self._slice(start).add(side, keys, values)
         else:
             self._take_apart(side, keys, values, stamps)
+        return None
 
     def _take_apart(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
         """A batch over several slices."""
@@ -200,7 +204,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
             if self._grid.slicing.last_window_end(start) is not None:
                 self._slice(start).add(side, *part)
 
-    def _take_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
+    def _take_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> Work:
         """A batch with records of complete windows: these windows are fired again, for the record's key, or the record is dropped."""
         grid = self._grid
         for key, value, stamp in zip(keys, values, stamps):
@@ -214,25 +218,26 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
                 if settled is not None and settled.get(key) is False:
                     del settled[key]
                 if window.max_timestamp() <= grid.watermark:
-                    self._fire(window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
+                    yield from self._fire(
+                        window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
 
     # -- windows ------------------------------------------------------------------------------------------------------------
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work:
         for window in self._grid.advance(watermark.timestamp):
             settled = self._settled.pop(window.start, None)
-            self._fire(window, lambda side, slice_, settled=settled: unsettled(slice_.parts[side], settled))
+            yield from self._fire(window, lambda side, slice_, settled=settled: unsettled(slice_.parts[side], settled))
         for start in self._grid.expired():
             self._slices.pop(start, None)
         super().process_watermark(watermark)
 
-    def _fire(self, window: TimeWindow, part: Any) -> None:
+    def _fire(self, window: TimeWindow, part: Any) -> Work:
         """``part(side, slice)``: what of a slice takes part, or None."""
         slices = [self._slices[start] for start in self._grid.slicing.slices_in(window) if start in self._slices]
         try:
             first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
             if first or second:
-                self.combine(first, second, window.max_timestamp())
+                yield from self.combine(first, second, window.max_timestamp())
         except TypeError as error:
             self._blame([part for slice_ in slices for part in slice_.parts], error)
             raise
@@ -246,11 +251,10 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
                 except TypeError as unhashable:
                     raise user_code_error(unhashable, self.context, value) from error
 
-    def emit(self, values: list[Any], timestamp: int) -> None:
-        """Passes results on, those for side outputs to these."""
-        results = Results(True)
-        results.values, results.stamps = values, [timestamp] * len(values)
-        results.emit(self.output)
+    def give_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
+        """Emits what the function, which gives any number of results, makes of each two records, or two groups of them."""
+        call = self._call
+        return give_out(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
 
 
 def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:
@@ -286,11 +290,11 @@ class WindowJoinOperator(GridJoinOperator):
     def _make_loops(self) -> None:
         self._forget_loops()
         join = method_of(self.function, "join")
-        if not self.context.object_reuse and inlined(join, "one", "other") is None:
-            join = with_private_results(join, self.flat)
-        self._join = isolated(join) if self._copies else join
-        self._loops = {unique: join_loop(self._join, flat=self.flat, unique=unique, set_key=isinstance(self.function, Function))
-                       for unique in (True, False)}
+        if not self.flat and not self.context.object_reuse and inlined(join, "one", "other") is None:
+            join = with_private_results(join)
+        self._call = join = isolated(join) if self._copies else join
+        self._loops = {} if self.flat else {
+            unique: join_loop(join, unique=unique, set_key=isinstance(self.function, Function)) for unique in (True, False)}
 
     def _forget_loops(self) -> None:
         for loop in getattr(self, "_loops", {}).values():
@@ -300,32 +304,49 @@ class WindowJoinOperator(GridJoinOperator):
         self._forget_loops()
         super().close()
 
-    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
         if not first or not second:
             return
-        limit, current = self.context.batch_records, self.backend.current
         index, unique = index_of(narrowed(second, first))
-        loop = self._loops[unique]
-        results: list[Any] = []
+        if self.flat:
+            yield from self.give_groups(self._pairs(first, index, unique), timestamp)
+            return
+        loop, limit = self._loops[unique], self.context.batch_records
+        given = loop(portions(first, limit), index.get, _MISSING, self._call, self.backend.current, limit)
+        while True:
+            try:
+                values = next(given, None)
+            except Exception as error:
+                raise self._explained(loop, first, error) from error
+            if values is None:
+                return
+            results = Results(True)
+            results.values, results.stamps = values, [timestamp] * len(values)
+            results.emit(self.output)
+            if len(values) >= limit:
+                yield
 
-        def passed_on(results: list[Any]) -> list[Any]:
-            self.emit(results, timestamp)
-            return []
+    def _pairs(self, first: list[Part], index: dict[Any, Any], unique: bool) -> Iterator[tuple[Any, Any]]:
+        current = self.backend.current
+        for keys, ones in first:
+            for key, one in zip(keys, ones):
+                found = index.get(key, _MISSING)
+                if found is not _MISSING:
+                    current.key = key
+                    for other in (found,) if unique else found:
+                        yield one, other
 
-        try:
-            for keys, ones in portions(first, limit):
-                results = loop(keys, ones, index.get, _MISSING, self._join, current, results, limit, passed_on)
-                if len(results) >= limit:
-                    results = passed_on(results)
-        except Exception as error:
-            if isinstance(error, TypeError):
-                self._blame(first, error)
+    def _explained(self, loop: JoinLoop, first: list[Part], error: Exception) -> Exception:
+        if isinstance(error, TypeError):
+            self._blame(first, error)
+        failure = failure_in(loop, error.__traceback__)
+        if failure is None and isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of what leaves a generator
+            error = error.__cause__
             failure = failure_in(loop, error.__traceback__)
-            if failure is None:
-                raise user_code_error(error, self.context) from error
-            pair = failure.variables.get("one"), failure.variables.get("other")
-            raise user_code_error(raised_by(self._join, pair, error), self.context, pair) from error
-        self.emit(results, timestamp)
+        if failure is None:
+            return user_code_error(error, self.context)
+        pair = failure.variables.get("one"), failure.variables.get("other")
+        return user_code_error(raised_by(self._call, pair, error), self.context, pair)
 
 
 class WindowCoGroupOperator(GridJoinOperator):
@@ -337,23 +358,17 @@ class WindowCoGroupOperator(GridJoinOperator):
         super().__init__(function, key1, key2, assigner, allowed_lateness)
         method_of(function, "co_group")
 
-    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> None:
-        co_group, limit, current = method_of(self.function, "co_group"), self.context.batch_records, self.backend.current
-        firsts, seconds = by_key(first), by_key(second)
-        slicing = self._grid.slicing
+    def open(self) -> None:
+        super().open()
+        self._call = method_of(self.function, "co_group")
+
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
+        return self.give_groups(self._groups(by_key(first), by_key(second)), timestamp)
+
+    def _groups(self, firsts: dict[Any, list[Any]], seconds: dict[Any, list[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:
+        current, slicing = self.backend.current, self._grid.slicing
         shared = self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)  # in other windows too, or in this one again
-        results: list[Any] = []
-        group: Any = None
-        try:
-            for key in {**firsts, **seconds}:
-                current.key = key
-                group = firsts.get(key, []), seconds.get(key, [])
-                given = co_group(*map(_copied, group)) if shared else co_group(*group)
-                if given is not None:
-                    results.extend(given if self.context.object_reuse else map(private, given))
-                if len(results) >= limit:
-                    self.emit(results, timestamp)
-                    results = []
-        except Exception as error:
-            raise user_code_error(error, self.context, group) from error
-        self.emit(results, timestamp)
+        for key in {**firsts, **seconds}:
+            current.key = key
+            group = firsts.get(key, []), seconds.get(key, [])
+            yield (_copied(group[0]), _copied(group[1])) if shared else group

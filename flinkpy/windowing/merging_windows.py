@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import Work
 from flinkpy.windowing.evictors import TimestampedValue
 from flinkpy.windowing.merging import Merge, MergingWindowSet
-from flinkpy.windowing.pages import pages_over, take
+from flinkpy.windowing.pages import MISSING, pages_over, take
 from flinkpy.windowing.triggers import TriggerResult
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class MergingWindows:
         """The window is done with."""
         take(self.pages, key, window)
 
-    def element(self, key: Any, record: Any, stamp: int) -> None:
+    def element(self, key: Any, record: Any, stamp: int) -> Work:
         """One record into its windows, after they were merged with those it meets."""
         operator = self._operator
         skipped = True
@@ -47,7 +48,7 @@ class MergingWindows:
             operator._at.key = actual
             result = operator.trigger.on_element(record, stamp, actual, operator._trigger_context)
             if result is not TriggerResult.CONTINUE:
-                operator.act(result, key, actual, state_window)
+                yield from operator.act(result, key, actual, state_window)
             operator.register_cleanup(key, actual)
         if skipped:
             operator.skipped(record, stamp)
@@ -84,8 +85,8 @@ class MergingWindows:
         contents = take(operator._pages, key, merge.state_window)
         for absorbed in merge.absorbed:
             other = take(operator._pages, key, absorbed)
-            contents = other if contents is None else contents if other is None else operator._kept.merge(contents, other)
-        if contents is not None:
+            contents = other if contents is MISSING else contents if other is MISSING else operator._kept.merge(contents, other)
+        if contents is not MISSING:
             operator._pages.setdefault(key, {})[merge.state_window] = contents
 
     def _refuse_past(self, result: Any) -> None:

@@ -4,19 +4,19 @@ Each record is put into its windows, and the trigger asked for each of them; tim
 it says PURGE its contents go. A window of event time is done with when the watermark has reached its last timestamp plus the allowed lateness,
 one of processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted,
 or sent to a side output. Windows that merge are in ``flinkpy.windowing.merging_windows``; windows with nothing special about them take the loops of
-``flinkpy.windowing.grid_loop`` and ``flinkpy.windowing.session_loop``.
+``flinkpy.windowing.grid_loop`` and ``flinkpy.windowing.session_loop``. What becomes of windows that fire is in ``flinkpy.windowing.firing``.
 
 State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any, cast
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.core.keys import canonical_key
@@ -37,16 +37,17 @@ from flinkpy.windowing.contents import Contents, ListContents
 from flinkpy.windowing.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
+from flinkpy.windowing.firing import FiresWindows
 from flinkpy.windowing.grid_loop import default_slicing, grid_loop, windows_ahead
 from flinkpy.windowing.merging_windows import MergingWindows
-from flinkpy.windowing.pages import pages_over, take, write_back
+from flinkpy.windowing.pages import MISSING, pages_over
 from flinkpy.windowing.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.window_state import NoWindowState, WindowStates
-from flinkpy.windowing.window_timers import Timer, WindowTimers, WindowTimerService
+from flinkpy.windowing.window_timers import WindowTimers, WindowTimerService
 
-CONTINUE, FIRE, PURGE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.PURGE, TriggerResult.FIRE_AND_PURGE
+CONTINUE = TriggerResult.CONTINUE
 
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"  # names of engine state: key -> {window: ...}
 EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
@@ -65,7 +66,7 @@ class _NoStateOfItsOwn:
                            "give them a ProcessWindowFunction that has")
 
 
-class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
+class WindowOperator(FiresWindows, DropsLateRecords, EndsKeys, OneInputOperator):
     """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
 
     - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
@@ -147,6 +148,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._window_states = WindowStates(self._window_pages, key, at)
         self._function_context = FunctionContext(service, at, NoWindowState() if merges else self._window_states, runtime_context)
         self._merging = MergingWindows(self) if merges else None
+        self._element = self._element_alone if self._merging is None else self._merging.element
         plain = self.evictor is None
         self._slicing = default_slicing(self.assigner, self.trigger) if plain else None
         self._is_default = self._slicing is not None or (plain and are_default_sessions(self.assigner, self.trigger))
@@ -197,54 +199,77 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     # -- records ---------------------------------------------------------------------------------------------------------------
 
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work:
         batch = rows(batch)
         stamps: Any = batch.timestamps
         if stamps is None:
             if self._event_time:
                 raise no_timestamp(self.assigner)
             stamps = repeat(MIN_TIMESTAMP)
-        if self._loop is None:
-            self._run(batch.values, stamps)
-        else:
-            self._run_loop(self._loop, batch.values, stamps)
+        yield from self._run(batch.values, stamps) if self._loop is None else self._run_loop(self._loop, batch.values, stamps)
         self._emit()
         self.backend.after_records(len(batch))
 
-    def _run(self, values: list[Any], stamps: Any) -> None:
+    def _run(self, values: list[Any], stamps: Any) -> Work:
         """The general way."""
-        select, current, record = self._select, self.backend.current, None
-        element = self._element if self._merging is None else self._merging.element
+        select, current, element, record = self._select, self.backend.current, self._element, None
         try:
             for record, stamp in zip(values, stamps):
                 current.key = key = canonical_key(select(record))
-                element(key, record, stamp)
+                yield from element(key, record, stamp)
+        except FlinkpyError:
+            raise
         except Exception as error:
             raise user_code_error(error, self.context, record) from error
 
-    def _run_loop(self, loop: Callable[..., None], values: list[Any], stamps: Any) -> None:
-        """The fast way, and the general one for the records it hands back."""
+    def _run_loop(self, loop: Callable[..., None], values: list[Any], stamps: Any) -> Work:
+        """The fast way, and the general one for the records it hands back. Where one of those parks the operator, the loop ends, and begins
+        again behind it."""
         if self._event_time:
             time = self._service.watermark
         else:
             time = self._service.now_ms() - 1
             stamps = repeat(time + 1)
-        slicing = self._slicing
+        self._coming: Iterator[Any] = iter(values)
+        self._stamps: Iterator[int] = iter(stamps)
+        while (unfinished := self._run_part(loop, time)) is not None:
+            yield
+            yield from unfinished
+            self._coming, self._stamps = iter(self._left[0]), iter(self._left[1])
+
+    def _run_part(self, loop: Callable[..., None], time: int) -> Work | None:
+        """Up to the end, or the record that parks the operator: then what is left to do for it."""
+        slicing, coming, stamps = self._slicing, self._coming, self._stamps
+        self._unfinished: Work | None = None
         try:
             if slicing is not None:
-                loop(values, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._other, self._opened)
+                loop(coming, stamps, self._select, self._pages, {}, lambda start: windows_ahead(slicing, start, time), self._other, self._opened)
             elif self._merging is not None:
-                loop(values, stamps, self._select, self._pages, self._merging.pages, time, self._other, self._opened, self._moved)
+                loop(coming, stamps, self._select, self._pages, self._merging.pages, time, self._other, self._opened, self._moved)
         except Exception as error:
             failure = failure_in(loop, error.__traceback__)
             raise user_code_error(error, self.context, failure.variables.get("record") if failure else None) from error
+        return self._unfinished
 
     def _other(self, key: Any, record: Any, stamp: int) -> None:
+        """The general way for one record. If it parks the operator, the loop finds no record behind it: these are set aside."""
         self.backend.current.key = key = canonical_key(key)
-        element = self._element if self._merging is None else self._merging.element
-        element(key, record, stamp)
+        work = self._one(key, record, stamp)
+        for _ in work:
+            self._unfinished = work
+            left = list(zip(self._coming, self._stamps))
+            self._left = [record for record, _ in left], [stamp for _, stamp in left]
+            return
 
-    def _element(self, key: Any, record: Any, stamp: int) -> None:
+    def _one(self, key: Any, record: Any, stamp: int) -> Work:
+        try:
+            yield from self._element(key, record, stamp)
+        except FlinkpyError:
+            raise
+        except Exception as error:
+            raise user_code_error(error, self.context, record) from error
+
+    def _element_alone(self, key: Any, record: Any, stamp: int) -> Work:
         """One record into its windows, which do not merge."""
         skipped = True
         kept = TimestampedValue(record, stamp if stamp != MIN_TIMESTAMP else None) if self.evictor is not None else record
@@ -257,7 +282,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             self._at.key = window
             result = self.trigger.on_element(record, stamp, window, self._trigger_context)
             if result is not CONTINUE:
-                self.act(result, key, window, window)
+                yield from self.act(result, key, window, window)
             if cleanup != MAX_TIMESTAMP:
                 self.register_cleanup(key, window)
         if skipped:
@@ -268,8 +293,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         page = self._pages.get(key)
         if page is None:
             page = self._pages[key] = {}
-        contents = page.get(window)
-        page[window] = self._kept.first(kept) if contents is None else self._kept.add(contents, kept)
+        contents = page.get(window, MISSING)
+        page[window] = self._kept.first(kept) if contents is MISSING else self._kept.add(contents, kept)
 
     def skipped(self, record: Any, stamp: int) -> None:
         """A record that no window took: it is late, unless its assigner has no window for it."""
@@ -282,27 +307,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             assert self._late.timestamps is not None
             self._late.timestamps.append(stamp)
 
-    def act(self, result: TriggerResult, key: Any, window: Any, state_window: Any) -> None:
-        """What the trigger says is done. ``state_window``: under which the contents are kept."""
-        if result is not PURGE:
-            page = self._pages.get(key)
-            contents = None if page is None else page.get(state_window)
-            if page is not None and contents is not None:
-                left = self._evaluation.evaluate(self._results, key, window, contents)
-                self._evaluation.go_to_end(self._results)
-                if left is not contents:
-                    page[state_window] = left
-                if left is None:
-                    take(self._pages, key, state_window)
-        if result is not FIRE:
-            take(self._pages, key, state_window)
-
     # -- time ------------------------------------------------------------------------------------------------------------------
-
-    def cleanup_time(self, window: Any) -> int:
-        """When the window is done with."""
-        last: int = window.max_timestamp()
-        return min(last + self.allowed_lateness, MAX_TIMESTAMP) if self._event_time else last
 
     def register_cleanup(self, key: Any, window: Any) -> None:
         """A timer for the window's end of life. At the end of time there is none: all ends then."""
@@ -331,120 +336,6 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         if self._event_time and self.allowed_lateness:
             timers.remove(self.cleanup_time(before), key, before)
         self._opened(key, window)
-
-    def process_watermark(self, watermark: Watermark) -> Work:
-        self._service.watermark = watermark.timestamp
-        yield from self._fire(self._service.event.due(watermark.timestamp), True)
-        super().process_watermark(watermark)
-
-    def end_key(self) -> Work:
-        service = self._service
-        service.watermark = MAX_TIMESTAMP
-        for timers in (service.event, service.processing):
-            yield from self._fire(timers.all_there_are(), timers is service.event)
-        service.watermark = MIN_TIMESTAMP
-        service.event.clear()
-
-    def _on_processing_time(self, due: Iterator[tuple[int, Timer]]) -> None:
-        self.do(self._service.firing(self._fire(due, False)))
-
-    def _fire(self, due: Iterator[tuple[int, Timer]], event: bool) -> Work:
-        """What due timers bring about, earliest first."""
-        if self._is_default and event == self._event_time:
-            yield from self._fire_default(due)
-            return
-        current, results, limit, ends = self.backend.current, self._results, self.context.batch_records, event == self._event_time
-        trigger = self.trigger.on_event_time if event else self.trigger.on_processing_time
-        try:
-            for moment, (key, window) in due:
-                state_window = window if self._merging is None else self._merging.state_window(key, window)
-                if state_window is None:
-                    continue  # a timer that its trigger left behind
-                current.key, self._at.key = key, window
-                result = trigger(moment, window, self._trigger_context)
-                if result is not CONTINUE:
-                    self.act(result, key, window, state_window)
-                if ends and moment == self.cleanup_time(window):
-                    self._end(key, window, state_window)
-                if len(results.values) >= limit:
-                    self._emit()
-                    yield
-                    results = self._results
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context) from error
-        self._emit()
-
-    def _fire_default(self, due: Iterator[tuple[int, Timer]]) -> Work:
-        """The same for default triggers, whose timers are the end of a window and the end of its life, without asking them."""
-        current, at, pages, limit, results = self.backend.current, self._at, self._pages, self.context.batch_records, self._results
-        lateness, evaluation, merging = self.allowed_lateness if self._event_time else 0, self._evaluation, self._merging
-        try:
-            for moment, (key, window) in due:
-                home = window if merging is None else merging.state_window(key, window)
-                page = pages.get(key)
-                if page is None or home not in page:
-                    continue
-                contents = page[home]
-                current.key, at.key = key, window
-                last = window[1] - 1  # all these are TimeWindows
-                if moment == last and contents is not None:
-                    evaluation.evaluate(results, key, window, contents)
-                    while evaluation.rest is not None:
-                        self._results = Results(True)
-                        results.emit(self.output)  # what was changed is written back only when the window is through
-                        yield
-                        results = self._results
-                        evaluation.go_on(results)
-                if moment == last + lateness or moment == MAX_TIMESTAMP:
-                    del page[home]
-                    if not page:
-                        del pages[key]
-                    self._forget(key, window)
-                    if merging is not None:
-                        merging.retire(key, window)
-                if len(results.values) >= limit:
-                    self._emit()
-                    yield
-                    results = self._results
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self.context) from error
-        self._emit()
-
-    def _end(self, key: Any, window: Any, state_window: Any) -> None:
-        """Forgets a window."""
-        take(self._pages, key, state_window)
-        self.trigger.clear(window, self._trigger_context)
-        self._forget(key, window)
-        if self._trigger_pages:
-            take(self._trigger_pages, key, window)
-        if self._merging is not None:
-            self._merging.retire(key, window)
-
-    def _forget(self, key: Any, window: Any) -> None:
-        """What the window's function keeps for it."""
-        if self._clear is not None:
-            self._clear(self._function_context)
-        if self._window_pages:
-            take(self._window_pages, key, window)
-
-    def _emit(self) -> None:
-        """Passes on what was gathered, and writes back what was changed."""
-        results, late = self._results, self._late
-        self._results = Results(True)
-        results.emit(self.output)
-        if late.values and self.late_tag is not None:
-            self._late = RowBatch([], [])
-            self.output.emit_side(self.late_tag.tag_id, late)
-        for pages in self._all_pages():
-            write_back(pages)
-
-    def _all_pages(self) -> Sequence[dict[Any, Any]]:
-        pages = [self._pages, self._trigger_pages, self._window_pages]
-        return pages if self._merging is None else [*pages, self._merging.pages]
 
     def __repr__(self) -> str:
         evictor = "" if self.evictor is None else f", {type(self.evictor).__name__}"

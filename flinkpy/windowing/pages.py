@@ -13,6 +13,8 @@ from flinkpy.core.keys import canonical_key
 
 Page: TypeAlias = "dict[Any, Any]"
 
+MISSING = object()  # where a page has nothing for a window: None may be what is kept
+
 
 class LoadedPages(dict[Any, Page]):
     """The pages looked at since the last ``write_back``, each under its key's canonical form, as in a dict. An empty page is none."""
@@ -57,11 +59,11 @@ def write_back(pages: dict[Any, Page]) -> None:
 
 
 def take(pages: dict[Any, Page], key: Any, window: Any) -> Any:
-    """Removes and gives what is kept for the window, or None."""
+    """Removes and gives what is kept for the window, or MISSING."""
     page = pages.get(key)
     if page is None:
-        return None
-    found = page.pop(window, None)
+        return MISSING
+    found = page.pop(window, MISSING)
     if not page:
         del pages[key]
     return found

@@ -14,6 +14,7 @@ from flinkpy.core.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.contents import Contents
+from flinkpy.windowing.pages import MISSING
 from flinkpy.windowing.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -59,8 +60,8 @@ def session_loop(values, stamps, select, pages, sessions, time, element, opened,
                     window = time_window((start if start < stamp else stamp, last if last > end else end))
                     home = open_ones[window] = open_ones.pop(met)
                     moved(key, met, window)
-            contents = page.get(home)
-            page[home] = {first} if contents is None else {add}
+            contents = page.get(home, missing)
+            page[home] = {first} if contents is missing else {add}
             continue
         element(key, record, stamp)
 """
@@ -80,4 +81,4 @@ def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> Se
     static = type(assigner) in _STATIC
     source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
     more = {} if static else {"gap_of": assigner.gap}
-    return compile_function("session_loop", source, {**names, **more, "canonical": canonical_key, "time_window": time_window})
+    return compile_function("session_loop", source, {**names, **more, "canonical": canonical_key, "missing": MISSING, "time_window": time_window})

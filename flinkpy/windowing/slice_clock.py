@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from flinkpy.core.elements import Watermark
-from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.windowing.slice_times import SliceTimes, Standing
 from flinkpy.windowing.slices import Slicing
@@ -15,6 +15,7 @@ from flinkpy.windowing.slices import Slicing
 class FollowsTime(StreamOperator):
     """Calls ``_advance`` when time has gone on. In processing time ``_add_now`` puts records into the slice of this moment."""
 
+    parks = True
     slicing: Slicing
     event_time: bool
     _times: SliceTimes
@@ -24,7 +25,7 @@ class FollowsTime(StreamOperator):
         """Adds them to the slice that begins then."""
 
     @abstractmethod
-    def _advance(self, until: int) -> None:
+    def _advance(self, until: int) -> Work | None:
         """Evaluates what is due, and lets go of what is over."""
 
     def start_clock(self) -> None:
@@ -37,9 +38,9 @@ class FollowsTime(StreamOperator):
         if hasattr(self, "_wake_up"):
             self._wake_up.cancel()
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work:
         if self.event_time and watermark.timestamp > self._times.now:
-            self._advance(watermark.timestamp)
+            yield from self._advance(watermark.timestamp) or ()
         super().process_watermark(watermark)
 
     def _add_now(self, records: Any) -> None:
@@ -50,5 +51,8 @@ class FollowsTime(StreamOperator):
             self._wake_up.at(self._times.wake)
 
     def _due(self, moment: int) -> None:
-        self._advance(max(moment, self._times.now))
+        self.do(self._at_timer(moment))
+
+    def _at_timer(self, moment: int) -> Work:
+        yield from self._advance(max(moment, self._times.now)) or ()
         self._wake_up.at(self._times.wake)

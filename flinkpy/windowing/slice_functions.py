@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
-from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.base import OperatorContext, StreamOperator, Work
 from flinkpy.operators.functions import RuntimeContext, S, open_function
-from flinkpy.operators.given_out import private
-from flinkpy.operators.giving import Results, stamp_new
+from flinkpy.operators.giving import Moment, give_out
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext
@@ -19,6 +17,8 @@ from flinkpy.windowing.window_functions import ProcessAllWindowFunction, Process
 from flinkpy.windowing.window_state import WindowStates
 from flinkpy.windowing.window_timers import WindowTimerService
 from flinkpy.windowing.windows import TimeWindow
+
+Evaluated: TypeAlias = "tuple[TimeWindow, Mapping[Any, Any]]"  # a window, and the value of each of its keys
 
 WINDOW_STATE = "_window state"  # key -> {window: ...}
 
@@ -43,7 +43,7 @@ class SliceFunction:
     """One operator's window function, with its context and state. Which keys have state of a window is noted, as it goes with the window."""
 
     def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
-        self._context, self._key, self._window = context, backend.current, CurrentKey()
+        self._key, self._window = backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)
         self._pages = pages_over(backend.engine_values(WINDOW_STATE))
         self._kept: dict[TimeWindow, dict[Any, None]] = {}
@@ -54,28 +54,31 @@ class SliceFunction:
         self._states = _AskedStates(self._pages, self._key, self._window)
         self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, self._states, RuntimeContext(context, backend)))
 
-    def evaluate(self, window: TimeWindow, merged: Mapping[Any, Any], watermark: int, results: Results) -> None:
-        """For each key what the function makes of its value, with the last moment of the window."""
-        self._service.watermark, self._window.key = watermark, window
-        call, current, states, last_moment, reuse = self._call, self._key, self._states, window.end - 1, self._context.object_reuse
-        try:
+    def evaluate(self, windows: Iterable[Evaluated], watermark: int, operator: StreamOperator) -> Work:
+        """Emits what the function makes of each key's value in each window, with the window's last moment."""
+        self._service.watermark = watermark
+        stamps = iter(lambda: self._window.key.end - 1, None)
+        yield from give_out(self._given, self._values(windows), stamps, Moment(), operator, endless=True, names_record=False)
+
+    def _given(self, found: tuple[Any, TimeWindow, Any], at: Moment) -> Any:
+        key, window, value = found
+        return self._call(key, window, [value])
+
+    def _values(self, windows: Iterable[Evaluated]) -> Iterator[tuple[Any, TimeWindow, Any]]:
+        """One by one: asked for the next, all results of the one before have been given."""
+        current, states = self._key, self._states
+        for window, merged in windows:
+            self._window.key = window
             for key, value in merged.items():
                 current.key = key
-                given = call(key, window, [value])
-                if given is not None:
-                    results.values.extend(given if reuse else map(private, given))
-                    stamp_new(results, last_moment)
+                yield key, window, value
                 if states.asked and window in (self._pages.get(key) or ()):
                     self._kept.setdefault(window, {})[key] = None
-        except Exception as error:
-            raise user_code_error(error, self._context) from error
+            write_back(self._pages)
 
     def forget(self, is_over: Callable[[TimeWindow], bool]) -> None:
         """The state of windows that are over goes."""
         for window in [window for window in self._kept if is_over(window)]:
             for key in self._kept.pop(window):
                 take(self._pages, key, window)
-
-    def write_back(self) -> None:
-        """State that was looked at returns to a backend that gives copies."""
         write_back(self._pages)

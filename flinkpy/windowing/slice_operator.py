@@ -11,7 +11,7 @@ associative but not commutative, the other fields of ``sum``, which of several e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from flinkpy.common.output_tag import OutputTag
@@ -21,7 +21,7 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.giving import Results, stamp_new
 from flinkpy.operators.keyed import key_function
@@ -30,7 +30,7 @@ from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.evaluation import check_window_function
 from flinkpy.windowing.slice_clock import FollowsTime
-from flinkpy.windowing.slice_functions import SliceFunction, can_follow_slices
+from flinkpy.windowing.slice_functions import Evaluated, SliceFunction, can_follow_slices
 from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
 from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slices import Slicing
@@ -145,11 +145,11 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
 
     # -- records ---------------------------------------------------------------------------------------------------------------
 
-    def process_batch(self, batch: Batch) -> None:
+    def process_batch(self, batch: Batch) -> Work | None:
         batch = rows(batch)
         if not self.event_time:
             self._add_now(batch.values)
-            return
+            return None
         stamps = batch.timestamps
         low = MIN_TIMESTAMP if stamps is None else min(stamps)
         if stamps is None or low == MIN_TIMESTAMP:
@@ -157,8 +157,8 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
         start = self.slicing.slice_of(low)
         if max(stamps) < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
             self._add(start, batch.values)
-        else:
-            self._add_scattered(batch.values, stamps)
+            return None
+        return self._add_scattered(batch.values, stamps)
 
     def _add(self, start: int, values: list[Any]) -> None:
         states = self._slices.get(start)
@@ -167,48 +167,48 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
             self._times.entered(start)
         self._loops.add(values, states)
 
-    def _add_scattered(self, values: list[Any], stamps: list[int]) -> None:
+    def _add_scattered(self, values: list[Any], stamps: list[int]) -> Work | None:
         """Records of several slices: sorted into them, and each taken as its slice stands."""
         parts = _parts(values, stamps, self.slicing)
         standings = {start: self._times.standing(start) for start in parts}
         for start, part in parts.items():
             if standings[start] is Standing.OPEN:
                 self._add(start, part)
-        if set(standings.values()) != {Standing.OPEN}:
-            slice_of = self.slicing.slice_of
-            placed = [(record, stamp, start) for record, stamp in zip(values, stamps) if standings[start := slice_of(stamp)] is not Standing.OPEN]
-            self._add_behind_time(placed, standings)
+        if set(standings.values()) == {Standing.OPEN}:
+            return None
+        slice_of = self.slicing.slice_of
+        placed = [(record, stamp, start) for record, stamp in zip(values, stamps) if standings[start := slice_of(stamp)] is not Standing.OPEN]
+        return self._add_behind_time(placed, standings)
 
-    def _add_behind_time(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing]) -> None:
+    def _add_behind_time(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing]) -> Work:
         """One by one, as each may make windows be evaluated again."""
-        results, late = Results(True), RowBatch([], [])
-        for record, stamp, start in placed:
-            standing = standings[start]
-            if standing is Standing.REOPENED:
-                self._add(start, [record])
-                self._evaluate_again(canonical_key(self._select(record)), start, results)
-            elif late.timestamps is not None and (standing is Standing.OVER or self._times.is_late(stamp)):
-                late.values.append(record)
-                late.timestamps.append(stamp)
+        late = RowBatch([], [])
+        yield from self._give(self._again(placed, standings, late), self._times.now)
         if late.values and self.late_tag is None:
             self.drop_late(len(late))
         elif late.values and self.late_tag is not None:
             self.output.emit_side(self.late_tag.tag_id, late)
-        self._emit(results)
+
+    def _again(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing], late: RowBatch) -> Iterator[Evaluated]:
+        """Adds each record when it is its turn; gives the windows to evaluate again, for its key alone."""
+        for record, stamp, start in placed:
+            standing = standings[start]
+            if standing is Standing.REOPENED:
+                self._add(start, [record])
+                yield from self._evaluated_again(canonical_key(self._select(record)), start)
+            elif late.timestamps is not None and (standing is Standing.OVER or self._times.is_late(stamp)):
+                late.values.append(record)
+                late.timestamps.append(stamp)
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 
-    def _advance(self, until: int) -> None:
+    def _advance(self, until: int) -> Work:
         """Time goes on: evaluates what is due, and lets go of what is over."""
         times = self._times
         if times.is_quiet(until):
             times.now = until
             return
-        windows = times.due(self._slices, until)
-        results = Results(True)
-        for window in windows:
-            results = self._evaluate(window, until, results)
-        self._emit(results)
+        yield from self._give(map(self._evaluated, times.due(self._slices, until)), until)
         times.now = until
         for start in times.over(self._slices):
             del self._slices[start]
@@ -216,46 +216,43 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
         times.settle(self._slices)
         if self._function is not None:
             self._function.forget(times.is_cleaned_up)
-            self._function.write_back()
         if self._ahead and until >= max(self._ahead.values()):
             self._ahead = {}
 
-    def _evaluate(self, window: TimeWindow, now: int, results: Results) -> Results:
-        """Adds the window's results; passes on what there is when that is a batch."""
+    def _evaluated(self, window: TimeWindow) -> Evaluated:
         starts = slices_within(window, self.slicing, self._slices)
         merged = self._loops.together([self._taken(start, window, is_first=start == starts[0]) for start in starts])
         if self._ahead:
             merged = {key: value for key, value in merged.items() if self._ahead.get(key, MIN_TIMESTAMP) < window.end - 1}
-        if self._function is not None:
-            self._function.evaluate(window, merged, now, results)
-        else:
-            results.values.extend(merged.values())
-            stamp_new(results, window.end - 1)
-        if len(results.values) < self.context.batch_records:
-            return results
-        self._emit(results)
-        return Results(True)
+        return window, merged
 
-    def _emit(self, results: Results) -> None:
-        """In batches of the usual size."""
-        if self._function is not None:
-            self._function.write_back()
-            results.emit(self.output)
-            return
-        values, stamps, limit = results.values, results.stamps or [], self.context.batch_records
-        for at in range(0, len(values), limit):
-            self.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
-
-    def _evaluate_again(self, key: Any, start: int, results: Results) -> None:
+    def _evaluated_again(self, key: Any, start: int) -> Iterator[Evaluated]:
         """The windows of a slice for one key, in the order the assigner would name them."""
         for window in reversed(self._times.evaluated(start)):
             found = [self._slices[at] for at in slices_within(window, self.slicing, self._slices)]
             merged = self._loops.together([{None: private_copy(states[key])} for states in found if key in states])
-            if self._function is not None:
-                self._function.evaluate(window, {key: merged[None]}, self._times.now, results)
-            else:
-                results.values.append(merged[None])
-                stamp_new(results, window.end - 1)
+            yield window, {key: merged[None]}
+
+    def _give(self, windows: Iterable[Evaluated], now: int) -> Work:
+        """Emits the windows' results: in batches of the usual size, if there is no function."""
+        if self._function is not None:
+            yield from self._function.evaluate(windows, now, self)
+            return
+        results, limit = Results(True), self.context.batch_records
+        for window, merged in windows:
+            results.values.extend(merged.values())
+            stamp_new(results, window.end - 1)
+            if len(results.values) >= limit:
+                yield from self._emit(results)
+                results = Results(True)
+        yield from self._emit(results)
+
+    def _emit(self, results: Results) -> Work:
+        values, stamps, limit = results.values, results.stamps or [], self.context.batch_records
+        for at in range(0, len(values), limit):
+            self.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
+            if at + limit < len(values):
+                yield
 
     def _taken(self, start: int, window: TimeWindow, is_first: bool) -> States:
         """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""

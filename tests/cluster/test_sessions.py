@@ -47,6 +47,14 @@ if len(sys.argv) > 1:
     env.execute("broken")
 """
 
+UNWAITED = """
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1, 2, 3]).map(lambda n: n * 10).print()
+env.execute_async("unwaited")
+print("the last line of the program", flush=True)
+"""
 
 DATASET = """
 import pyarrow as pa
@@ -145,13 +153,48 @@ def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, br
     nothing_but(eyes, before)
 
 
-def test_a_job_that_nobody_waits_for_ends_with_its_application(ray: RayCluster, eyes: Eyes) -> None:
+def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
-    text = ENDLESS.replace("env.execute(sys.argv[2])", "print(env.execute_async(sys.argv[2]).get_job_status().result().name)")
-    outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(text, "unwaited.py"), str(ray.folder / "unwaited"), "unwaited")
+    outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(UNWAITED, "unwaited.py"))
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out in ("CREATED\n", "RUNNING\n")
+    assert outcome.out.startswith("the last line of the program\n")
+    assert sorted(outcome.out.splitlines()[1:]) == ["10", "20", "30"]
     nothing_but(eyes, before)
+
+
+@pytest.mark.parametrize("started_by", ["flinkpy run", "python"])
+def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eyes: Eyes, tmp_path: Path, started_by: str) -> None:
+    before, started = eyes.look(), tmp_path / "started"
+    script = ray.job(ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])"), "unwaited_endless.py")
+    arguments = (script, str(started), "unwaited")
+    process = ray.start("run", "-t", "ray-application", *arguments) if started_by == "flinkpy run" else subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ray.folder,
+        env={**ray.environment, "FLINKPY_EXECUTION_TARGET": "ray-application"})
+    eventually(started.exists)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    outcome = finish(process)
+    assert "Traceback" not in outcome.err
+    assert outcome.code == (130 if started_by == "flinkpy run" else 0), outcome
+    nothing_but(eyes, before)
+
+
+def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_told(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
+    before, started = eyes.look(), tmp_path / "started"
+    text = ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])")
+    outcome = ray.flinkpy("run", *session("async"), ray.job(text, "unwaited_endless.py"), str(started), "unwaited")
+    told = re.fullmatch(r"job 'unwaited' runs on in the session on Ray; to end it: flinkpy (cancel [0-9a-f]{8}.*)\n", outcome.err)
+    assert told is not None, outcome
+    assert outcome.code == 0
+    eventually(started.exists)
+    assert ray.flinkpy("list", "-D", "cluster.id=async").out.count("RUNNING") == 1
+    assert ray.flinkpy(*told.group(1).split(), "-D", "cluster.id=async").code == 0
+    eventually(lambda: ray.flinkpy("list", "-a", "-D", "cluster.id=async").out.count("CANCELED") == 1)
+    assert ray.flinkpy("session", "stop", "async").code == 0
+    nothing_but(eyes, before)
+
+
+def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
     refused = ray.flinkpy("run", "-d", "-t", "ray-application", ray.job(COLUMNS))
     assert refused.code == 1
     assert "`flinkpy session start NAME`" in refused.err

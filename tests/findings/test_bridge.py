@@ -240,3 +240,57 @@ def test_windows_of_windows_keep_the_zone() -> None:
     hours = hourly(stamped("Europe/Oslo")).select(col("n_sum").alias("n"), col("k"))
     days = hours.key_by("k").window(TumblingEventTimeWindows.of(Time.days(1))).aggregate(col("n").sum).to_arrow()
     assert (days.schema.field("window_end").type, days["n_sum"].to_pylist()) == (pa.timestamp("ms", "Europe/Oslo"), [10])
+
+
+def of_nulls(*, required: bool) -> Any:
+    """A schema of fields that may not be null, at every depth, or may."""
+    may = not required
+    point = pa.struct([pa.field("x", pa.int64(), may), pa.field("y", pa.int64(), may)])
+    points, named = pa.list_(pa.field("item", point, may)), pa.map_(pa.string(), pa.field("value", point, may))
+    return pa.schema([pa.field("n", pa.int64(), may), pa.field("s", point, may), pa.field("l", points, may), pa.field("m", named, may)])
+
+
+FULL = {"n": 1, "s": {"x": 1, "y": 2}, "l": [{"x": 3, "y": 4}], "m": [("a", {"x": 5, "y": 6})]}
+NULLS = [{"n": None, "s": None, "l": None, "m": None}, {"n": 2, "s": {"x": None, "y": 1}, "l": [None], "m": [("b", None)]}]
+
+
+@pytest.mark.finding("hunts 18")
+@pytest.mark.parametrize("swapped", [False, True])
+def test_streams_of_which_one_is_never_null_have_a_union_that_may_be(swapped: bool) -> None:
+    env = environment()
+    strict = env.from_arrow(pa.Table.from_pylist([FULL] * 3, of_nulls(required=True)))
+    loose = env.from_arrow(pa.Table.from_pylist(NULLS, of_nulls(required=False)))
+    both = loose.union(strict) if swapped else strict.union(loose)
+    assert both._schema.equals(of_nulls(required=False))
+    assert sorted(both.to_arrow().to_pylist(), key=str) == sorted([FULL] * 3 + NULLS, key=str)
+    assert {batch.schema for batch in both.map_batches(lambda batch: batch).to_arrow().to_batches()} == {of_nulls(required=False)}
+
+
+@pytest.mark.finding("hunts 18")
+def test_windows_and_rows_behind_such_a_union_see_all_of_it() -> None:
+    env = environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(col("at"))
+    at = [datetime(2024, 1, 1, 0, minute, tzinfo=timezone.utc) for minute in (1, 2, 3)]
+
+    def stream(numbers: list[int | None], required: bool) -> Any:
+        schema = pa.schema([pa.field("n", pa.int64(), not required), pa.field("k", pa.string(), not required), ("at", pa.timestamp("us", "UTC"))])
+        return env.from_arrow(pa.table({"n": numbers, "k": ["a", "b", "a"], "at": at}, schema)).assign_timestamps_and_watermarks(strategy)
+
+    both = stream([1, 2, 3], True).union(stream([4, None, 6], False))
+    counted = both.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(col("n").sum)
+    assert sorted(counted.to_arrow().select(["k", "n_sum"]).to_pylist(), key=str) == [{"k": "a", "n_sum": 14}, {"k": "b", "n_sum": 2}]
+    assert sorted(both.map(lambda row: row.n or 0).take(10)) == [0, 1, 2, 3, 4, 6]
+
+
+@pytest.mark.finding("hunts 18")
+def test_a_batch_gets_the_schema_of_a_union_without_a_copy_of_its_values() -> None:
+    from flinkpy.core.elements import ColumnBatch
+    from flinkpy.operators.columnar import NullableColumnsOperator
+
+    def addresses(batch: Any) -> set[int]:
+        return {buffer.address for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size}
+
+    batch = pa.Table.from_pylist([FULL] * 1000, of_nulls(required=True)).to_batches()[0]
+    cast = NullableColumnsOperator(of_nulls(required=False)).process_columns(ColumnBatch(batch, None)).data
+    assert cast.schema.equals(of_nulls(required=False))
+    assert addresses(cast) <= addresses(batch)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkpy.common import Time, WatermarkStrategy
+from flinkpy.common import Row, Time, Types, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -93,6 +93,21 @@ def test_a_left_join_of_structs_goes_through_a_stream(spark: Any) -> None:
 def test_what_is_never_null_comes_back_as_that_at_every_depth(spark: Any) -> None:
     frame = spark.sql("SELECT array(1, 2) AS a, map('a', array(1)) AS m, struct(array(struct(1 AS x)) AS y) AS s, array(1, NULL) AS n")
     assert there_and_back(spark, frame).schema.jsonValue() == frame.schema.jsonValue()
+
+
+@pytest.mark.finding("hunts 18")
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_frame_that_is_never_null_has_a_union_with_a_typed_collection(spark: Any, swapped: bool) -> None:
+    env = environment()
+    frame = spark.sql("SELECT 1L AS n, named_struct('x', 2L) AS s, array(3L) AS l")
+    assert "False" in repr(frame.schema)  # Spark knows that no value is null
+    fields = Types.ROW_NAMED(["n", "s", "l"], [Types.LONG(), Types.ROW_NAMED(["x"], [Types.LONG()]), Types.LIST(Types.LONG())])
+    collection = env.from_collection([Row(None, Row(None), [None]), Row(4, None, None)], fields).select("n", "s", "l")
+    streams = [env.from_spark(frame), collection]
+    first, second = reversed(streams) if swapped else streams
+    back = first.union(second).to_spark(spark)
+    assert "False" not in repr(back.schema)
+    assert sorted(back.collect(), key=str) == sorted([(1, (2,), [3]), (None, (None,), [None]), (4, None, None)], key=str)
 
 
 @pytest.mark.finding("hunts 17")

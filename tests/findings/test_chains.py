@@ -12,10 +12,13 @@ import pytest
 from flinkpy.common import OutputTag, Time, TimestampAssigner, WatermarkStrategy
 from flinkpy.common.typeinfo import Types
 from flinkpy.datastream import (
+    AggregateFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoProcessFunction,
     DataStream,
+    FlatJoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -26,13 +29,22 @@ from flinkpy.datastream import (
     ProcessWindowFunction,
 )
 from flinkpy.datastream.state import MapStateDescriptor
-from flinkpy.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from flinkpy.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from flinkpy.testing import embedded_environment
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
 
 
 NONE = Time.milliseconds(0)
+TUMBLING, SESSIONS = TumblingEventTimeWindows.of(Time.milliseconds(5)), EventTimeSessionWindows.with_gap(Time.milliseconds(5))
 
 
 def one(value: Any) -> int:
@@ -76,6 +88,30 @@ class EndlessWindow(ProcessWindowFunction):
         return itertools.count()
 
 
+class Count(AggregateFunction):
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+class EndlessJoin(FlatJoinFunction):
+    def join(self, first: Any, second: Any) -> Any:
+        return itertools.count()
+
+
+class EndlessCoGroup(CoGroupFunction):
+    def co_group(self, first: Any, second: Any) -> Any:
+        yield from itertools.count()
+
+
 class EndlessAll(ProcessAllWindowFunction):
     def process(self, context: Any, elements: Any) -> Any:
         yield from itertools.count()
@@ -106,10 +142,29 @@ CALLS: dict[str, Callable[[DataStream], DataStream]] = {
     "window": lambda s: timed(s).window_all(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessAll()),
     "keyed window": lambda s: timed(s).key_by(one).window(TumblingEventTimeWindows.of(Time.milliseconds(5))).process(EndlessWindow()),
     "session": lambda s: timed(s).key_by(one).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5))).process(EndlessWindow()),
+    "own trigger": lambda s: s.key_by(one).window(GlobalWindows.create()).trigger(CountTrigger.of(1)).process(EndlessWindow()),
+    "count window": lambda s: s.key_by(one).count_window(1).process(EndlessWindow()),
+    "count window that slides": lambda s: s.key_by(one).count_window(2, 1).process(EndlessWindow()),
+    "evictor": lambda s: timed(s).key_by(one).window(TUMBLING).evictor(CountEvictor.of(3)).process(EndlessWindow()),
+    "sessions with an own trigger": lambda s: timed(s).key_by(one).window(SESSIONS).trigger(CountTrigger.of(1)).process(EndlessWindow()),
+    "late session": lambda s: timed(s).key_by(one).window(SESSIONS).allowed_lateness(9**9).process(EndlessWindow()),
+    "slices": lambda s: timed(s).key_by(one).window(TUMBLING).reduce(lambda a, b: a, EndlessWindow()),
+    "slices of all": lambda s: timed(s).window_all(TUMBLING).reduce(lambda a, b: a, EndlessAll()),
+    "slices in processing time": lambda s: s.flat_map(lambda value: itertools.count()).key_by(one).window(
+        TumblingProcessingTimeWindows.of(Time.milliseconds(5))).reduce(lambda a, b: a, EndlessWindow()),
+    "aggregate": lambda s: timed(s).key_by(one).window(TUMBLING).aggregate(Count(), EndlessWindow()),
+    "window join": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(TUMBLING).apply(EndlessJoin()),
+    "window join with a trigger": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(TUMBLING).trigger(
+        EventTimeTrigger()).apply(EndlessJoin()),
+    "session join": lambda s: timed(s).join(timed(s)).where(one).equal_to(one).window(SESSIONS).apply(EndlessJoin()),
+    "co-group": lambda s: timed(s).co_group(timed(s)).where(one).equal_to(one).window(TUMBLING).apply(EndlessCoGroup()),
+    "session co-group": lambda s: timed(s).co_group(timed(s)).where(one).equal_to(one).window(SESSIONS).apply(EndlessCoGroup()),
     "interval join": lambda s: timed(s).key_by(one).interval_join(timed(s).key_by(one)).between(NONE, NONE).process(Endless()),
     "connected flat_map": lambda s: s.connect(s).flat_map(Endless()),
     "connected process": lambda s: s.connect(s).process(Endless()),
     "connected keyed process": lambda s: s.key_by(one).connect(s.key_by(one)).process(EndlessKeyed()),
+    "map_batches": lambda s: s.map(lambda value: (value,), Types.ROW_NAMED(["n"], [Types.LONG()])).map_batches(
+        lambda batch: itertools.count(), output="rows"),
     "broadcast": lambda s: s.connect(broadcast(s)).process(Endless()),
     "keyed broadcast": lambda s: s.key_by(one).connect(broadcast(s)).process(EndlessKeyed()),
 }
@@ -191,3 +246,36 @@ def test_side_outputs_of_a_function_that_yields_without_end_come_too() -> None:
                 yield tag, -number
 
     assert embedded_environment().from_collection([1]).process(Both()).get_side_output(tag).take(3) == [0, -1, -2]
+
+
+@pytest.mark.finding("first-use 12")
+@pytest.mark.parametrize("call", ["evictor", "slices", "window join", "co-group"])
+def test_a_function_may_yield_without_end_on_two_task_executors(call: str) -> None:
+    env = embedded_environment({"taskmanager.numberOfTaskSlots": 1}, parallelism=2)
+    assert CALLS[call](env.from_collection([1, 2])).map(lambda value: value).set_parallelism(1).take(3) == [0, 1, 2]
+
+
+@pytest.mark.finding("first-use 12")
+@pytest.mark.parametrize("window", ["own trigger", "session", "slices", "window join", "co-group"])
+def test_a_window_whose_function_yields_without_end_is_cancelled_at_once_and_the_generator_closed(
+    window: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed, begun = threading.Event(), threading.Event()
+
+    def without_end(*arguments: Any) -> Iterator[int]:
+        try:
+            for number in itertools.count():
+                begun.set()
+                yield number
+        finally:
+            closed.set()
+
+    shared = _on_this_process(without_end)
+    for kind, method in ((EndlessWindow, "process"), (EndlessJoin, "join"), (EndlessCoGroup, "co_group")):
+        monkeypatch.setattr(kind, method, lambda self, *arguments: shared(arguments))
+    env = embedded_environment()
+    CALLS[window](env.from_collection([1])).filter(lambda n: False).print()
+    job = env.execute_async()
+    assert begun.wait(30)
+    job.cancel().result(30)
+    assert closed.wait(30)

@@ -87,7 +87,7 @@ class WindowHarness:
     def push(self, *pairs: tuple[Any, int | None]) -> WindowHarness:
         """(record, timestamp) pairs, as one batch; None for all timestamps: there are none."""
         stamps = [stamp for _, stamp in pairs]
-        self.operator.process_batch(RowBatch([record for record, _ in pairs], None if None in stamps else stamps))  # type: ignore[arg-type]
+        do_all(self.operator.process_batch(RowBatch([record for record, _ in pairs], None if None in stamps else stamps)))  # type: ignore[arg-type]
         return self
 
     def watermark(self, time: int) -> WindowHarness:

@@ -30,11 +30,11 @@ from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, 
 class BothAsOne(WindowOperator):
     """The general form, behind two inputs."""
 
-    def process_batch1(self, batch: Any) -> None:
-        self.process_batch(RowBatch(list(map(TaggedUnion.one, batch.values)), batch.timestamps))
+    def process_batch1(self, batch: Any) -> Any:
+        return self.process_batch(RowBatch(list(map(TaggedUnion.one, batch.values)), batch.timestamps))
 
-    def process_batch2(self, batch: Any) -> None:
-        self.process_batch(RowBatch(list(map(TaggedUnion.two, batch.values)), batch.timestamps))
+    def process_batch2(self, batch: Any) -> Any:
+        return self.process_batch(RowBatch(list(map(TaggedUnion.two, batch.values)), batch.timestamps))
 
 
 def general(function: Any, assigner: Any, lateness: int, parallelism: int = 1) -> Subtasks:

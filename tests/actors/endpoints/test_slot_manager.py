@@ -212,8 +212,49 @@ def test_requests_nobody_speaks_of_any_more_are_dropped() -> None:
     assert slots.statistics().unmet_requests == 1
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["register", "unregister", "request", "cancel", "answer", "silence", "free", "fail", "tick", "lie"]),
-                           st.integers(0, 5), st.integers(0, 7)), max_size=60)
+def test_the_slots_of_a_job_that_has_left_are_waited_for() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, "a"), 0.0)
+    slots.job_left(JobId("job"))
+    assert slots.request([request("b", "next")], 1.0) == []
+    assert allocated(slots.report(ONE, report(1, None), 1.01)) == [(ONE, 0, "b")]
+    assert slots.stop_expecting(JobId("job"), 1.05) == []
+    slots.check_invariants()
+
+
+def test_workers_are_started_at_once_for_what_exceeds_the_slots_that_come_back() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, "a"), 0.0)
+    slots.job_left(JobId("job"))
+    assert [type(action) for action in slots.request([request("b", "next"), request("c", "next")], 1.0)] == [StartWorker]
+
+
+def test_slots_that_do_not_come_back_in_time_are_replaced() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, "a"), 0.0)
+    slots.job_left(JobId("job"))
+    slots.request([request("b", "next")], 1.0)
+    assert [type(action) for action in slots.stop_expecting(JobId("job"), 1.05)] == [StartWorker]
+
+
+def test_slots_that_come_back_and_fit_nobody_who_waits_are_not_waited_for() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, "a"), 0.0)
+    slots.job_left(JobId("job"))
+    assert [type(action) for action in slots.request([request("b", "next", GPU)], 1.0)] == [StartWorker]
+
+
+def test_slots_of_a_worker_that_is_lost_do_not_come_back() -> None:
+    slots = manager()
+    slots.register(ONE, report(0, "a"), 0.0)
+    slots.job_left(JobId("job"))
+    slots.request([request("b", "next")], 1.0)
+    assert [type(action) for action in slots.unregister(ONE, 1.01)] == [StartWorker]
+    slots.check_invariants()
+
+
+KINDS = ["register", "unregister", "request", "cancel", "answer", "silence", "free", "fail", "tick", "lie", "leave", "stop expecting"]
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 5), st.integers(0, 7)), max_size=60)
 
 
 @settings(max_examples=150, deadline=None)
@@ -251,6 +292,10 @@ def test_the_tables_agree_whatever_happens(steps: list[tuple[str, int, int]], pe
             act(slots.worker_failed(starting[who % len(starting)], "it did not start", now))
         elif kind == "tick":
             act(slots.tick(now))
+        elif kind == "leave":
+            slots.job_left(JobId(f"job-{who}" if what else "job"))
+        elif kind == "stop expecting":
+            act(slots.stop_expecting(JobId(f"job-{who}" if what else "job"), now))
         elif kind in ("answer", "silence") and pending:
             slot_id, allocation_id = pending.pop(who % len(pending))
             if slots.knows(slot_id.resource_id):

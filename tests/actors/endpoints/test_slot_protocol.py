@@ -11,6 +11,7 @@ import pytest
 
 from flinkpy.actors.envelope import Message, RpcInvocation
 from flinkpy.actors.gateways import DispatcherGateway, JobResult, ResourceManagerGateway, SlotAllocation, SlotRequest, TaskExecutorGateway
+from flinkpy.actors.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -40,8 +41,9 @@ def make_cluster(workers: int = 1, slots: int = 2, max_slots: int | None = None,
 
 def job(
     run_s: float | None = 1.0, parallelism: int = 2, splits: int | None = None, failures: int = 0, configuration: dict[str, Any] | None = None,
+    name: str = "job",
 ) -> JobGraph:
-    builder = JobBuilder(JobId("job"), configuration=configuration)
+    builder = JobBuilder(JobId(name), configuration=configuration)
     behaviour = TaskBehaviour(run_s, failures=failures)
     source = builder.vertex(parallelism, behaviour=behaviour, splits=splits)
     builder.vertex(parallelism, [(source, DistributionPattern.ALL_TO_ALL)], TaskBehaviour(run_s))
@@ -107,6 +109,45 @@ def test_a_job_gets_its_slots_runs_and_gives_everything_back() -> None:
     cluster = make_cluster()
     result = play(cluster, job())
     assert (result.state, result.accumulators["tasks"]) == (JobState.FINISHED, 4)
+    rest(cluster)
+
+
+@pytest.mark.finding("hunts 18")
+def test_jobs_one_after_the_other_share_the_workers_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one asks before the slots of the last are reported free."""
+    cluster = make_cluster(workers=0, slots=1)
+    send = cluster.network.send
+
+    def slowly(source: SimulatedRpcService, process: str, message: Message) -> None:
+        is_report = isinstance(message, RpcInvocation) and message.method == "report_slots"
+        cluster.network.schedule(0.04 if is_report else 0.0, lambda: send(source, process, message), "sends")
+
+    monkeypatch.setattr(cluster.network, "send", slowly)
+    for number in range(10):
+        assert play(cluster, job(run_s=0.1, name=f"job-{number}")).state is JobState.FINISHED
+    assert cluster.driver.started == 2
+    rest(cluster)
+
+
+def test_slots_that_an_ended_job_does_not_give_back_are_replaced_after_a_moment() -> None:
+    cluster = make_cluster(workers=0, slots=1)
+    first: set[str] = set()
+    ended: list[float] = []
+
+    def silenced(source: str, target: str, message: Message) -> bool:
+        if not isinstance(message, RpcInvocation) or message.method not in ("report_slots", "disconnect_job_master"):
+            return False
+        if message.method == "disconnect_job_master" and target == "resourcemanager":
+            ended.append(cluster.network.now)
+        elif message.method == "report_slots" and not ended:
+            first.add(source)
+        return message.method == "report_slots" and bool(ended) and source in first
+
+    cluster.network.swallow = silenced
+    assert play(cluster, job(name="first")).state is JobState.FINISHED
+    assert play(cluster, job(name="next", run_s=0.1)).state is JobState.FINISHED
+    assert (len(first), cluster.driver.started) == (2, 4)
+    cluster.network.swallow = lambda source, target, message: False
     rest(cluster)
 
 

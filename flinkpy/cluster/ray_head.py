@@ -1,0 +1,54 @@
+"""Whether Ray's head node is still there, for programs that wait.
+
+Without it (its global control service) nothing new starts, and Ray ends every process of the cluster, this one too, after a minute in which it says
+nothing. A port that refuses connections for a few seconds is sign enough; silence is not, as a head may be busy.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from flinkpy.core.errors import ResourceUnavailableError
+
+LOOK_EVERY_S = 1.0
+GONE_AFTER_S = 3.0
+CONNECT_TIMEOUT_S = 1.0
+RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"  # Ray's own: set by who has a head that comes back
+
+
+class RayHead:
+    """``address`` is host:port; ``gone`` is what the user is told."""
+
+    def __init__(self, address: str, gone: str) -> None:
+        self._address, self._gone = address, gone
+        self._patience_s = float(os.environ.get(RECONNECT_TIMEOUT) or GONE_AFTER_S)
+        self._look_at = 0.0
+        self._refused_since: float | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """As of the last look."""
+        return self._refused_since is not None
+
+    def check(self, now: float) -> None:
+        """Looks now and then; raises ResourceUnavailableError when nobody has been there for a while."""
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY_S
+        if not self._refuses():
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = now
+        elif now - self._refused_since >= self._patience_s:
+            raise ResourceUnavailableError(self._gone)
+
+    def _refuses(self) -> bool:
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return False

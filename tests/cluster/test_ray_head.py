@@ -1,0 +1,89 @@
+"""Whether a program that waits finds out that Ray's head has gone, from real ports."""
+
+from __future__ import annotations
+
+import socket
+from typing import cast
+
+import pytest
+
+from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.ray_head import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
+from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import JobId
+
+
+class Listener:
+    """Somebody at a port, who can go and come back."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = "{}:{}".format(*self._socket.getsockname())
+
+    def go(self) -> None:
+        self._socket.close()
+
+    def come_back(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", int(self.address.rpartition(":")[2])))
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+def test_a_head_that_refuses_connections_for_a_while_is_gone(listener: Listener) -> None:
+    head = RayHead(listener.address, "Ray is gone")
+    head.check(100.0)
+    listener.go()
+    head.check(101.0)
+    head.check(101.0 + GONE_AFTER_S - 0.1)
+    with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
+        head.check(102.0 + GONE_AFTER_S)
+    assert head.is_gone
+
+
+def test_a_head_that_comes_back_in_time_is_not(listener: Listener) -> None:
+    head = RayHead(listener.address, "Ray is gone")
+    listener.go()
+    head.check(100.0)
+    listener.come_back()
+    head.check(102.0)
+    assert not head.is_gone
+    listener.go()
+    head.check(104.0)
+    head.check(106.0)  # counted anew
+    listener.come_back()
+    head.check(120.0)
+
+
+def test_who_has_a_head_that_comes_back_says_how_long_that_takes(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RECONNECT_TIMEOUT, "300")
+    head = RayHead(listener.address, "Ray is gone")
+    listener.go()
+    head.check(100.0)
+    head.check(399.0)
+    with pytest.raises(ResourceUnavailableError):
+        head.check(400.0)
+
+
+def test_looking_is_not_done_at_every_call(listener: Listener) -> None:
+    head = RayHead(listener.address, "Ray is gone")
+    head.check(100.0)
+    listener.go()
+    head.check(100.5)
+    assert not head.is_gone
+
+
+@pytest.mark.finding("hunts 18")
+def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(listener: Listener) -> None:
+    class Silent:
+        def request_job_status(self, job_id: JobId) -> Future[object]:
+            listener.go()
+            return Future()
+
+    client = ClusterClient(cast(DispatcherGateway, Silent()), ClientConfig(ask_timeout_s=50.0), check=RayHead(listener.address, "Ray is gone").check)
+    with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
+        client.job(JobId("ab12")).status()
