@@ -59,7 +59,7 @@ class Evaluation:
         self._limit, self._now = context.batch_records, context.clock.monotonic
         self.rest: Iterator[Any] | None = None
         self._rests_time = 0
-        self._copies, self._copies_results = copies, call is not None and not context.object_reuse
+        self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         """Gives the contents that stay."""
@@ -106,8 +106,8 @@ class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
 
     def __init__(self, contents: Contents, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any], asked: EvictorContext) -> None:
-        super().__init__(contents, call, not context.object_reuse, context)
-        self._copies_results = self._copies  # also where no function follows: reduce may have kept what it gave
+        super().__init__(contents, call, True, context)
+        self._copies = not context.object_reuse  # also where no function follows: reduce may change the records
         self._reduced, self._evictor, self._context = contents.reduced, evictor, asked
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:

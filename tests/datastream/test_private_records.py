@@ -229,6 +229,33 @@ def test_a_window_has_its_records_as_they_came_whatever_the_function_did_to_them
     assert run(results) == ([7, 7] if windows.startswith("overlapping") else [1, 3, 7])
 
 
+class Tally(AggregateFunction):
+    """Its result is a list of its own, which grows with each window."""
+
+    def __init__(self) -> None:
+        self.windows: list[int] = []
+
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: int, accumulator: int) -> int:
+        return accumulator + value
+
+    def get_result(self, accumulator: int) -> list[int]:
+        self.windows.append(accumulator)
+        return self.windows
+
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        return acc_a + acc_b
+
+
+def test_the_result_of_a_window_is_what_the_aggregate_gave_at_that_time() -> None:
+    numbers = embedded_environment().from_collection([1, 2, 3]).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: number))
+    tallies = numbers.key_by(one_key).window(TumblingEventTimeWindows.of(ms(1))).aggregate(Tally())
+    assert run(tallies.map(spoil_a_list)) == [[1, "spoiled"], [1, 2, "spoiled"], [1, 2, 3, "spoiled"]]
+
+
 @pytest.mark.parametrize("reduce", [
     lambda total, record: (total if isinstance(total, list) else [total]) + [record], lambda total, record: [total, record],
     lambda total, record: grown(total, record)])
