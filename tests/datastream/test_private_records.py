@@ -253,7 +253,7 @@ def test_the_result_of_a_window_is_what_the_aggregate_gave_at_that_time() -> Non
     numbers = embedded_environment().from_collection([1, 2, 3]).assign_timestamps_and_watermarks(
         WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number: number))
     tallies = numbers.key_by(one_key).window(TumblingEventTimeWindows.of(ms(1))).aggregate(Tally())
-    assert run(tallies.map(spoil_a_list)) == [[1, "spoiled"], [1, 2, "spoiled"], [1, 2, 3, "spoiled"]]
+    assert list(tallies.map(spoil_a_list).execute_and_collect()) == [[1, "spoiled"], [1, 2, "spoiled"], [1, 2, 3, "spoiled"]]
 
 
 @pytest.mark.parametrize("reduce", [
