@@ -38,7 +38,7 @@ INSTANTS: st.SearchStrategy[Any] = st.sampled_from([
     datetime.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN), datetime.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=1),  # the hour comes twice
     datetime.datetime(2024, 10, 27, 0, 30, tzinfo=UTC), datetime.datetime(2024, 10, 27, 1, 30, tzinfo=UTC),
     datetime.time(12, tzinfo=UTC), datetime.time(13, tzinfo=datetime.timezone(datetime.timedelta(hours=1))), datetime.time(12),
-    datetime.timedelta(0), datetime.timedelta(seconds=1), np.timedelta64(1, "s"), np.datetime64("NaT"),
+    datetime.timedelta(0), datetime.timedelta(seconds=1), np.timedelta64(1, "s"), np.datetime64("NaT", "us"),
 ])
 ATOMS: st.SearchStrategy[Any] = (
     st.none() | NANS | TWINS | TEXTS | INSTANTS | st.integers(-3, 3) | st.floats() | st.just(uuid.UUID(int=7)))

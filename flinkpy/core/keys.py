@@ -73,6 +73,8 @@ def _canonical_other(key: Any) -> Any:
     if isinstance(key, (float, decimal.Decimal, complex)):
         return NAN if (key.is_nan() if isinstance(key, decimal.Decimal) else key != key) else key
     if isinstance(key, datetime.datetime):
+        if key != key:  # pandas' NaT
+            return None
         return _instant(key) if key.utcoffset() is not None else key
     if isinstance(key, frozenset):
         items = frozenset(map(canonical_key, key))

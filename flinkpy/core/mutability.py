@@ -13,7 +13,7 @@ import decimal
 import enum
 import fractions
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from itertools import chain
 from typing import Any
 
@@ -21,8 +21,6 @@ ATOMS: set[type] = {
     int, float, complex, bool, str, bytes, type(None), datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
     decimal.Decimal, fractions.Fraction, uuid.UUID,
 }
-
-_SAMPLE = 16  # values, where not all are looked at
 
 
 def _are_atoms(kinds: set[type]) -> bool:
@@ -51,15 +49,6 @@ def could_be_mutated(values: Collection[Any]) -> bool:
         return False
     fields = chain.from_iterable(values if len(tuples) == len(kinds) else (value for value in values if isinstance(value, tuple)))
     return not _are_atoms(set(map(type, fields)))
-
-
-def looks_mutable(values: Sequence[Any]) -> bool:
-    """The same by a sample, which costs next to nothing: the records of a batch are mostly of one kind.
-
-    >>> looks_mutable([("a", 1)] * 1000), looks_mutable([{}] * 1000)
-    (False, True)
-    """
-    return could_be_mutated(values[:: len(values) // _SAMPLE + 1])
 
 
 def isolated(function: Callable[..., Any]) -> Callable[..., Any]:

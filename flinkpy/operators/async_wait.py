@@ -25,6 +25,7 @@ from flinkpy.operators.async_retry import Retries
 from flinkpy.operators.base import OneInputOperator, TimerHandle
 from flinkpy.operators.errors import bounded_repr, user_code_error
 from flinkpy.operators.functions import close_function, open_function
+from flinkpy.operators.given_out import private
 from flinkpy.operators.stateless import rows
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def event_loop_thread(name: str, invoke: Invoke, deliver: Deliver) -> CallLoop:
     from flinkpy.operators.async_loop import EventLoopThread
 
     return EventLoopThread(name, invoke, deliver)
+
+
+def _as_they_are(given: Any) -> Any:
+    return given
+
+
+def _all_private(given: Any) -> Any:
+    return [private(each) for each in given] if isinstance(given, (list, tuple)) else given
 
 
 class AsyncWaitOperator(OneInputOperator):
@@ -70,7 +79,8 @@ class AsyncWaitOperator(OneInputOperator):
         self._retries = None if retries.never else retries
         open_function(descriptor.async_function, self.context)
         name = f"async {self.context.name} ({self.context.task.subtask_index + 1}/{self.context.task.parallelism})"
-        self._loop = self._create_loop(name, descriptor.invoke, self._deliver)
+        self._own = _as_they_are if self.context.object_reuse else _all_private
+        self._loop = self._create_loop(name, self._invoke, self._deliver)
         self._saved = self.context.operator_state.engine_list(IN_FLIGHT)
         self._waiting.extend(RowBatch([value], None if stamp is None else [stamp]) for value, stamp in self._saved.get())
         self._saved.clear()
@@ -172,6 +182,10 @@ class AsyncWaitOperator(OneInputOperator):
                 self._timer = self.context.timers.call_later(timeout_s, self._look_for_timeouts)
         self._calls().submit(entries)
 
+    async def _invoke(self, value: Any) -> Any:
+        """In the event loop's thread: before another call changes what this one gave, it is copied."""
+        return self._own(await self.descriptor.invoke(value))
+
     # -- outcomes ---------------------------------------------------------------------------------------------------------------
 
     def _deliver(self, outcomes: list[Outcome]) -> None:
@@ -238,7 +252,7 @@ class AsyncWaitOperator(OneInputOperator):
         if pause is not None:
             pause.cancel()
         try:
-            results = self.descriptor.results_after_timeout(entry.value)
+            results = self._own(self.descriptor.results_after_timeout(entry.value))
         except Exception as error:
             raise user_code_error(error, self.context, entry.value) from error
         self._queue.complete(entry, results if type(results) is list else self._as_list(results, entry))

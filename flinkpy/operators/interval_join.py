@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
-from flinkpy.core.mutability import isolated, looks_mutable
+from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
@@ -75,7 +75,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def _look_at(self, values: list[Any]) -> None:
         """From the first records on that could be changed in place, the function gets copies: each record may be in more pairs to come."""
-        if not self._copies and not self.context.object_reuse and looks_mutable(values):
+        if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies, self._process = True, isolated(self._process)
 
     def process_batch1(self, batch: Batch) -> Work:

@@ -16,13 +16,23 @@ from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.generated import Failure, failure_in, forget_source
 from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.core.keys import canonical_key
-from flinkpy.core.mutability import could_be_mutated, is_safe, private_copy
+from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.aggregates import FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.keyed_loops import CALLED, LENT_UPDATE_LINE, UPDATE_LINE, KeyedLoop, keyed_loop, keys_of_all, loop_over_lent
+from flinkpy.operators.given_out import private
+from flinkpy.operators.keyed_loops import (
+    CALLED,
+    LENT_UPDATE_LINE,
+    UPDATE_LINE,
+    KeyedLoop,
+    keyed_loop,
+    keys_of_all,
+    loop_over_lent,
+    makes_objects,
+)
 from flinkpy.operators.keyed_pairs import PairForm, pair_form
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
@@ -168,9 +178,9 @@ def _as_it_is(record: Any) -> Any:
 class KeyedReduceOperator(KeyedOperator):
     """``reduce(result so far, value)`` per key.
 
-    A function that changes its first argument and returns it would also change what was emitted before. So where a key's first value could be
-    changed in place, what is emitted are copies (``enable_object_reuse`` turns that off). Only first values are looked at: what reduce makes of
-    values that cannot change is of their kind.
+    A function that changes its first argument and returns it would also change what was emitted before. So what is emitted are copies, where it
+    could be changed (``enable_object_reuse`` turns that off). An update of nothing but operators and fields makes of values that cannot change
+    others of their kind, so there a key's first value is enough to look at.
     """
 
     def __init__(self, function: Any, key: KeySpec) -> None:
@@ -185,8 +195,9 @@ class KeyedReduceOperator(KeyedOperator):
             self.set_key_first()
         self._reduce = method_of(self.function, "reduce")
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")
-        self.keep_pairs(self._update_text)
-        self._careful = not self.context.object_reuse and could_be_mutated(self.values.values())  # what was restored counts as first values
+        self._careful = not self.context.object_reuse and (
+            makes_objects(self._update_text) or could_be_mutated(self.values.values()))  # what was restored counts as first values
+        self.keep_pairs(CALLED if self._careful else self._update_text)
 
     def close(self) -> None:
         try:
@@ -203,7 +214,7 @@ class KeyedReduceOperator(KeyedOperator):
             except _OddShape:
                 self._careful = True
         if self._careful:
-            self.run(self._update_text, "private_copy(value)", values[len(results) :], results, private_copy, self._reduce)
+            self.run(self._update_text, "private(value)", values[len(results) :], results, private, self._reduce)
         self.output.emit(RowBatch(results, batch.timestamps))
 
 

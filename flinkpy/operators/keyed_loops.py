@@ -6,12 +6,13 @@ only then is it looked at.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
-from flinkpy.core.mutability import private_copy
+from flinkpy.operators.given_out import private
 from flinkpy.operators.keyed_pairs import PairForm
 from flinkpy.state.lending import ABSENT
 
@@ -54,12 +55,27 @@ CALLED = "update(current, record)"  # the update as a call of its function
 
 KeyedLoop = Callable[..., Any]
 
-_NAMES = {"private_copy": private_copy, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical": canonical_key}
+_NAMES = {"private": private, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical": canonical_key}
 
 
 def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:
     """Its values are records; ``update`` is an expression over ``current`` and ``record``, ``selected`` the key of ``record``."""
     return _compiled(each="record", update=assigned("value", update, falls_back, 12), emitted=emitted, selected=selected)
+
+
+def makes_objects(update: str) -> bool:
+    """Whether the update could make, of values that cannot be changed in place, one that can.
+
+    >>> makes_objects("(current[0], max(current[1], record[1]))"), makes_objects("(current[0], [record[1]])"), makes_objects(CALLED)
+    (False, True, True)
+    """
+    return any(isinstance(node, ast.List) or (isinstance(node, ast.Call) and not _gives_atoms(node.func))
+               for node in ast.walk(ast.parse(update, mode="eval")))
+
+
+def _gives_atoms(called: ast.expr) -> bool:
+    """Of what can be called in an expression, the builtins but ``list``."""
+    return isinstance(called, ast.Name) and called.id not in ("list", "update")
 
 
 def loop_over_lent(form: PairForm) -> KeyedLoop:

@@ -62,11 +62,13 @@ class ReduceContents(Contents):
         self.function = function
 
     def prepare(self, shared: bool) -> dict[str, Any]:
-        reduce = self.add = method_of(self.function, "reduce")  # type: ignore[method-assign]  # without a call between
+        reduce = method_of(self.function, "reduce")
         if not shared:
+            self.add = reduce  # type: ignore[method-assign]  # without a call between
             return {"reduce": reduce, "enter": _same}
         self.first = _own  # type: ignore[method-assign]
-        return {"reduce": reduce, "enter": _own}
+        self.add = lambda contents, record: reduce(contents, _own(record))  # type: ignore[method-assign]
+        return {"reduce": self.add, "enter": _own}
 
     def first(self, record: Any) -> Any:
         return record
@@ -103,14 +105,19 @@ class AggregateContents(Contents):
             raise ProgramError(f"an AggregateFunction object is needed, this is {function!r:.80}")
         self.function = function
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"function": self.function}
+
     def prepare(self, shared: bool) -> dict[str, Any]:
-        return {"add": self.function.add, "create": self.function.create_accumulator}
+        add = self.function.add
+        self._add = (lambda record, contents: add(_own(record), contents)) if shared else add
+        return {"add": self._add, "create": self.function.create_accumulator}
 
     def first(self, record: Any) -> Any:
-        return self.function.add(record, self.function.create_accumulator())
+        return self._add(record, self.function.create_accumulator())
 
     def add(self, contents: Any, record: Any) -> Any:
-        return self.function.add(record, contents)
+        return self._add(record, contents)
 
     def merge(self, one: Any, other: Any) -> Any:
         return self.function.merge(one, other)
@@ -157,7 +164,7 @@ def _same(record: Any) -> Any:
 
 
 def _own(record: Any) -> Any:
-    """A record that no other window changes: reduce may change its first argument."""
+    """A record that no other window changes: the function may change what it gets, or keep it."""
     return record if is_safe(record) else private_copy(record)
 
 

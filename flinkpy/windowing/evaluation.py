@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.mutability import private_copy
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.given_out import all_private, private
 from flinkpy.operators.giving import LONGEST_STRIDE, MOMENT_S, Results, stamp_new
-from flinkpy.windowing.contents import Contents, ListContents
+from flinkpy.windowing.contents import Contents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.pages import MISSING
@@ -51,26 +50,22 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
 class Evaluation:
     """``evaluate(results, key, window, contents)`` appends to the results; ``left`` says, when the function is through, which contents stay.
 
-    ``copies``: the contents live on, or records are in other windows too, so what is given away is copied where it could be changed: the one value
-    that reduce or aggregate made before the function gets it, of all records what the function gives.
+    ``copies``: the contents live on, or records are in other windows too, so the function gets copies of what could be changed.
 
     Of a function that yields, what moves on at once is appended, and then there is a ``rest``, which ``go_on`` appends further parts of.
     """
 
     def __init__(self, contents: Contents, call: Call | None, copies: bool, context: OperatorContext) -> None:
-        self._inputs, self._call, self._object_reuse = contents.inputs, call, context.object_reuse
+        self._inputs, self._call = contents.inputs, call
         self._limit, self._now = context.batch_records, context.clock.monotonic
         self.rest: Iterator[Any] | None = None
         self._rests_time = 0
-        of_all = isinstance(contents, ListContents)
-        self._copies, self._copies_results = copies and not of_all, copies and of_all
+        self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         """Gives what ``left`` is asked about."""
         inputs = self._inputs(contents)
-        if self._copies:
-            inputs[0] = private_copy(inputs[0])
-        self.give(results, key, window, inputs)
+        self.give(results, key, window, list(all_private(inputs)) if self._copies else inputs)
         return contents
 
     def left(self, begun: Any, window: Any) -> Any:
@@ -82,7 +77,7 @@ class Evaluation:
         given = inputs if self._call is None else self._call(key, window, inputs)
         if given is None:
             return
-        copies = self._copies_results or (self._call is not None and not self._object_reuse)
+        copies = self._copies_results
         if self._call is None or isinstance(given, (list, tuple)):
             results.values.extend(all_private(given) if copies else given)
             stamp_new(results, window.max_timestamp())
@@ -111,14 +106,15 @@ class EvictingEvaluation(Evaluation):
     """Behind an evictor, the contents being all records with their timestamps."""
 
     def __init__(self, contents: Contents, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any], asked: EvictorContext) -> None:
-        super().__init__(contents, call, False, context)
-        self._copies_results = not context.object_reuse  # also of what was reduced: it may be one of the records
+        super().__init__(contents, call, True, context)
+        self._copies = not context.object_reuse  # also where no function follows: reduce may change the records
         self._reduced, self._evictor, self._context = contents.reduced, evictor, asked
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
-        self.give(results, key, window, self._reduced([each.value for each in elements]))
+        values = [each.value for each in elements]
+        self.give(results, key, window, self._reduced(list(all_private(values)) if self._copies else values))
         return elements
 
     def left(self, begun: Any, window: Any) -> Any:

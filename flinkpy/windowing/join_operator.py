@@ -17,7 +17,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBa
 from flinkpy.core.generated import failure_in, forget_source
 from flinkpy.core.inlining import inlined, raised_by
 from flinkpy.core.keys import canonical_keys
-from flinkpy.core.mutability import isolated, looks_mutable, private_copy
+from flinkpy.core.mutability import could_be_mutated, isolated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator, Work
 from flinkpy.operators.errors import user_code_error
@@ -105,7 +105,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
 
     def look_at(self, values: list[Any]) -> None:
         """From the first records on that could be changed in place, the function gets copies of those that are in other pairs or windows too."""
-        if not self._copies and not self.context.object_reuse and looks_mutable(values):
+        if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies = True
             self.begin_to_copy()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from flinkpy.core.mutability import isolated, looks_mutable
+from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.operators.functions import Function, KeySelector, RuntimeContext, method_of
 from flinkpy.operators.join_functions import never_joins
 from flinkpy.windowing.window_functions import WindowFunction
@@ -115,7 +115,7 @@ class JoinPairs(_OfBoth):
             return
         first, second = self._parts(inputs)
         join = method_of(self._function, "join")
-        if looks_mutable(first) or looks_mutable(second):
+        if could_be_mutated(first) or could_be_mutated(second):
             join = isolated(join)  # each record is in several pairs
         for one in first:
             for other in second:

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import channel_of_key_group, default_max_parallelism, int64_hashes, key_group, key_group_range, stable_hash
+from flinkpy.core.keys import (
+    canonical_key,
+    channel_of_key_group,
+    default_max_parallelism,
+    int64_hashes,
+    key_group,
+    key_group_range,
+    stable_hash,
+)
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 atoms = st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False) | st.dates()
@@ -98,3 +106,10 @@ def test_many_keys_spread_evenly() -> None:
 
 def test_the_default_max_parallelism_is_flinks() -> None:
     assert [default_max_parallelism(p) for p in (1, 85, 86, 1000, 30000)] == [128, 128, 256, 2048, 32768]
+
+
+def test_no_time_of_pandas_is_the_key_none_as_numpys_is() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert canonical_key(pandas.NaT) is None
+    assert canonical_key(("a", pandas.NaT)) == ("a", None)
+    assert stable_hash(pandas.NaT) == stable_hash(None)

@@ -123,6 +123,39 @@ def test_no_retry_needs_no_timeout(env: StreamExecutionEnvironment, strategy: As
     assert collected(AsyncDataStream.ordered_wait_with_retry(env.from_collection([1, 2]), same, 0, strategy)) == [1, 2]
 
 
+class Remembering(AsyncFunction):
+    """Gives what it keeps, as a cache does, and adds to it."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.kept: dict[str, list[int]] = {"values": []}
+
+    async def async_invoke(self, value: int) -> list[Any]:
+        if value < 0:
+            await asyncio.Event().wait()
+        self.kept["values"].append(value)
+        return [self.kept]
+
+    def timeout(self, value: int) -> list[Any]:
+        return [self.kept]
+
+
+def spoiled(record: dict[str, list[int]]) -> list[int]:
+    found = record["values"].copy()
+    record["values"].append(99)
+    return found
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_what_a_function_keeps_is_given_out_as_it_is_at_the_time_and_nobody_changes_it(env: StreamExecutionEnvironment, chained: bool) -> None:
+    if not chained:
+        env.disable_operator_chaining()
+    numbers = env.from_collection([1, 2, 3])
+    results = AsyncDataStream.ordered_wait(numbers, Remembering(), PATIENT, 1).map(spoiled)
+    assert collected(results) == [[1], [1, 2], [1, 2, 3]]
+    late = AsyncDataStream.ordered_wait(env.from_collection([-1, -1]), Remembering(), Time.milliseconds(1), 1).map(spoiled)
+    assert collected(late) == [[], []]
+
+
 def test_a_job_fails_with_the_users_line_and_the_record(env: StreamExecutionEnvironment) -> None:
     async def broken(value: int) -> list[float]:
         await asyncio.sleep(0)
