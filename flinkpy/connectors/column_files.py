@@ -21,6 +21,7 @@ from flinkpy.connectors.paths import FileInfo, PathArgument, find_files, open_bi
 from flinkpy.connectors.ranges import cut
 from flinkpy.connectors.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.text_columns import as_text, decoded, is_of_bytes
 from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
@@ -289,16 +290,17 @@ class CsvSource(ColumnFileSource):
         import pyarrow as pa
 
         given = 0
+        read_as = as_text(self._full_schema, is_of_bytes)
         for block_bytes in _CSV_BLOCK_BYTES:
             passed = 0
             try:
-                with self._open(split.file, self._full_schema, block_bytes) as reader:
+                with self._open(split.file, read_as, block_bytes) as reader:
                     for batch in reader:
                         skip = min(given - passed, batch.num_rows)
                         passed += batch.num_rows
                         if passed > given:
                             given = passed
-                            yield batch.slice(skip)
+                            yield decoded(batch.slice(skip), self._full_schema)
                 return
             except pa.ArrowInvalid as error:
                 if "invalid UTF8" in str(error):
