@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import json
 
-from flinkpy.connectors.text_columns import as_text, changed_type, decoded, is_of_bytes
+from flinkpy.connectors.text_columns import as_text, changed_type, decoded, is_of_bytes, refuse_rounded, with_large_floats
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
@@ -53,6 +53,13 @@ def parse_lines(block: bytes, schema: Any) -> Any:
     if read_as.equals(moments_as_text):
         return read
     return pa.Table.from_batches([decoded(batch, moments_as_text) for batch in read.to_batches()], moments_as_text)
+
+
+def refuse_rounded_numbers(block: bytes, read: Any) -> None:
+    """ArrowInvalid for a whole number that the column of floats in which it was read has not."""
+    for name in {name for batch in read.to_batches() for name in with_large_floats(batch)}:
+        found = re.findall(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(-?\d{16,})(?=\s*[,}])', block)
+        refuse_rounded(pa.array([number.decode() for number in found], pa.string()), name)
 
 
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:

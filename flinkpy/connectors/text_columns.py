@@ -1,4 +1,6 @@
-"""Columns of files of text whose values have another form there: bytes are Base64, and times of day a text that Arrow's JSON reader does not know."""
+"""Columns of files of text whose values have another form there: bytes are Base64, and times of day a text that Arrow's JSON reader does not know.
+And whole numbers that a column of floats, which Arrow found without being told, would round.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+_ALL_FLOATS_BELOW = 1 << 53  # every whole number up to here is a float
 
 
 def is_of_bytes(kind: Any) -> bool:
@@ -73,3 +78,20 @@ def _time(text: str) -> datetime.time:
     if time.tzinfo is not None:
         raise ValueError(f"{text!r:.80} has a zone, which no column of times has")
     return time
+
+
+def with_large_floats(batch: Any) -> list[str]:
+    """The columns of floats with values so large that a whole number may have been rounded."""
+    return [field.name for field, column in zip(batch.schema, batch.columns) if field.type == pa.float64() and _is_large(column)]
+
+
+def _is_large(column: Any) -> bool:
+    found = pc.min_max(column).as_py()
+    return found["max"] is not None and max(-found["min"], found["max"]) >= _ALL_FLOATS_BELOW
+
+
+def refuse_rounded(texts: Any, name: str) -> None:
+    """ArrowInvalid for the text of a whole number that no float equals."""
+    for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[+-]?\d{16,}\s*$")).to_pylist():
+        if float(text) != int(text):
+            raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")

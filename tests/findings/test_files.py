@@ -343,6 +343,20 @@ def test_json_that_is_no_utf8_is_refused_with_the_files_name(tmp_path: Path) -> 
         env().from_json_lines(tmp_path / "it.jsonl")
 
 
+@pytest.mark.parametrize("large", ["12345678901234567891", "-9007199254740993"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_large_whole_number_in_a_file_of_text_is_not_rounded_to_a_float(tmp_path: Path, large: str, is_first: bool) -> None:
+    numbers = [large, "0.5", "1e300", "18014398509481984"] if is_first else ["0.5", "inf", *["7"] * 300_000, large]
+    (tmp_path / "it.csv").write_text("v,w\n" + "".join(f"{number},x\n" for number in numbers))
+    (tmp_path / "it.jsonl").write_text("".join(f'{{"v": {number}, "w": "x"}}\n' for number in numbers if number != "inf"))
+    for read in (env().from_csv, env().from_json_lines):
+        path = tmp_path / ("it.csv" if "csv" in read.__name__ else "it.jsonl")
+        with pytest.raises(JobExecutionError, match=f"column 'v' holds {large}, which no float equals; give schema="):
+            read(path).to_arrow()
+        assert read(path, schema=pa.schema([("v", pa.float64()), ("w", pa.string())])).to_arrow()["v"].to_pylist()[0] == float(numbers[0])
+        assert read(path, columns=["w"]).to_arrow()["w"].to_pylist()[0] == "x"
+
+
 # -- CSV ----------------------------------------------------------------------------------------------------------------------------------------
 
 
