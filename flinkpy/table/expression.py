@@ -361,13 +361,26 @@ class Literal(Expression):
 
     def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
         if hasattr(value, "item") and type(value).__module__ == "numpy":
-            value = value.item()
+            value = _of_numpy(value)
+        if isinstance(value, datetime.datetime) and value != value:  # pandas' NaT
+            value = None
         if not isinstance(value, _LITERALS):
             raise ProgramError(f"{value!r:.80} cannot stand in an expression: use numbers, text, truth values, dates, or None")
         self.value, self.type_info = value, type_info
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def _of_numpy(value: Any) -> Any:
+    """Python's value that equals it. Moments and spans in nanoseconds come as microseconds, if these suffice."""
+    found, kind = value.item(), type(value).__name__
+    if kind not in ("datetime64", "timedelta64") or not isinstance(found, int):
+        return found
+    in_micros = value.astype(f"{kind}[us]")
+    if in_micros != value and in_micros == in_micros:
+        raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
+    return in_micros.item()
 
 
 class Alias(Expression):
