@@ -186,11 +186,20 @@ def test_a_constant_of_a_declared_type_is_not_cut(value: Any, kind: Any) -> None
         compile_expression(lit(value, kind), pa.schema([]))
 
 
+@pytest.mark.parametrize("choices", [(0.0, 2), (-0.0, math.nan), (np.float64(0), 1.5), (0, math.nan)])
+def test_a_float_is_one_of_the_values_it_is_equal_to(choices: tuple[Any, ...]) -> None:
+    values = [0.0, -0.0, math.nan, None, 1.5, 2.0]
+    batch = pa.RecordBatch.from_pydict({"f": values})
+    expected = [None if value is None else any(value == each for each in choices) for value in values]
+    assert compile_expression(col("f").in_(choices), batch.schema).evaluate(batch).to_pylist() == expected
+    assert [evaluate(col("f").in_(*choices), {"f": value}) for value in values] == expected
+
+
 def test_constants_of_numpy_and_pandas_are_the_values_they_equal() -> None:
-    assert lit(np.datetime64("2024-01-01T12:00:00.000000000")).value == datetime.datetime(2024, 1, 1, 12)
-    assert lit(np.datetime64("2024-01-01")).value == datetime.date(2024, 1, 1)
-    assert lit(np.timedelta64(5_000, "ns")).value == datetime.timedelta(microseconds=5)
-    assert [lit(nothing).value for nothing in (pd.NaT, np.datetime64("NaT", "ns"), np.timedelta64("NaT", "ns"))] == [None] * 3
+    assert Literal(np.datetime64("2024-01-01T12:00:00.000000000")).value == datetime.datetime(2024, 1, 1, 12)
+    assert Literal(np.datetime64("2024-01-01")).value == datetime.date(2024, 1, 1)
+    assert Literal(np.timedelta64(5_000, "ns")).value == datetime.timedelta(microseconds=5)
+    assert [Literal(nothing).value for nothing in (pd.NaT, np.datetime64("NaT", "ns"), np.timedelta64("NaT", "ns"))] == [None] * 3
     with pytest.raises(ProgramError, match="parts of microseconds"):
         lit(np.datetime64(1, "ns"))
 
