@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.csv_lines import check_encoding
 from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.json_lines import parse_lines, shown_schema
+from flinkpy.connectors.json_lines import parse_lines, refuse_rounded_numbers, shown_schema
 from flinkpy.connectors.partition_folders import PartitionFolders
 from flinkpy.connectors.paths import FileInfo, PathArgument, find_files, open_binary, open_seekable
 from flinkpy.connectors.ranges import cut
 from flinkpy.connectors.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.text_columns import as_text, decoded, is_of_bytes, refuse_rounded, with_large_floats
 from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
@@ -289,16 +290,20 @@ class CsvSource(ColumnFileSource):
         import pyarrow as pa
 
         given = 0
+        read_as, checked = as_text(self._full_schema, is_of_bytes), set[str]()
         for block_bytes in _CSV_BLOCK_BYTES:
             passed = 0
             try:
-                with self._open(split.file, self._full_schema, block_bytes) as reader:
+                with self._open(split.file, read_as, block_bytes) as reader:
                     for batch in reader:
                         skip = min(given - passed, batch.num_rows)
                         passed += batch.num_rows
                         if passed > given:
                             given = passed
-                            yield batch.slice(skip)
+                            if self._is_shown and (large := set(with_large_floats(batch)) - checked):
+                                self._refuse_rounded(split.file, sorted(large), block_bytes)
+                                checked |= large
+                            yield decoded(batch.slice(skip), self._full_schema)
                 return
             except pa.ArrowInvalid as error:
                 if "invalid UTF8" in str(error):
@@ -306,7 +311,16 @@ class CsvSource(ColumnFileSource):
                 if not _needs_longer_blocks(error, block_bytes):
                     raise
 
-    def _open(self, file: FileInfo, schema: pa.Schema | None, block_bytes: int) -> Any:
+    def _refuse_rounded(self, file: FileInfo, names: list[str], block_bytes: int) -> None:
+        """Reads these columns of the file once more, as text."""
+        import pyarrow as pa
+
+        with self._open(file, pa.schema([(name, pa.string()) for name in names]), block_bytes, names) as reader:
+            for batch in reader:
+                for name in names:
+                    refuse_rounded(batch.column(name), name)
+
+    def _open(self, file: FileInfo, schema: pa.Schema | None, block_bytes: int, columns: list[str] | None = None) -> Any:
         from pyarrow import csv
 
         stream = open_binary(file) if file.compression else open_seekable(file)
@@ -316,7 +330,7 @@ class CsvSource(ColumnFileSource):
             read_options=csv.ReadOptions(block_size=block_bytes, column_names=names, encoding=self._encoding),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, quote_char=self._quote_char or False, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
-                column_types=schema, include_columns=self._in_files.names if schema is not None else None, null_values=self._null_values,
+                column_types=schema, include_columns=columns or (self._in_files.names if schema is not None else None), null_values=self._null_values,
                 strings_can_be_null=True, quoted_strings_can_be_null=False,
             ),
         )
@@ -364,6 +378,9 @@ class JsonLinesSource(ColumnFileSource):
         blocks = LineBlocks(split.lines, 1 << 20)
         try:
             while (found := blocks.next()) is not None:
-                yield from parse_lines(found[1], self._full_schema).to_batches()
+                read = parse_lines(found[1], self._full_schema)
+                if self._is_shown:
+                    refuse_rounded_numbers(found[1], read.select(self._in_files.names))
+                yield from read.to_batches()
         finally:
             blocks.close()

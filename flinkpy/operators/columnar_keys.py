@@ -113,6 +113,8 @@ class KeyIndex:
 def check_keys(names: Sequence[str], schema: Any) -> None:
     """ProgramError for a column that cannot be a key: a list or a map, which rows refuse as keys too, as what can be changed has no hash."""
     for name in names:
+        if names.count(name) > 1:
+            raise ProgramError(f"the key has the column {name!r} twice")
         kind = schema.field(column_index(name, schema)).type
         if not _is_key(kind):
             raise ProgramError(f"the column {name!r} is {kind}, which cannot be a key: make the key of numbers, text, dates or structs of these, "

@@ -71,11 +71,12 @@ def _literal(expression: Literal) -> Compiled:
     import pyarrow as pa
 
     from flinkpy.table.arrow_types import arrow_type
+    from flinkpy.table.exact_arrays import array_of
 
-    wanted = arrow_type(expression.type_info) if expression.type_info is not None else None
+    value, declared = expression.value, expression.type_info
     try:
-        scalar = pa.scalar(expression.value, wanted)
-    except (pa.ArrowException, OverflowError) as error:
+        scalar = pa.scalar(value) if declared is None else array_of([value], arrow_type(declared))[0]
+    except (pa.ArrowException, OverflowError, ValueError) as error:
         raise ProgramError(f"{expression!r} cannot stand in an expression: {error}") from None
     return Compiled(scalar.type, lambda batch: scalar, is_constant=True)
 

@@ -178,7 +178,7 @@ class Expression:
         """
         is_list = isinstance(first_element, (list, tuple, set, frozenset)) and not remaining_elements
         elements = first_element if is_list else (first_element, *remaining_elements)
-        values = tuple(each.value if isinstance(each, Literal) else each for each in elements)
+        values = tuple(each.value if isinstance(each, Literal) else _of_numpy(each) for each in elements)
         if not values or any(each is None or not isinstance(each, _LITERALS) for each in values):
             raise ProgramError(f"in_() takes plain values, none of them None; these are {values!r:.100}")
         return self._call("in_", values=values)
@@ -360,14 +360,28 @@ class Literal(Expression):
     __slots__ = ("type_info", "value")
 
     def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
-        if hasattr(value, "item") and type(value).__module__ == "numpy":
-            value = value.item()
+        value = _of_numpy(value)
         if not isinstance(value, _LITERALS):
             raise ProgramError(f"{value!r:.80} cannot stand in an expression: use numbers, text, truth values, dates, or None")
         self.value, self.type_info = value, type_info
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def _of_numpy(value: Any) -> Any:
+    """Python's value that equals it; None for NaT, pandas' too. Moments and spans in nanoseconds come as microseconds, if these suffice."""
+    if isinstance(value, datetime.datetime) and value != value:
+        return None
+    if not hasattr(value, "item") or type(value).__module__ != "numpy":
+        return value
+    found, kind = value.item(), type(value).__name__
+    if kind not in ("datetime64", "timedelta64") or not isinstance(found, int):
+        return found
+    in_micros = value.astype(f"{kind}[us]")
+    if in_micros != value and in_micros == in_micros:
+        raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
+    return in_micros.item()
 
 
 class Alias(Expression):

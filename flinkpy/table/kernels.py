@@ -202,6 +202,10 @@ def _in(types: Types, values: tuple[Any, ...]) -> Kernel:
     choices = pa.array(values)
     wanted = _common([types[0], choices.type])
     choices = choices.cast(wanted)
+    if pa.types.is_floating(wanted):  # Arrow looks up bits: a not-a-number is equal to none, and one zero to the other
+        choices = choices.filter(pc.equal(choices, choices))
+        if pc.any(pc.equal(choices, 0.0)).as_py():
+            choices = pa.concat_arrays([choices, pa.array([0.0, -0.0], wanted)])
 
     def kernel(column: Any) -> Any:
         found = pc.is_in(column, value_set=choices)

@@ -232,7 +232,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": _round,
     "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
     ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
-    "in_": lambda value, values: value in values, "not": lambda value: not value,
+    "in_": lambda value, values: any(value == each for each in values), "not": lambda value: not value,
     "upper": str.upper, "lower": str.lower, "char_length": len,
     "substring": lambda text, begin, length: text[begin - 1:] if length is None else text[begin - 1: begin - 1 + length],
     "trim": lambda text: text.strip(" "), "trim_leading": lambda text: text.lstrip(" "), "trim_trailing": lambda text: text.rstrip(" "),

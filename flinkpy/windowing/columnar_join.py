@@ -42,7 +42,7 @@ class JoinedColumns:
         for one, other in zip(*keys):
             types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
             if key_type(*types) is None:
-                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}, which never are equal; cast one")
+                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}; cast one to the other's type")
         same = {name for name, other in zip(*keys) if name == other}
         self.right = [at for at, name in enumerate(right.names) if name not in same]
         fields = list(left)

@@ -189,6 +189,7 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.map(lambda x: x).filter(col("n") > 1), "no declared row type"),
     (lambda s: s.key_by(lambda x: x).aggregate(col("n").sum), "needs a key of columns"),
     (lambda s: s.key_by("k").aggregate(col("n")), "takes aggregates such as"),
+    (lambda s: s.key_by("k", "k").aggregate(col("n").sum), "the key has the column 'k' twice"),
     (lambda s: s.map_batches(lambda: 1), "with 1 argument"), (lambda s: s.map_batches(len, "polars"), '"arrow" or "pandas"'),
     (lambda s: s.sink_to(3), "is neither"), (lambda s: s.add_sink(lambda: 1), "with 1 argument"),
     (lambda s: s.set_parallelism(0), "from 1 on"), (lambda s: s.set_max_parallelism(1 << 16), "at most 32768"),

@@ -297,6 +297,66 @@ def test_what_json_cannot_hold_is_refused_by_its_field(tmp_path: Path, value: An
         written(tmp_path, [{"fine": 1, "odd": value}], "json")
 
 
+def written_columns(folder: Path, table: pa.Table, format: Any) -> None:
+    job = env()
+    job.from_arrow(table).sink_to(FileSink(folder, format))
+    job.execute("write")
+
+
+NAMED = pa.table({"f": [1.5, math.nan, -math.inf, None], "text": ["NaN", '"f": "NaN"', None, "Infinity"],
+                  "in": [{"f": math.inf}, None, {"f": None}, {"f": 0.5}]})
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("schema", [None, NAMED.schema])
+def test_floats_that_json_has_not_come_back_from_their_names(tmp_path: Path, schema: pa.Schema | None, turn: int) -> None:
+    table = NAMED.take(list(range(4))[::turn])
+    written_columns(tmp_path, table, "json")
+    assert repr(env().from_json_lines(tmp_path, schema=schema).to_arrow().to_pylist()) == repr(table.to_pylist())
+
+
+RAW = pa.table({"raw": [b"\x00\xff", b"", None], "two": pa.array([b"ab", None, b"cd"], pa.binary(2)), "n": [1, 2, 3]})
+NESTED = pa.table({"in": [{"raw": [b"\xff", None], "at": datetime.time(1, 2, 3, 4), "day": datetime.date(2024, 5, 1)}, None, {"raw": None}],
+                   "at": pa.array([None, datetime.time(23, 59), None], pa.time32("s")), "all": [[{"x": b"a"}, None], None, []]})
+
+
+@pytest.mark.parametrize(("kind", "read", "table"), [
+    ("csv", StreamExecutionEnvironment.from_csv, RAW), ("json", StreamExecutionEnvironment.from_json_lines, RAW),
+    ("json", StreamExecutionEnvironment.from_json_lines, NESTED)])
+def test_declared_bytes_and_times_come_back_from_files_of_text(tmp_path: Path, kind: str, read: Any, table: pa.Table) -> None:
+    written_columns(tmp_path, table, kind)
+    assert read(env(), tmp_path, schema=table.schema).to_arrow().to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), [
+    ("*", pa.binary(), r"column v: '\*' is no Base64"), ("noon", pa.time64("us"), "'noon' is no time of day"),
+    ("12:00+02:00", pa.time64("us"), "has a zone")])
+def test_a_text_that_is_no_bytes_or_time_is_refused(tmp_path: Path, text: str, kind: pa.DataType, message: str) -> None:
+    (tmp_path / "it.jsonl").write_text(json.dumps({"v": text}))
+    with pytest.raises(JobExecutionError, match=message):
+        env().from_json_lines(tmp_path / "it.jsonl", schema=pa.schema([("v", kind)])).take()
+
+
+def test_json_that_is_no_utf8_is_refused_with_the_files_name(tmp_path: Path) -> None:
+    (tmp_path / "it.jsonl").write_bytes('{"name": "é"}'.encode("latin-1"))
+    with pytest.raises(ProgramError, match=r"cannot read .*it\.jsonl .* is no UTF-8"):
+        env().from_json_lines(tmp_path / "it.jsonl")
+
+
+@pytest.mark.parametrize("large", ["12345678901234567891", "-9007199254740993"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_large_whole_number_in_a_file_of_text_is_not_rounded_to_a_float(tmp_path: Path, large: str, is_first: bool) -> None:
+    numbers = [large, "0.5", "1e300", "18014398509481984"] if is_first else ["0.5", "inf", *["7"] * 300_000, large]
+    (tmp_path / "it.csv").write_text("v,w\n" + "".join(f"{number},x\n" for number in numbers))
+    (tmp_path / "it.jsonl").write_text("".join(f'{{"v": {number}, "w": "x"}}\n' for number in numbers if number != "inf"))
+    for read in (env().from_csv, env().from_json_lines):
+        path = tmp_path / ("it.csv" if "csv" in read.__name__ else "it.jsonl")
+        with pytest.raises(JobExecutionError, match=f"column 'v' holds {large}, which no float equals; give schema="):
+            read(path).to_arrow()
+        assert read(path, schema=pa.schema([("v", pa.float64()), ("w", pa.string())])).to_arrow()["v"].to_pylist()[0] == float(numbers[0])
+        assert read(path, columns=["w"]).to_arrow()["w"].to_pylist()[0] == "x"
+
+
 # -- CSV ----------------------------------------------------------------------------------------------------------------------------------------
 
 

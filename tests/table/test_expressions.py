@@ -8,6 +8,8 @@ import pickle
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -173,6 +175,33 @@ def test_what_does_not_fit_the_schema_is_refused_with_the_part_that_does_not(exp
     schema = pa.schema([("price", pa.int64()), ("channel", pa.string())])
     with pytest.raises(ProgramError, match=message):
         compile_expression(expression, schema)
+
+
+@pytest.mark.parametrize(("value", "kind"), [
+    (5.5, Types.INT()), (2**40, Types.INT()), (0.1, Types.BIG_DEC()), (1000, Types.SQL_TIMESTAMP()),
+    (datetime.datetime(2024, 1, 1, 12), Types.SQL_DATE()),
+    (datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), Types.SQL_TIMESTAMP())])
+def test_a_constant_of_a_declared_type_is_not_cut(value: Any, kind: Any) -> None:
+    with pytest.raises(ProgramError, match="cannot stand in an expression"):
+        compile_expression(lit(value, kind), pa.schema([]))
+
+
+@pytest.mark.parametrize("choices", [(0.0, 2), (-0.0, math.nan), (np.float64(0), 1.5), (0, math.nan)])
+def test_a_float_is_one_of_the_values_it_is_equal_to(choices: tuple[Any, ...]) -> None:
+    values = [0.0, -0.0, math.nan, None, 1.5, 2.0]
+    batch = pa.RecordBatch.from_pydict({"f": values})
+    expected = [None if value is None else any(value == each for each in choices) for value in values]
+    assert compile_expression(col("f").in_(choices), batch.schema).evaluate(batch).to_pylist() == expected
+    assert [evaluate(col("f").in_(*choices), {"f": value}) for value in values] == expected
+
+
+def test_constants_of_numpy_and_pandas_are_the_values_they_equal() -> None:
+    assert Literal(np.datetime64("2024-01-01T12:00:00.000000000")).value == datetime.datetime(2024, 1, 1, 12)
+    assert Literal(np.datetime64("2024-01-01")).value == datetime.date(2024, 1, 1)
+    assert Literal(np.timedelta64(5_000, "ns")).value == datetime.timedelta(microseconds=5)
+    assert [Literal(nothing).value for nothing in (pd.NaT, np.datetime64("NaT", "ns"), np.timedelta64("NaT", "ns"))] == [None] * 3
+    with pytest.raises(ProgramError, match="parts of microseconds"):
+        lit(np.datetime64(1, "ns"))
 
 
 def test_a_constant_fills_its_column() -> None:

@@ -1,0 +1,97 @@
+"""Columns of files of text whose values have another form there: bytes are Base64, and times of day a text that Arrow's JSON reader does not know.
+And whole numbers that a column of floats, which Arrow found without being told, would round.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_ALL_FLOATS_BELOW = 1 << 53  # every whole number up to here is a float
+
+
+def is_of_bytes(kind: Any) -> bool:
+    """Whether the type is one of bytes."""
+    return any(is_a(kind) for is_a in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view))
+
+
+def as_text(schema: Any, is_text: Callable[[Any], bool]) -> Any:
+    """The schema with text in place of some of its types, also in structs and lists."""
+    return changed(schema, lambda kind: pa.string() if is_text(kind) else kind)
+
+
+def changed(schema: Any, change: Callable[[Any], Any]) -> Any:
+    """The schema with its types changed, also those in structs and lists."""
+    return pa.schema([field.with_type(changed_type(field.type, change)) for field in schema])
+
+
+def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
+    """The type with its parts changed."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(changed_type(field.type, change)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(changed_type(kind.value_type, change)))
+    return change(kind)
+
+
+def decoded(batch: Any, schema: Any) -> Any:
+    """The record batch with the schema's types where it has the text of bytes and times of day; ArrowInvalid for a text of neither."""
+    for at, field in enumerate(batch.schema):
+        wanted = schema.field(field.name)
+        if not wanted.type.equals(field.type):
+            try:
+                batch = batch.set_column(at, wanted, _column(batch.column(at), wanted.type))
+            except ValueError as error:
+                raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+    return batch
+
+
+def _column(column: Any, kind: Any) -> Any:
+    if column.type.equals(kind):
+        return column
+    if pa.types.is_struct(kind):
+        parts = [_column(part, field.type) for part, field in zip(column.flatten(), kind)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(column.offsets, _column(column.values, kind.value_type), type=kind, mask=column.is_null())
+    decode: Callable[[str], Any] = _time if pa.types.is_time(kind) else _bytes
+    return pa.array([None if text is None else decode(text) for text in column.to_pylist()], kind)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError(f"{text!r:.80} is no Base64, in which files of text hold bytes; read it as text and encode it") from None
+
+
+def _time(text: str) -> datetime.time:
+    try:
+        time = datetime.time.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r:.80} is no time of day, such as 12:30:00") from None
+    if time.tzinfo is not None:
+        raise ValueError(f"{text!r:.80} has a zone, which no column of times has")
+    return time
+
+
+def with_large_floats(batch: Any) -> list[str]:
+    """The columns of floats with values so large that a whole number may have been rounded."""
+    return [field.name for field, column in zip(batch.schema, batch.columns) if field.type == pa.float64() and _is_large(column)]
+
+
+def _is_large(column: Any) -> bool:
+    found = pc.min_max(column).as_py()
+    return found["max"] is not None and max(-found["min"], found["max"]) >= _ALL_FLOATS_BELOW
+
+
+def refuse_rounded(texts: Any, name: str) -> None:
+    """ArrowInvalid for the text of a whole number that no float equals."""
+    for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[+-]?\d{16,}\s*$")).to_pylist():
+        if float(text) != int(text):
+            raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")
