@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
+from weakref import WeakSet
 
 from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.envelope import Request, RpcInvocation
 from flinkpy.actors.rpc_base import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
 from flinkpy.actors.service import Cancellable
-from flinkpy.actors.threads import BackgroundThreads, TimerThread
+from flinkpy.actors.threads import BackgroundThreads, Timer, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EndpointNotRunningError, RecipientUnreachableError
 from flinkpy.core.futures import Future
@@ -38,6 +39,7 @@ class ThreadHost(EndpointHost):
     def __init__(self, service: LocalRpcService, endpoint: RpcEndpoint) -> None:
         super().__init__(service, endpoint)
         self._schedule = service.schedule
+        self._timers: WeakSet[Timer] = WeakSet()  # those that are not due yet
         self._mailbox = Mailbox(self.address)
         self._processor = MailboxProcessor(self._mailbox)
         self._thread_id: int | None = None
@@ -47,7 +49,9 @@ class ThreadHost(EndpointHost):
             log.debug("%s has terminated: %s dropped", self.address, description or "action")
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        return self._schedule(delay_s, partial(self.execute, action, "timer"))
+        timer = self._schedule(delay_s, partial(self.execute, action, "timer"))
+        self._timers.add(timer)
+        return timer
 
     def is_here(self) -> bool:
         return self._thread_id == threading.get_ident()
@@ -64,6 +68,8 @@ class ThreadHost(EndpointHost):
     def _close(self) -> None:
         self._mailbox.quiesce()
         self._mailbox.close()
+        for timer in list(self._timers):  # until it is due, each would hold the endpoint, and a JobMaster holds its job's data
+            timer.cancel()
 
     def _run(self) -> None:
         self._thread_id = threading.get_ident()
@@ -103,7 +109,7 @@ class LocalRpcService(BaseRpcService):
     def make_host(self, endpoint: RpcEndpoint) -> EndpointHost:
         return ThreadHost(self, endpoint)
 
-    def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
+    def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
         return self._timers.schedule(delay_s, action)
 
     def transmit(self, process: str, request: Request) -> None:

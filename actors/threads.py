@@ -17,7 +17,7 @@ from flinkpy.core.clock import Clock
 class Timer:
     """One scheduled action; ``action`` is None once it ran or was cancelled."""
 
-    __slots__ = ("_owner", "action")
+    __slots__ = ("__weakref__", "_owner", "action")
 
     def __init__(self, owner: TimerThread, action: Callable[[], object]) -> None:
         self._owner = owner

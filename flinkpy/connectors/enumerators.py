@@ -1,4 +1,5 @@
-"""The enumerator most sources need: a queue of splits, one handed out per request; and what it shares with those whose splits come one by one."""
+"""The enumerator most sources need: a queue of splits, one handed out per request; what it shares with those whose splits come one by one; and
+one that gives each reader its share of the splits at the beginning."""
 
 from __future__ import annotations
 
@@ -91,3 +92,32 @@ class SplitQueue(SplitPool[S]):
 
     def __repr__(self) -> str:
         return "<SplitQueue: looking for splits>" if self._more_to_come else f"<SplitQueue: {len(self._left)} splits left>"
+
+
+class SplitShares(SplitEnumerator[S]):
+    """Deals all splits out at the start, to the readers in turn: for splits without an end, which are read side by side."""
+
+    def __init__(self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], checkpoint: list[S] | None = None) -> None:
+        self._context, self._discover, self._restored = context, discover, checkpoint
+        self._shares: dict[int, list[S]] = {}  # of the readers that have not registered
+
+    def start(self) -> None:
+        parallelism = self._context.parallelism
+        for index, split in enumerate(self._discover(parallelism) if self._restored is None else self._restored):
+            self._shares.setdefault(index % parallelism, []).append(split)
+
+    def add_reader(self, subtask: int) -> None:
+        self._context.assign_splits(subtask, self._shares.pop(subtask, []))
+        self._context.signal_no_more_splits(subtask)
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        self._context.signal_no_more_splits(subtask)
+
+    def add_splits_back(self, splits: list[S], subtask: int) -> None:
+        self._shares.setdefault(subtask, []).extend(splits)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        return [split for share in self._shares.values() for split in share]
+
+    def __repr__(self) -> str:
+        return f"<SplitShares: {sum(map(len, self._shares.values()))} splits left>"

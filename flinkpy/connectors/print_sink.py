@@ -43,10 +43,15 @@ class _PrintWriter(SinkWriter):
         # Looked up at each batch: the program, a test or a notebook may put another stream in its place. One write, so that lines of
         # other subtasks do not come between.
         stream = sys.stderr if self._to_stderr else sys.stdout
+        if stream is None:  # a process without one, such as a service: print() writes nothing there either
+            return
         prefix, text_of = self._prefix, self._formatter
         text = "".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)])
         try:
-            stream.write(text)
+            try:
+                stream.write(text)
+            except UnicodeEncodeError:  # a character the terminal does not have is no reason to fail: it is written as \u2603
+                stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
             stream.flush()
         except BrokenPipeError:
             _lead_nowhere(stream)

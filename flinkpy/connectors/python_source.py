@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.readers import SequentialReader, SplitReader, ThreadedSplitReader
+from flinkpy.connectors.enumerators import SplitQueue, SplitShares
+from flinkpy.connectors.readers import SequentialReader, SideBySideReader, SplitReader, ThreadedSplitReader
 from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, RowBatch
 
@@ -46,8 +46,9 @@ class PythonSplit:
 class PythonSource(Source[PythonSplit]):
     """Base class of sources written as plain Python iteration; see the module's example.
 
-    ``bounded``: whether the splits end. ``blocking``: whether iterating may wait (for a device, a server); such a split is read on a thread
-    of its own. ``positioned``: whether ``read`` yields ``(value, position)`` pairs.
+    ``bounded``: whether the splits end. Those that do are read one after the other, by whichever subtask is free; those that do not are dealt out
+    at the start, and a subtask reads all of its own side by side. ``blocking``: whether iterating may wait (for a device, a server); such a split
+    is read on a thread of its own. ``positioned``: whether ``read`` yields ``(value, position)`` pairs.
     """
 
     bounded: bool = True
@@ -67,7 +68,7 @@ class PythonSource(Source[PythonSplit]):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, context: SplitEnumeratorContext[PythonSplit], checkpoint: Any = None) -> SplitEnumerator[PythonSplit]:
-        return SplitQueue(context, self._discover, checkpoint)
+        return (SplitQueue if self.bounded else SplitShares)(context, self._discover, checkpoint)
 
     def _discover(self, parallelism: int) -> Iterator[PythonSplit]:
         first = None if self.positioned else 0
@@ -82,7 +83,7 @@ class PythonSource(Source[PythonSplit]):
             # One record at a time: the next may be long in coming. What piles up meanwhile is joined by the queue.
             return ThreadedSplitReader(split, open_split, 1, context.wake_up, f"{type(self).__name__} {split.value}"[:60])
 
-        return SequentialReader(context, open_on_thread if self.blocking else open_split)
+        return (SequentialReader if self.bounded else SideBySideReader)(context, open_on_thread if self.blocking else open_split)
 
 
 class _IteratorReader(SplitReader[PythonSplit]):

@@ -1,4 +1,5 @@
-"""Readers made of split readers: one split at a time, in the task's thread or, where reading blocks, on a thread of its own.
+"""Readers made of split readers: one split after the other or all side by side, in the task's thread or, where reading blocks, on threads of
+their own.
 
 A :class:`SplitReader` knows how to read one split and where it stands; everything else (asking for splits, ending, snapshots, threads)
 is here, once.
@@ -101,6 +102,66 @@ class SequentialReader(SourceReader[S]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self._splits)} splits waiting{', one open' if self._current is not None else ''}>"
+
+
+class SideBySideReader(SourceReader[S]):
+    """Reads all splits it is given at once, a batch of each in turn: for splits without an end, where the second would never have its turn."""
+
+    def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
+        self._context = context
+        self._open_split = open_split
+        self._splits: deque[S] = deque()
+        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # whose turn it is comes first
+        self._last: tuple[str, SplitReader[S]] | None = None  # whose batch was given out last
+        self._no_more = False
+
+    def poll(self, limit: int) -> Batch | InputStatus:
+        while self._splits:
+            split = self._splits.popleft()
+            self._open.append((split.split_id, self._open_split(split)))
+            self._context.split_begun(split.split_id)
+        pause = float("inf")
+        for _ in range(len(self._open)):
+            self._open.rotate(-1)
+            split_id, reader = self._last = self._open[-1]
+            batch = reader.next_batch(limit)
+            if batch is None:
+                self._open.pop()
+                reader.close()
+                self._context.split_finished(split_id)
+            elif isinstance(batch, float):
+                pause = min(pause, batch)
+            elif len(batch):
+                return batch
+            else:
+                pause = 0.0
+        if not self._open and self._no_more:
+            return InputStatus.END_OF_INPUT
+        if pause != float("inf"):
+            self._context.wake_up_after(pause)
+        return InputStatus.NOTHING_AVAILABLE
+
+    def add_splits(self, splits: list[S]) -> None:
+        self._splits.extend(splits)
+
+    def notify_no_more_splits(self) -> None:
+        self._no_more = True
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        return [*(reader.snapshot() for _, reader in self._open), *self._splits]
+
+    def split_of_batch(self) -> str | None:
+        return self._last[0] if self._last is not None else None
+
+    def position(self) -> str | None:
+        return self._last[1].position() if self._last is not None else None
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop()[1].close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self._splits)} splits waiting, {len(self._open)} open>"
 
 
 @dataclass(frozen=True)

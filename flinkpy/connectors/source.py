@@ -96,6 +96,7 @@ class ReaderContext:
     send_source_event: Callable[[Any], None]
     wake_up: Callable[[], None]  # thread-safe: there is something to poll
     wake_up_after: Callable[[float], None]  # the same, in so many seconds
+    split_begun: Callable[[str], None] = lambda split_id: None  # for readers with ``split_of_batch``: its watermark counts from now on
     split_finished: Callable[[str], None] = lambda split_id: None  # for readers with ``split_of_batch``: nothing more comes from this split
 
 
@@ -130,7 +131,8 @@ class SourceReader(ABC, Generic[S]):
 
     def split_of_batch(self) -> str | None:
         """The split the last polled batch came from, all of it. Readers that read several splits side by side override this, and call
-        ``context.split_finished`` at the end of each: every split then has its own watermark, and the least counts."""
+        ``context.split_begun`` and ``context.split_finished`` at the beginning and the end of each: every split then has its own watermark, and
+        the least counts."""
         return None
 
     def position(self) -> str | None:

@@ -149,8 +149,12 @@ class SourceReaderOperator(SourceOperator):
             send_source_event=lambda event: self._say(CustomSourceEvent(pack(event, f"an event of {self.context.name}"))),
             wake_up=lambda: self.wake_up(),  # looked up late: the task sets it
             wake_up_after=self._wake_up_after,
+            split_begun=self.split_begun,
             split_finished=self.split_finished,
         )
+
+    def split_begun(self, split_id: str) -> None:
+        """The reader reads this split from now on."""
 
     def split_finished(self, split_id: str) -> None:
         """The reader will give nothing more of this split."""

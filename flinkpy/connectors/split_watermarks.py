@@ -84,13 +84,14 @@ class SplitWatermarks:
         self._splits: dict[str, TimestampsAndWatermarksOperator] = {}
 
     def process_batch(self, split: str, batch: Batch) -> None:
-        """A batch of that split, which begins with its first one."""
+        """A batch of that split, which begins here at the latest."""
         stamping = self._splits.get(split)
         if stamping is None:
-            stamping = self._begin(split)
+            stamping = self.begin(split)
         stamping.process_batch(batch)
 
-    def _begin(self, split: str) -> TimestampsAndWatermarksOperator:
+    def begin(self, split: str) -> TimestampsAndWatermarksOperator:
+        """From now on the others wait for its watermark."""
         stamping = self._splits[split] = TimestampsAndWatermarksOperator(self._strategy)
         self._emit(self._multiplexer.add(split))
         stamping.setup(self._context, _SplitOutput(self._output, lambda element: self._multiplexer.update(split, element)))

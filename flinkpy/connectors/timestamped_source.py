@@ -82,6 +82,10 @@ class TimestampedSourceOperator(SourceReaderOperator):
         else:
             splits.process_batch(split, batch)
 
+    def split_begun(self, split_id: str) -> None:
+        if self._splits is not None:
+            self._splits.begin(split_id)
+
     def split_finished(self, split_id: str) -> None:
         """Said while the split's last batch may still be on its way out: it counts before the next poll."""
         self._ended_splits.append(split_id)

@@ -173,6 +173,8 @@ def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
     method = next((name for kind, name in _METHODS.items() if isinstance(function, kind) and hasattr(stream, name)), None)
     if isinstance(function, _KEYED) and not keyed:
         raise ProgramError(f"{type(function).__name__} is a function of a keyed stream: use the Keyed… harness, with a key selector")
+    if method is None and isinstance(function, type):
+        raise ProgramError(f"a harness takes a function object, not a class: write {function.__name__}()")
     if method is None:
         raise ProgramError(
             f"a {type(function).__name__} cannot be run by this harness: pass an object of a function class of flinkpy.datastream, "

@@ -12,7 +12,7 @@ DIFFERENT = {
     "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": "the histograms are in the job's result: get_metrics()",
     "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_interval": _KEPT,
     "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_timeout":
-        "on Ray the worker ends then, as Flink's does; an embedded job's function is left behind",
+        "on Ray the worker ends then, as Flink's does; an embedded job stays CANCELLING until its function returns, and new jobs run beside it",
     "pyflink.common.execution_config.ExecutionConfig.set_use_snapshot_compression": _KEPT,
     "pyflink.common.execution_config.ExecutionConfig.set_execution_mode": "kept, without effect: the runtime mode decides",
     "pyflink.common.execution_config.ExecutionConfig.set_default_input_dependency_constraint": "kept, without effect: the scheduler decides",

@@ -15,7 +15,7 @@ from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, Wa
 from flinkpy.operators.base import InputStatus, Output
 from tests.connectors.harness import ManualTimers, operator_context
 
-END = "end"
+BEGIN, END = "begin", "end"
 
 
 class ScriptedReader(SourceReader[Any]):
@@ -39,7 +39,7 @@ class ScriptedReader(SourceReader[Any]):
 
 
 class SplitReader(ScriptedReader):
-    """Reads splits side by side: a step is (split, times), or (split, END)."""
+    """Reads splits side by side: a step is (split, times), (split, BEGIN) or (split, END)."""
 
     def __init__(self, context: ReaderContext) -> None:
         super().__init__(context)
@@ -54,7 +54,7 @@ class SplitReader(ScriptedReader):
                     self.steps.popleft()
                     self.context.split_finished(self.split)
                 return RowBatch(list(step))
-            self.context.split_finished(self.split)
+            (self.context.split_begun if step == BEGIN else self.context.split_finished)(self.split)
         return InputStatus.NOTHING_AVAILABLE
 
     def split_of_batch(self) -> str | None:

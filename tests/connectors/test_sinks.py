@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +64,18 @@ def test_printed_lines_carry_identifier_and_subtask(identifier: str | None, para
 def test_printing_may_go_to_standard_error(capsys: Any) -> None:
     write(PrintSink(to_stderr=True), RowBatch(["x"]))
     assert capsys.readouterr().err == "x\n"
+
+
+def test_what_standard_output_cannot_encode_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", newline="\n"))
+    write(PrintSink(), RowBatch(["plain", "snow \u2603", "half \ud800"]))
+    assert written.getvalue() == b"plain\nsnow \\u2603\nhalf \\ud800\n"
+
+
+def test_without_a_standard_output_nothing_is_printed_and_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    write(PrintSink(), RowBatch([1, 2]))
 
 
 def test_a_formatter_says_how_a_value_is_printed(capsys: Any) -> None:

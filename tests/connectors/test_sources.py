@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.common import WatermarkStrategy
 from flinkpy.connectors.arrow import ArrowSource
 from flinkpy.connectors.datagen import DataGeneratorSource
 from flinkpy.connectors.python_source import PythonSource
@@ -19,6 +21,7 @@ from flinkpy.connectors.source import Boundedness, InputStatus
 from flinkpy.core.code import dumps
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.testing import embedded_environment
 from tests.connectors.harness import World, read_all
 
 # -- collections and sequences ----------------------------------------------------------------------------------------------------------
@@ -225,6 +228,50 @@ class Blocking(PythonSource):
         for index in range(position, 3):
             assert ALLOWED.acquire(timeout=10)
             yield index
+
+
+class Sensors(PythonSource):
+    """Three sensors; what each gives has no end."""
+
+    bounded = False
+
+    def __init__(self, blocking: bool = False) -> None:
+        self.blocking = blocking
+
+    def splits(self, parallelism: int) -> list[str]:
+        return ["roof", "cellar", "yard"]
+
+    def read(self, split: str, position: int) -> Iterator[tuple[str, int]]:
+        yield from ((split, index) for index in count(position))
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("blocking", [False, True])
+def test_splits_without_an_end_are_read_side_by_side(blocking: bool, parallelism: int) -> None:
+    env = embedded_environment()
+    env.set_parallelism(parallelism)
+    seen: dict[str, list[int]] = {}
+    with env.from_source(Sensors(blocking), WatermarkStrategy.no_watermarks(), "sensors").execute_and_collect() as readings:
+        for sensor, index in readings:
+            seen.setdefault(sensor, []).append(index)
+            if len(seen) == 3:
+                break
+    assert all(indices == list(range(len(indices))) for indices in seen.values())
+
+
+def test_splits_side_by_side_go_on_where_each_stood() -> None:
+    world = World(Sensors(), batch_records=2)
+    while len(world.values) < 8:
+        world.step()
+    before, state = world.values, world.snapshot(0)
+    world.restart(0, restored=state)
+    while len(world.values) < 8:
+        world.step()
+    for sensor in ["roof", "cellar", "yard"]:
+        indices = [index for one, index in before + world.values if one == sensor]
+        assert indices == list(range(len(indices)))
+        assert len(indices) > 2
+    world.close()
 
 
 class Failing(PythonSource):

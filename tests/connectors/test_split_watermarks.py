@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.split_watermarks import WatermarkMultiplexer
 from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
-from tests.connectors.event_time_harness import END, EventTimeSource, SplitReader
+from tests.connectors.event_time_harness import BEGIN, END, EventTimeSource, SplitReader
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 TICK_S = 0.2
@@ -36,6 +36,15 @@ def test_the_slowest_split_holds_the_watermark_back() -> None:
     source.read()
     source.pass_seconds(TICK_S)
     assert watermarks(source) == [49, 249]
+
+
+def test_a_split_that_has_begun_and_given_nothing_yet_holds_the_watermark_back() -> None:
+    source = source_of(("a", BEGIN), ("b", BEGIN), ("a", [100, 200]))
+    assert watermarks(source) == []
+    source.reader.steps.append(("b", [50]))
+    source.read()
+    source.pass_seconds(TICK_S)
+    assert watermarks(source) == [49]
 
 
 def test_a_split_that_has_ended_holds_nothing_back() -> None:

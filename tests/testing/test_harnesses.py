@@ -383,3 +383,8 @@ def add_to_it(what: str) -> Any:
         return record
 
     return change
+
+
+def test_a_class_in_place_of_its_object_is_told_what_to_write() -> None:
+    with pytest.raises(ProgramError, match=r"a harness takes a function object, not a class: write Split\(\)"):
+        OneInputHarness(Split)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -147,4 +150,19 @@ def test_many_threads_may_ask_at_once_and_no_answer_is_lost() -> None:
         thread.join(timeout=30)
     assert wrong == []
     assert len(service.asks) == 0
+    service.stop().result(30)
+
+
+def test_an_endpoint_that_has_stopped_is_not_held_by_its_timers() -> None:
+    service = LocalRpcService()
+    endpoint = Sample(service, "scheduling")
+    endpoint.start()
+    endpoint.schedule_run_async(1000, partial(endpoint.note, "late"))
+    thread = next(thread for thread in threading.enumerate() if thread.name == endpoint.address)
+    endpoint.stop().result(30)
+    thread.join(timeout=30)
+    held = weakref.ref(endpoint)
+    del endpoint
+    gc.collect()
+    assert held() is None
     service.stop().result(30)
