@@ -1,8 +1,10 @@
-"""The built-in aggregates give the same over rows and over columns: running and in windows, however the records come in batches, at any parallelism."""
+"""The built-in aggregates give the same over rows and over columns: running and in windows, in batches of any size, at any parallelism."""
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flinkpy.common import Time, TimestampAssigner, WatermarkStrategy
+from flinkpy.common import Duration, Time, TimestampAssigner, WatermarkStrategy
 from flinkpy.connectors.arrow import ArrowSource
 from flinkpy.datastream import AggregateFunction
 from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -39,7 +41,7 @@ class OfRecord(TimestampAssigner):
         return int(value[2])
 
 
-LAST = WatermarkStrategy.for_bounded_out_of_orderness(Time.milliseconds(100))  # no window ends before its records are there
+LAST = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))  # no window ends before its records are there
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 
 
@@ -53,7 +55,7 @@ def by_key(results: Any) -> dict[Any, list[Any]]:
 
 def of_rows(kind: Any, drawn: list[Any], parallelism: int, windowed: bool) -> Any:
     env = embedded_environment(parallelism=parallelism)
-    stream = env.from_collection(drawn).assign_timestamps_and_watermarks(LAST.with_timestamp_assigner(OfRecord()))
+    stream = env.from_collection(drawn).assign_timestamps_and_watermarks(LAST.with_timestamp_assigner(OfRecord())).set_parallelism(1)
     keyed: Any = stream.key_by(lambda record: record[0])
     return by_key(kind(keyed.window(WINDOWS) if windowed else keyed).execute_and_collect())
 
@@ -62,7 +64,7 @@ def of_columns(kind: Any, column: Any, drawn: list[Any], parallelism: int, windo
     names, types = ("k", "v", "at", "number"), (pa.string(), column, pa.int64(), pa.int64())
     table = pa.table([pa.array(values, each) for values, each in zip(zip(*drawn), types)], names)
     env = embedded_environment(parallelism=parallelism)
-    stream = env.from_source(ArrowSource(table, size), LAST.with_timestamp_assigner("at"), "Arrow")
+    stream = env.from_source(ArrowSource(table, size), LAST.with_timestamp_assigner("at"), "Arrow").set_parallelism(1)
     keyed: Any = stream.key_by("k")
     return by_key(tuple(row) for row in kind(keyed.window(WINDOWS) if windowed else keyed).execute_and_collect())
 
@@ -95,7 +97,7 @@ class MeanAndCount(AggregateFunction):
 
     def get_result(self, accumulator: Any) -> Any:
         key, values = accumulator
-        return key, sum(values) / len(values) if values else None, len(values)
+        return key, functools.reduce(operator.add, values) / len(values) if values else None, len(values)
 
     def merge(self, one: Any, other: Any) -> Any:
         return one[0], one[1] + other[1]
@@ -107,6 +109,6 @@ class MeanAndCount(AggregateFunction):
 @settings(max_examples=20)
 def test_means_and_counts_of_windows_over_columns_are_those_of_a_plain_function_over_rows(drawn: Any, size: int, parallelism: int) -> None:
     column, taken = drawn
-    columns = of_columns(lambda windows: windows.aggregate(col("v").avg.alias("mean"), col("v").count.alias("n")).select(col("k"), col("mean"), col("n")),
-                         column, taken, parallelism, True, size)
+    calls = col("v").avg.alias("mean"), col("v").count.alias("n")
+    columns = of_columns(lambda windows: windows.aggregate(*calls).select(col("k"), col("mean"), col("n")), column, taken, parallelism, True, size)
     assert columns == of_rows(lambda windows: windows.aggregate(MeanAndCount()), taken, parallelism, True)
