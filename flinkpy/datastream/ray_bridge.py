@@ -87,10 +87,27 @@ def _one_table(batches: list[Any]) -> Any:
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
         return pa.Table.from_batches(batches)
     try:
-        return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
-    except pa.ArrowException as error:
+        schema = pa.unify_schemas([batch.schema for batch in batches], promote_options="permissive")
+        return pa.concat_tables([pa.table([_exactly(batch, field) for field in schema], schema=schema) for batch in batches])
+    except (pa.ArrowException, ValueError) as error:
         raise ProgramError(f"to_arrow(): batches of the stream have columns of different types: {error}; bring them into line with "
                            "select(...)") from error
+
+
+def _exactly(batch: Any, field: Any) -> Any:
+    """The batch's column, or nulls, in the field's type; ValueError for a number that is none of it."""
+    import pyarrow as pa
+
+    from flinkpy.table.exact_arrays import array_of
+
+    at = batch.schema.get_field_index(field.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    column = batch.column(at)
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid:  # Arrow refuses whole numbers above 2**53 as fractions, also those that are exact
+        return array_of(column.to_pylist(), field.type, field.name)
 
 
 def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:

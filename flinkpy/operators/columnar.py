@@ -23,6 +23,7 @@ from flinkpy.table.arrow_types import arrow_schema
 from flinkpy.table.compiler import compile_expression
 from flinkpy.table.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
 from flinkpy.table.expression import Expression
+from flinkpy.table.kinds import BeyondSigned, large_columns
 
 
 def columns(batch: Batch) -> ColumnBatch:
@@ -57,6 +58,9 @@ class ColumnOperator(OneInputOperator):
                 self.prepare(schema)
                 self._schema = schema
             result = self.process_columns(batch)
+        except BeyondSigned as error:
+            large = large_columns(batch.data)
+            raise ProgramError(f"operator {self.context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
         except ProgramError as error:
             raise ProgramError(f"operator {self.context.name!r}: {error}") from None
         except Exception as error:

@@ -21,6 +21,7 @@ from flinkpy.table.aggregates import adding, check_sums, counting, larger, small
 from flinkpy.table.compiler import column_index
 from flinkpy.table.conversion import python_values
 from flinkpy.table.exact_arrays import array_of
+from flinkpy.table.kinds import as_computed
 
 _LIMIT = 1 << 63
 
@@ -86,7 +87,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         self._firsts.add(data.select(self._kept), keyed)
         values = data.column(self._at)
         arrays = list(data.columns)
-        arrays[self._at] = self._running().add(values if values.type == self._type else values.cast(self._type), keyed, len(self._index))
+        arrays[self._at] = self._running().add(as_computed(values, self._type), keyed, len(self._index))
         if self._as_first:
             others = self._firsts.take(keyed.ids[keyed.codes], [data.schema.names[at] for at in self._as_first])
             for at, column in zip(self._as_first, others):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.table.conversion import python_values
-from flinkpy.table.kinds import is_text, wide
+from flinkpy.table.kinds import as_computed, is_text, wide
 
 _EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits
 _LIMIT = 1 << 63
@@ -127,8 +127,7 @@ class ColumnAggregate:
             return counts, None
         if pa.types.is_decimal(column.type) and self.computed_in == pa.int64():  # what ``saved`` made of sums beyond 64 bits
             return counts, np.array([self.nothing if value is None else int(value) for value in column.to_pylist()], dtype=object)
-        if column.type != self.computed_in:
-            column = column.cast(self.computed_in)
+        column = as_computed(column, self.computed_in)
         if not self.is_number:
             values = np.empty(len(column), dtype=object)
             values[:] = python_values(column)

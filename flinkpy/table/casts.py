@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from flinkpy.table.arrow_types import arrow_type
 from flinkpy.table.kinds import FLOAT, INT, TEXT, bring, is_text
+from flinkpy.table.rowwise import shown_moment
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -69,7 +70,20 @@ def _of_moment(source: Any, target: Any) -> Cast:
         return lambda values: _milliseconds(values, source.unit)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(source):
         return _between_timestamps(source, target)
+    if target == TEXT and (pa.types.is_timestamp(source) or pa.types.is_time(source)):
+        return _moments_as_text if getattr(source, "tz", None) is None else _instants_as_text
     return _plain(target)
+
+
+def _moments_as_text(values: Any) -> Any:
+    """2024-01-02 03:04:05, with three, six or nine digits of a second where there are any."""
+    texts = pc.replace_substring_regex(values.cast(TEXT), r"[.]0+$", "")
+    return pc.replace_substring_regex(texts, r"([.](?:\d{3})+?)(?:000)+$", r"\1")
+
+
+def _instants_as_text(values: Any) -> Any:
+    """The same with the distance from UTC at that moment, which Arrow does not know after 2037."""
+    return pa.array([None if value is None else shown_moment(value) for value in values.to_pylist()], TEXT)
 
 
 def _milliseconds(values: Any, unit: str) -> Any:

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from flinkpy.table.casts import cast
 from flinkpy.table.decimals import capped, with_room
-from flinkpy.table.kinds import FLOAT, INT, TEXT, Types, bring, common_number, is_text, wide
+from flinkpy.table.kinds import FLOAT, INT, TEXT, BeyondSigned, Types, bring, common_number, is_text, wide
 
 Kernel: TypeAlias = Callable[..., Any]
 
-_BOOL = pa.bool_()
+_BOOL, _ANY_INT = pa.bool_(), pa.decimal128(20, 0)
 _FARTHEST = (1 << 62) - 1  # character of a text
 
 
@@ -186,8 +186,19 @@ def _comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
         wanted = _common(types)
         if pa.types.is_null(wanted):
             return lambda left, right: pa.nulls(len(left) if isinstance(left, pa.Array) else len(right), _BOOL)
-        return _brought(kernel, types, wanted)
+        brought = _brought(kernel, types, wanted)
+        return _also_large(brought, _brought(kernel, types, _ANY_INT)) if wanted == INT and pa.uint64() in types else brought
     return choose
+
+
+def _also_large(kernel: Kernel, exact: Kernel) -> Kernel:
+    """Whole numbers from 2**63 on are compared as decimals."""
+    def either(*values: Any) -> Any:
+        try:
+            return kernel(*values)
+        except BeyondSigned:
+            return exact(*values)
+    return either
 
 
 def _logic(kernel: Kernel) -> Callable[[Types], Kernel]:
@@ -201,6 +212,8 @@ def _logic(kernel: Kernel) -> Callable[[Types], Kernel]:
 def _in(types: Types, values: tuple[Any, ...]) -> Kernel:
     choices = pa.array(values)
     wanted = _common([types[0], choices.type])
+    if wanted == INT and pa.types.is_uint64(types[0]):
+        wanted = _ANY_INT
     choices = choices.cast(wanted)
     if pa.types.is_floating(wanted):  # Arrow looks up bits: a not-a-number is equal to none, and one zero to the other
         choices = choices.filter(pc.equal(choices, choices))

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Types: TypeAlias = "list[Any]"
 
@@ -24,12 +25,47 @@ def is_dictionary(kind: Any) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
+class BeyondSigned(ArithmeticError):
+    """A whole number from 2**63 on, where numbers are computed in 64 bits with a sign."""
+
+    def __str__(self) -> str:
+        return self.about("a column")
+
+    def about(self, column: str) -> str:
+        """The sentence, with the column's name."""
+        return (f"{column} has whole numbers from 2**63 on, and these are computed in 64 bits with a sign: cast it to Types.BIG_INT(), "
+                "which is exact, or to DataTypes.DOUBLE()")
+
+
+def signed(values: Any) -> Any:
+    """Whole numbers without a sign (uint64) with one; BeyondSigned where one does not fit."""
+    try:
+        return values.cast(INT)
+    except pa.ArrowInvalid:
+        raise BeyondSigned from None
+
+
+def as_computed(values: Any, wanted: Any) -> Any:
+    """A column in the type its aggregate is computed in."""
+    if values.type == wanted:
+        return values
+    return signed(values) if wanted == INT and pa.types.is_uint64(values.type) else values.cast(wanted)
+
+
+def large_columns(data: Any) -> list[str]:
+    """The names of those columns of a batch that have such numbers."""
+    return [name for name, column in zip(data.schema.names, data.columns)
+            if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) >= 1 << 63]
+
+
 def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
     """The cast an operand needs, if any."""
     if kind == wanted:
         return None
     if wanted == FLOAT:  # an integer, and a decimal, becomes the nearest float
         return _to_float if pa.types.is_integer(kind) else _decimals_to_floats if pa.types.is_decimal(kind) else _cast_to_float
+    if wanted == INT and pa.types.is_uint64(kind):
+        return signed
     return lambda values: values.cast(wanted)
 
 

@@ -141,7 +141,21 @@ def _cast(value: Any, to: Any) -> Any:
     return change(value)
 
 
+def shown_moment(value: Any) -> str:
+    """A datetime or a time as text, with three, six or nine digits of a second where there are any.
+
+    >>> shown_moment(datetime.datetime(2024, 1, 2, 3, 4, 5)), shown_moment(datetime.time(3, 4, 5, 120_000))
+    ('2024-01-02 03:04:05', '03:04:05.120')
+    """
+    fraction = 1000 * value.microsecond + getattr(value, "nanosecond", 0)  # pandas has nanoseconds
+    digits = "seconds" if not fraction else "milliseconds" if not fraction % 10**6 else "microseconds" if not fraction % 1000 else "nanoseconds"
+    shown: str = value.isoformat(" ", digits) if isinstance(value, datetime.datetime) else value.isoformat(digits)
+    return shown
+
+
 def _text(value: Any) -> str:
+    if isinstance(value, (datetime.datetime, datetime.time)):
+        return shown_moment(value)
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 

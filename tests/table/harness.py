@@ -8,6 +8,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ControlElement
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, TaskInfo
+from tests.operators.harness import do_all
 
 
 class Gathered(Output):
@@ -38,7 +39,7 @@ def run(operator: OneInputOperator, batches: list[Any]) -> list[Batch]:
     operator.initialize_state(None)
     operator.open()
     for batch in batches:
-        operator.process_batch(batch)
+        do_all(operator.process_batch(batch))
     operator.finish()
     operator.close()
     return output.batches
