@@ -56,6 +56,16 @@ env.execute_async("unwaited")
 print("the last line of the program", flush=True)
 """
 
+MANY = """
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+for number in range(25):
+    env.from_sequence(1, 100).map(lambda n: n % 7).add_sink(lambda value: None)
+    env.execute(f"job {number}")
+"""
+
 DATASET = """
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -198,6 +208,16 @@ def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
     refused = ray.flinkpy("run", "-d", "-t", "ray-application", ray.job(COLUMNS))
     assert refused.code == 1
     assert "`flinkpy session start NAME`" in refused.err
+
+
+@pytest.mark.finding("hunts 18")
+def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: RayCluster, eyes: Eyes) -> None:
+    before = eyes.look()
+    outcome = ray.flinkpy("run", *session("many"), ray.job(MANY, "many.py"))
+    assert outcome.code == 0, outcome.err
+    assert len([name for name in eyes.look().beyond(before) if name.startswith("taskexecutor-")]) == 2
+    assert ray.flinkpy("session", "stop", "many").code == 0
+    nothing_but(eyes, before)
 
 
 def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
