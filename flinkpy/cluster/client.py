@@ -67,6 +67,7 @@ class ClientConfig:
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
     ends_with_program: bool = False
+    reached_by: str = ""  # what a command needs besides to find this session
 
     @property
     def poll_s(self) -> float:
@@ -163,6 +164,11 @@ class ClusterJob:
     def ends_with_program(self) -> bool:
         """Whether it does: it lives in this process, or in the program's own cluster."""
         return self._client.config.ends_with_program
+
+    @property
+    def cancelled_by(self) -> str:
+        """The command that ends it, from anywhere."""
+        return f"flinkpy cancel{self._client.config.reached_by} {self.job_id[:8]}"
 
     def status(self) -> JobState:
         """The state it is in now."""

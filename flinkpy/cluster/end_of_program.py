@@ -37,7 +37,7 @@ def see_off() -> None:
     first: FlinkpyError | None = None
     for job in _still_running():
         if not job.ends_with_program:
-            print(f"job {job.name!r} runs on in the session on Ray; to end it: flinkpy cancel {job.job_id[:8]}", file=sys.stderr)
+            print(f"job {job.name!r} runs on in the session on Ray; to end it: {job.cancelled_by}", file=sys.stderr)
             continue
         try:
             job.result()

@@ -38,7 +38,7 @@ from flinkpy.connectors.ray_pieces import handed_over
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
-from flinkpy.core.options import ATTACHED, CLUSTER_NAME, TASK_CPUS
+from flinkpy.core.options import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
 from flinkpy.graph.job_graph import JobGraph
 
 START_TIMEOUT_S = 60.0
@@ -76,7 +76,7 @@ class RaySession:
         self.service = RayRpcService(f"client-{ids.hex(8)}", namespace=NAMESPACE, config=config.rpc, ids=ids)
         gone, anew = f"the {key.label} on Ray is gone: ", "(`ray status` tells); run the program again to start anew"
         self._config = ClientConfig(config.rpc.ask_timeout.total_seconds(), f"{gone}its JobManager died, or Ray ended {anew}",
-                                    ends_with_program=key.is_application)
+                                    ends_with_program=key.is_application, reached_by=_named(configuration))
         address = ray.get_runtime_context().gcs_address
         self.ray_head = RayHead(address, f"{gone}no Ray answers at {address} any more {anew}")
         answer_s = timeout_s or self._config.ask_timeout_s
@@ -234,6 +234,11 @@ def _no_session(key: SessionKey) -> str:
         return text
     return (f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, and a program with its own runtime environment starts none, as "
             f"others would get it too: `flinkpy session start {key.cluster_id}` first, or -t ray-application")
+
+
+def _named(configuration: Mapping[str, Any]) -> str:
+    """What tells a command which Ray cluster and which session, where these are not the usual ones."""
+    return "".join(f" -D {option.key}={value}" for option in (RAY_ADDRESS, CLUSTER_NAME) if (value := read(configuration, option)) != option.default)
 
 
 def _key(configuration: Mapping[str, Any]) -> SessionKey:

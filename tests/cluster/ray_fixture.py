@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.waiting import PATIENCE_S
@@ -27,7 +27,8 @@ from tests.waiting import PATIENCE_S
 _HEAD = """
 import sys, ray
 ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
-print(ray.get_runtime_context().gcs_address, flush=True)
+[head] = ray._private.worker._global_node.all_processes["gcs_server"]
+print(ray.get_runtime_context().gcs_address, head.process.pid, flush=True)
 sys.stdin.read()
 """
 _EYES = """
@@ -57,6 +58,7 @@ class RayCluster:
 
     address: str
     folder: Path
+    control: int = 0  # the process of its global control service
 
     @property
     def environment(self) -> dict[str, str]:
@@ -158,7 +160,8 @@ def ray_cluster(folder: Path) -> Iterator[RayCluster]:
         assert head.stdin is not None
         assert head.stdout is not None
         try:
-            yield RayCluster(head.stdout.readline().strip(), folder)
+            address, control = head.stdout.readline().split()
+            yield RayCluster(address, folder, int(control))
         finally:
             head.stdin.close()
             head.wait(30)
@@ -169,7 +172,7 @@ def started_ray(folder: Path) -> Iterator[StartedRay]:
     """Its files lie in a folder of a short name: Ray makes sockets there."""
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as files:
         port, dashboard = _free_port(), _free_port()
-        cluster = StartedRay(f"127.0.0.1:{port}", folder, f"http://127.0.0.1:{dashboard}", secrets.token_hex(32))
+        cluster = StartedRay(f"127.0.0.1:{port}", folder, dashboard=f"http://127.0.0.1:{dashboard}", token=secrets.token_hex(32))
         ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": _free_port(),
                  "--dashboard-agent-listen-port": _free_port(), "--min-worker-port": 0, "--max-worker-port": 0}
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
@@ -180,7 +183,7 @@ def started_ray(folder: Path) -> Iterator[StartedRay]:
             head = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cluster.environment, start_new_session=True)
         try:
             _await_dashboard(cluster, head, said)
-            yield StartedRay(cluster.address, folder, cluster.dashboard, cluster.token, head.pid)
+            yield replace(cluster, head=head.pid)
         finally:
             end_session(head.pid)
             head.wait(30)

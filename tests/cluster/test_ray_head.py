@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -13,6 +17,9 @@ from flinkpy.cluster.ray_head import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
+from tests.cluster.ray_fixture import finish, ray_cluster
+from tests.cluster.test_sessions import ENDLESS
+from tests.waiting import eventually
 
 
 class Listener:
@@ -30,8 +37,10 @@ class Listener:
 
 
 @pytest.fixture
-def listener() -> Listener:
-    return Listener()
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.go()
 
 
 def test_a_head_that_refuses_connections_for_a_while_is_gone(listener: Listener) -> None:
@@ -87,3 +96,19 @@ def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(list
     client = ClusterClient(cast(DispatcherGateway, Silent()), ClientConfig(ask_timeout_s=50.0), check=RayHead(listener.address, "Ray is gone").check)
     with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
         client.job(JobId("ab12")).status()
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+@pytest.mark.finding("hunts 18")
+def test_a_program_that_waits_is_told_when_the_head_is_killed(tmp_path: Path) -> None:
+    """The processes of the job live, and answer: Ray gives them a minute."""
+    with ray_cluster(tmp_path) as ray:
+        started = tmp_path / "started"
+        waiting = ray.start("run", "-t", "ray-session", ray.job(ENDLESS), str(started), "endless")
+        eventually(started.exists)
+        os.kill(ray.control, signal.SIGKILL)
+        outcome = finish(waiting, 30)
+    assert outcome.code == 1
+    assert outcome.err == (f"the flinkpy session 'default' on Ray is gone: no Ray answers at {ray.address} any more (`ray status` tells); "
+                           "run the program again to start anew\n")

@@ -56,6 +56,16 @@ env.execute_async("unwaited")
 print("the last line of the program", flush=True)
 """
 
+MANY = """
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+for number in range(25):
+    env.from_sequence(1, 100).map(lambda n: n % 7).add_sink(lambda value: None)
+    env.execute(f"job {number}")
+"""
+
 DATASET = """
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -158,7 +168,7 @@ def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(
     outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(UNWAITED, "unwaited.py"))
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("the last line of the program\n")
-    assert sorted(outcome.out.splitlines()[1:]) == ["10", "20", "30"]
+    assert [line.rpartition(" ")[2] for line in outcome.out.splitlines()[1:]] == ["10", "20", "30"]
     nothing_but(eyes, before)
 
 
@@ -183,12 +193,12 @@ def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_tol
     before, started = eyes.look(), tmp_path / "started"
     text = ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])")
     outcome = ray.flinkpy("run", *session("async"), ray.job(text, "unwaited_endless.py"), str(started), "unwaited")
-    told = re.fullmatch(r"job 'unwaited' runs on in the session on Ray; to end it: flinkpy (cancel [0-9a-f]{8}.*)\n", outcome.err)
+    told = re.fullmatch(r"job 'unwaited' runs on in the session on Ray; to end it: flinkpy (cancel .*-D cluster.id=async [0-9a-f]{8})\n", outcome.err)
     assert told is not None, outcome
     assert outcome.code == 0
     eventually(started.exists)
     assert ray.flinkpy("list", "-D", "cluster.id=async").out.count("RUNNING") == 1
-    assert ray.flinkpy(*told.group(1).split(), "-D", "cluster.id=async").code == 0
+    assert ray.flinkpy(*told.group(1).split()).code == 0
     eventually(lambda: ray.flinkpy("list", "-a", "-D", "cluster.id=async").out.count("CANCELED") == 1)
     assert ray.flinkpy("session", "stop", "async").code == 0
     nothing_but(eyes, before)
@@ -198,6 +208,16 @@ def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
     refused = ray.flinkpy("run", "-d", "-t", "ray-application", ray.job(COLUMNS))
     assert refused.code == 1
     assert "`flinkpy session start NAME`" in refused.err
+
+
+@pytest.mark.finding("hunts 18")
+def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: RayCluster, eyes: Eyes) -> None:
+    before = eyes.look()
+    outcome = ray.flinkpy("run", *session("many"), ray.job(MANY, "many.py"))
+    assert outcome.code == 0, outcome.err
+    assert len([name for name in eyes.look().beyond(before) if name.startswith("taskexecutor-")]) == 2
+    assert ray.flinkpy("session", "stop", "many").code == 0
+    nothing_but(eyes, before)
 
 
 def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
