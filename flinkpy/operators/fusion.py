@@ -48,7 +48,7 @@ from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.given_out import all_private, private
-from flinkpy.operators.giving import FEW, LONGEST_STRIDE, MOMENT_S
+from flinkpy.operators.giving_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 

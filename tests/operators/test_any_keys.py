@@ -28,6 +28,7 @@ from flinkpy.windowing.operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
 from flinkpy.windowing.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices import Slicing
+from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks
 from tests.values import BERLIN, KEYS, NOON, UTC, has_none, key_of, shown
 from tests.windowing.slice_harness import Alone
@@ -204,12 +205,12 @@ def test_joins_find_partners_of_one_key_and_none_for_none(kind: str, left: list[
 
     subtasks = Subtasks(JOINS[kind])
     for batch in pieces(row("l", left), size):
-        subtasks.operators[0].process_batch1(RowBatch(batch, [7] * len(batch)))
+        do_all(subtasks.operators[0].process_batch1(RowBatch(batch, [7] * len(batch))))
     if restart:
         subtasks.restart(1)
     for batch in pieces(row("r", right), size):
-        subtasks.operators[0].process_batch2(RowBatch(batch, [7] * len(batch)))
-    subtasks.operators[0].process_watermark(Watermark(MAX_TIMESTAMP))
+        do_all(subtasks.operators[0].process_batch2(RowBatch(batch, [7] * len(batch))))
+    do_all(subtasks.operators[0].process_watermark(Watermark(MAX_TIMESTAMP)))
     subtasks.close()
     found = sorted((one[1], other[1]) for (one, other), _ in subtasks.output.main)
     assert found == sorted((one[1], other[1]) for one in row("l", left) for other in row("r", right)

@@ -76,7 +76,7 @@ class Alone:
         if isinstance(element, Watermark):
             do_all(self.operator.process_watermark(element))
         elif len(element):
-            self.operator.process_batch(element)
+            do_all(self.operator.process_batch(element))
 
     def snapshot(self) -> bytes:
         saved = self.operator.snapshot_state(BARRIER)
