@@ -1,7 +1,7 @@
 """The loop that calls a process function for each record and gathers what it gives, generated for what the records at hand need.
 
-There is no line in it for what is not there: timestamps, keys, state that expires, copies. A key selector that is an expression stands in the loop, as
-a call of most selectors costs more than what they do (``flinkpy.core.inlining``); and so does what ``private`` finds out of the usual results.
+There is no line in it for what is not there: timestamps, keys, state that expires, copies. A key selector that is an expression stands in the loop,
+as a call of most costs more than what they do (``flinkpy.core.inlining``); and so does what ``private`` finds out of the usual results.
 """
 
 from __future__ import annotations
