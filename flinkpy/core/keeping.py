@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 PLAIN: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
 _MOST = 600  # instructions
+_VERSION = tuple(sys.version_info[:2])
 
 
 class Kind(IntEnum):
@@ -171,7 +172,7 @@ class _Reading:
 
     def _refuse_handlers(self, instructions: list[dis.Instruction]) -> None:
         """An exception may end the call, but not be caught: what stands there is not followed."""
-        if sys.version_info < (3, 11):
+        if _VERSION < (3, 11):
             return  # it has an instruction that is not known here
         for entry in dis._parse_exception_table(self._code):  # type: ignore[attr-defined]
             handler = [each.opname for each in instructions if each.offset >= entry.target]
@@ -225,11 +226,11 @@ class _Reading:
         elif name == "LOAD_GLOBAL":
             if value in self._globals or not (value in _GIVE_FIXED or value in _GIVE_FLAT):
                 raise _Refused
-            called = [_Named(value, None)]
-            if sys.version_info >= (3, 11) and (one.arg or 0) & 1:
-                called.insert(1 if sys.version_info >= (3, 13) else 0, _NOTHING)  # type: ignore[arg-type]
+            called: list[_Item] = [_Named(value, None)]
+            if _VERSION >= (3, 11) and (one.arg or 0) & 1:
+                called.insert(1 if _VERSION >= (3, 13) else 0, _NOTHING)
             stack += called
-        elif name == "LOAD_METHOD" or (name == "LOAD_ATTR" and sys.version_info >= (3, 12) and (one.arg or 0) & 1):
+        elif name == "LOAD_METHOD" or (name == "LOAD_ATTR" and _VERSION >= (3, 12) and (one.arg or 0) & 1):
             stack += [_Named(value, _flat(stack.pop())), _NOTHING]
         elif name in ("LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF"):
             if value not in self._cells:
@@ -242,8 +243,8 @@ class _Reading:
 
     def _make_function(self, flags: int, stack: list[_Item]) -> None:
         """A comprehension's, with the cells it reads, no other."""
-        made = stack.pop() if sys.version_info >= (3, 11) else stack.pop(-2)
-        if sys.version_info < (3, 11):
+        made = stack.pop() if _VERSION >= (3, 11) else stack.pop(-2)
+        if _VERSION < (3, 11):
             stack.pop()  # its name
         if flags & ~0x08 or not isinstance(made, _Named) or made.name not in _COMPREHENSIONS:
             raise _Refused
@@ -303,7 +304,7 @@ def _store(name: str, stack: list[_Item], names: dict[str, _Item]) -> None:
 def _branch(name: str, stack: list[_Item], jumps: bool) -> None:
     if name == "FOR_ITER":
         _flat(stack[-1])
-        if not jumps or sys.version_info >= (3, 12):
+        if not jumps or _VERSION >= (3, 12):
             stack.append(Kind.FIXED)
         else:
             stack.pop()
@@ -384,7 +385,7 @@ def _move(name: str, count: int, stack: list[_Item]) -> None:
     if name == "POP_TOP":
         stack.pop()
     elif name == "END_FOR":
-        _popped(stack, 1 if sys.version_info >= (3, 13) else 2)
+        _popped(stack, 1 if _VERSION >= (3, 13) else 2)
     elif name in ("COPY", "DUP_TOP"):
         stack.append(stack[-(count or 1)])
     elif name == "SWAP":

@@ -141,7 +141,7 @@ def give_out(
     except Exception as error:
         failure = failure_in(loop.function, error.__traceback__)
         record = failure.variables.get("record") if failure else None
-        if failure and failure.line in loop.key_lines:
+        if failure and keyed.select is not None and failure.line in loop.key_lines:
             error = raised_by(keyed.select, [record], error)
         raise user_code_error(error, context, *((record,) if names_record else ())) from error
     finally:

@@ -15,7 +15,7 @@ from flinkpy.core.mutability import ATOMS
 from flinkpy.datastream import FlatMapFunction
 from flinkpy.testing import CollectingSink, embedded_environment
 
-KEPT: list[Any] = []
+KEPT: Any = []
 TABLE: dict[str, Any] = {"list": []}
 SEPARATOR = ","
 
@@ -76,7 +76,7 @@ def gives_one_object_twice(line: str) -> Any:
 
 
 def gives_of_dict_twice(line: str) -> Any:
-    made = dict(a=[line])  # noqa: C408
+    made = dict(a=[line])
     return [made["a"], made.get("a")]
 
 
@@ -86,7 +86,7 @@ def gives_the_greater_list_twice(line: str) -> Any:
 
 
 def gives_a_sum_twice(line: str) -> Any:
-    made = sum([], [])  # type: ignore[var-annotated]
+    made = sum([], [])  # type: ignore[var-annotated]  # noqa: RUF017
     return [made, made]
 
 
@@ -153,9 +153,10 @@ KEEPS: list[Any] = [
     stores_a_global, appends_to_a_global, changes_a_global_of_its_own_list, keeps_in_default, keeps_in_attribute, gives_what_it_caught, closed_over(),
     setting_a_cell(), puts_a_list_into_a_list, puts_a_list_through_another_name, stores_into_a_place, Holder().of_self, Holder().self_itself,
     Holder().yielding_self, Holder().through_a_cell, Holder().storing, gives_of_dict_twice, gives_the_greater_list_twice, gives_a_sum_twice,
-    lambda line: KEPT, lambda line: TABLE["list"], lambda line: (line, KEPT), lambda line: [word for word in KEPT], lambda line: line.split(SEPARATOR),
+    lambda line: KEPT, lambda line: TABLE["list"], lambda line: (line, KEPT), lambda line: [word + "" for word in KEPT],
+    lambda line: line.split(SEPARATOR),
     lambda line: print(line), lambda line: KEPT.append(line), lambda line: (KEPT if line else 1), lambda line: [KEPT.append(word) for word in line],
-    lambda line: "{}".format(KEPT), lambda line: f"{KEPT}", lambda line: eval(line), lambda line: (lambda: KEPT), lambda line: [KEPT for _ in line],
+    lambda line: f"{KEPT}", lambda line: eval(line), lambda line: (lambda: KEPT), lambda line: [KEPT for _ in line],
     lambda line: (yield KEPT), lambda line: line.__class__, lambda line: globals(), lambda line: sorted(line, key=KEPT.append), len, str, Holder,
     lambda line, other: line, lambda *lines: lines, lambda line, **more: more, lambda line: line.encode("mine")]
 
@@ -186,7 +187,7 @@ def gathered(line: str) -> Any:
         if len(word) > 2:
             out.append((word, len(line)))
         else:
-            out += [word.strip()]
+            out += [(word.strip(), 0)]
     return out
 
 
@@ -241,6 +242,11 @@ def mutable_within(value: Any) -> list[Any]:
     return [] if type(value) in ATOMS else [value]
 
 
+def _given(function: Any, argument: str) -> Any:
+    given = function(argument)
+    return list(given) if hasattr(given, "__next__") else given
+
+
 @given(st.lists(STATEMENTS, max_size=4), EXPRESSIONS, st.sampled_from(["", "two words", "k"]))
 @example(["a = dict(k=[x])"], "[a.get('k'), a.get('k')]", "k")
 @example(["b = a = []", "b += [[x]]"], "[a[0], a[0]]", "k")
@@ -251,7 +257,7 @@ def test_what_was_read_holds_when_the_function_is_called(statements: list[str], 
     if found is None:
         return
     try:
-        first, second = ([*given] if hasattr(given := function(argument), "__next__") else given for _ in range(2))
+        first, second = _given(function, argument), _given(function, argument)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError, UnboundLocalError):
         return
     theirs = {id(each) for each in mutable_within(first)}
