@@ -29,8 +29,9 @@ Five decisions, the first three measured:
 - Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
 
 What a called function gives is copied where it could be changed (``flinkpy.operators.given_out``), be it the result of a map or the record a filter
-lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object,
-unless that value is a text: then all it gives cannot change.
+lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object. Of
+many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing (``flinkpy.core.keeping``):
+then a look at the type of what they get is enough.
 """
 
 from __future__ import annotations
@@ -44,16 +45,17 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.generated import compile_function, failure_in, forget_source
 from flinkpy.core.inlining import inlined, raised_by
+from flinkpy.core.keeping import PLAIN, Kind, kind_of_results
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.given_out import all_private, private
-from flinkpy.operators.giving import FEW, LONGEST_STRIDE, MOMENT_S
+from flinkpy.operators.giving_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.stateless import rows
 
 CURSOR = "cursor"  # the iterator of a comprehension
-_NAMES = {"ATOMS": ATOMS, "private": private, "all_private": all_private}
+_NAMES = {"ATOMS": ATOMS, "PLAIN": PLAIN, "private": private, "all_private": all_private}
 
 
 @dataclass
@@ -114,7 +116,9 @@ class _Loop:
         source, loop, kinds = self.source, self.loop, [stage.kind for stage in self.stages]
         if len(loop) == 1 and kinds[loop[0]] is StageKind.MAP:
             source.add(1, f"{CURSOR} = iter(values)")
-            result = self._private(f"y := {self._result(loop[0], 'x')}", "y") if loop[0] in self._keeping else self._result(loop[0], "x")
+            result = self._result(loop[0], "x")
+            if loop[0] in self._keeping:
+                result = f"y if type(y := {result}) in ATOMS{self._or_fixed(loop[0], 'x')} else private(y)"
             source.add(1, f"out = [{result} for x in {CURSOR}]", loop[0], CURSOR)
             return
         source.add(1, "out = []")
@@ -140,14 +144,18 @@ class _Loop:
         return inlined(self.stages[index].function, value) or f"f{index}({value})"
 
     @staticmethod
-    def _private(given: str, name: str) -> str:
-        return f"{name} if type({given}) in ATOMS else private({name})"
+    def _private(name: str, or_fixed: str = "") -> str:
+        return f"{name} if type({name}) in ATOMS{or_fixed} else private({name})"
+
+    def _or_fixed(self, index: int, value: str) -> str:
+        """For a function that keeps nothing of what it makes of a plain value: if this is one, the result needs no copy."""
+        return "" if kind_of_results(self.stages[index].function) is None else f" or type({value}) in PLAIN"
 
     def _add_map(self, index: int, value: str) -> str:
         following = f"x{index + 1}"
         self.source.add(2, f"{following} = {self._result(index, value)}", index, value)
         if index in self._keeping:
-            self.source.add(2, f"{following} = {self._private(following, following)}", index, value)
+            self.source.add(2, f"{following} = {self._private(following, self._or_fixed(index, value))}", index, value)
         return following
 
     def _add_filter(self, index: int, value: str) -> str:
@@ -156,27 +164,25 @@ class _Loop:
         if index not in self._keeping:
             return value
         following = f"x{index + 1}"
-        self.source.add(2, f"{following} = {self._private(value, value)}", index, value)
+        self.source.add(2, f"{following} = {self._private(value)}", index, value)
         return following
 
     def _add_flat_map(self, index: int, value: str) -> None:
         """A list is taken as it is; what is anything else is taken one by one, and handed on in time."""
-        source, result = self.source, self._result(index, value)
-        source.add(2, f"many = {result}", index, value)
-        lists = "type(many) is list or type(many) is tuple"
-        if self.copies and index not in self._keeping and gives_texts(result):
-            source.add(2, f"if type({value}) is str and type(many) is list:")
-            source.add(3, "out.extend(many)", index, value)
-            source.add(2, f"elif {lists}:")
-        else:
-            source.add(2, f"if {lists}:")
+        source, fixed = self.source, False
+        source.add(2, f"many = {self._result(index, value)}", index, value)
+        if self.copies and kind_of_results(self.stages[index].function) in (Kind.FIXED, Kind.FLAT):
+            source.add(2, f"fixed = type({value}) in PLAIN")  # then nothing in it can change
+            fixed = True
+        source.add(2, "if type(many) is list or type(many) is tuple:")
         if self.copies:
-            source.add(3, f"out += all_private(many) if len(many) > {FEW} else [{self._private('one', 'one')} for one in many]", index, value)
+            each = f"all_private(many) if len(many) > {FEW} else [{self._private('one')} for one in many]"
+            source.add(3, f"out += {'many if fixed else ' if fixed else ''}{each}", index, value)
         else:
             source.add(3, "out += many")
         source.add(2, "elif many is not None:")
         source.add(3, "for one in many:", index, value)
-        source.add(4, f"out.append({self._private('one', 'one') if self.copies else 'one'})", index, value)
+        source.add(4, f"out.append({self._private('one', ' or fixed' if fixed else '') if self.copies else 'one'})", index, value)
         source.add(4, "left -= 1")
         source.add(4, "if left <= 0:")
         source.add(5, "if len(out) >= limit or now() >= until:")
@@ -194,15 +200,6 @@ class _Loop:
     def _add_stamps(self, indent: int) -> None:
         if self.stamped:
             self.source.add(indent, "kept.extend([stamp] * (len(out) - len(kept)))")
-
-
-def gives_texts(expression: str) -> bool:
-    """Whether all an inlined expression gives a flat_map for a text cannot change: there is no list or tuple in it but one around all.
-
-    >>> gives_texts("x.split()"), gives_texts("[x, x.upper()]"), gives_texts("[[x]] * 2")
-    (True, True, False)
-    """
-    return "[" not in expression[1:] and ",)" not in expression[:-2]
 
 
 class FusedRun:

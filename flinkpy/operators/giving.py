@@ -7,30 +7,28 @@ batch, and the operator parks (``flinkpy.operators.parking``). A list or tuple i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.keys import PLAIN_KEYS, canonical_key
-from flinkpy.core.mutability import ATOMS
+from flinkpy.core.generated import failure_in
+from flinkpy.core.inlining import call_or_inline, raised_by
 from flinkpy.operators.base import Output, StreamOperator, Work
 from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.given_out import all_private, private
+from flinkpy.operators.giving_loop import LoopKind, giving_loop
 from flinkpy.state.backend import CurrentKey
-
-MOMENT_S = 0.02  # so long results wait for others
-FEW = 3  # results of one call, of which each is looked at by itself; more of them all at once
-LONGEST_STRIDE = 16  # results between two looks at the clock, where they come fast
 
 
 class Keyed(NamedTuple):
-    """How the current key is set before each call. ``clock``: where state may expire, it is read then too, once for all state the record touches."""
+    """How the current key is set before each call: ``shown`` is the expression of ``select``. ``hashes``: a key that cannot be hashed fails there.
+    ``clock``: where state may expire, it is read then too, once for all state the record touches."""
 
     current: CurrentKey
-    select: Callable[[Any], Any]
+    select: Callable[[Any], Any] | None
+    shown: str | None
+    hashes: bool
     clock: Callable[[], int] | None
 
 
@@ -41,6 +39,14 @@ class Moment:
 
     def __init__(self) -> None:
         self._timestamp: int | None = None
+
+
+def keyed_by(current: CurrentKey, select: Callable[[Any], Any], *, hashes: bool, clock: Callable[[], int] | None) -> Keyed:
+    """The key that the selector gives for each record."""
+    return Keyed(current, select, call_or_inline(select, "select", "record"), hashes, clock)
+
+
+_WITHOUT_KEY = Keyed(CurrentKey(), None, None, False, None)
 
 
 class Results:
@@ -134,66 +140,19 @@ def give_out(
     found. ``endless``: the records are no batch, there may be any number.
     """
     context, output = operator.context, operator.output
-    copies, limit, now = not context.object_reuse, context.batch_records, context.clock.monotonic
-    current, select, clock = keyed or (CurrentKey(), None, None)
-    stamped = stamps is not None
-    results, until, stride = kind(stamped), now() + MOMENT_S, 1
-    out, kept, left, record = results.values, results.stamps, stride, None
+    keyed = keyed or _WITHOUT_KEY
+    loop = giving_loop(LoopKind(stamps is not None, not context.object_reuse, endless, keyed.shown, keyed.hashes, keyed.clock is not None))
     try:
-        for record, at._timestamp in zip(records, repeat(None) if stamps is None else stamps):
-            if select is not None:
-                key = select(record)
-                current.key = key if type(key) in PLAIN_KEYS else canonical_key(key)
-                if clock is not None:
-                    current.now_ns = clock()
-            given = process(record, at)
-            if given is None:
-                continue
-            if type(given) is list or type(given) is tuple:
-                if not copies or len(given) > FEW:
-                    out += all_private(given) if copies else given
-                else:
-                    for value in given:
-                        out.append(value if type(value) in ATOMS else private(value))
-            else:
-                for value in given:
-                    if type(value) is tuple:  # as most are: what ``private`` would find out, without the call
-                        for part in value:
-                            if type(part) not in ATOMS:
-                                value = private(value) if copies else value
-                                break
-                    elif copies and type(value) not in ATOMS:
-                        value = private(value)
-                    out.append(value)
-                    left -= 1
-                    if left <= 0:
-                        if len(out) >= limit or now() >= until:
-                            if kept is not None:
-                                kept += [at._timestamp] * (len(out) - len(kept))
-                            results.emit(output)
-                            yield
-                            if clock is not None:
-                                current.now_ns = clock()
-                            results, until, stride = kind(stamped), now() + MOMENT_S, 1
-                            out, kept = results.values, results.stamps
-                        else:
-                            stride = min(2 * stride, LONGEST_STRIDE)
-                        left = stride
-            if kept is not None:
-                missing = len(out) - len(kept)
-                if missing == 1:
-                    kept.append(at._timestamp)
-                elif missing:
-                    kept += [at._timestamp] * missing
-            if endless and len(out) >= limit:
-                results.emit(output)
-                yield
-                results, until = kind(stamped), now() + MOMENT_S
-                out, kept = results.values, results.stamps
+        results = yield from loop.function(
+            records, stamps, process, at, kind, output, context.clock.monotonic, context.batch_records, keyed.select, keyed.current, keyed.clock)
     except FlinkpyError:
         raise
     except Exception as error:
+        failure = failure_in(loop.function, error.__traceback__)
+        record = failure.variables.get("record") if failure else None
+        if failure and keyed.select is not None and failure.line in loop.key_lines:
+            error = raised_by(keyed.select, [record], error)
         raise user_code_error(error, context, *((record,) if names_record else ())) from error
     finally:
-        current.now_ns = None
+        keyed.current.now_ns = None
     results.emit(output)

@@ -17,7 +17,7 @@ from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOpe
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.given_out import private
-from flinkpy.operators.giving import Keyed, give_out
+from flinkpy.operators.giving import Keyed, give_out, keyed_by
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_stages import with_key
@@ -87,15 +87,9 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     def keyed_by(self, key: KeySpec) -> Keyed:
         """How the key is set for each record of an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked
         up; a function that keeps none would never notice, so there it is looked for."""
-        select, clock = key_function(key), self.context.clock.time_ns if self.backend.expires else None
-        if set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}:
-            return Keyed(self.backend.current, select, clock)
-
-        def select_and_hash(value: Any) -> Any:
-            hash(found := select(value))
-            return found
-
-        return Keyed(self.backend.current, select_and_hash, clock)
+        stateless = not set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}
+        clock = self.context.clock.time_ns if self.backend.expires else None
+        return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
 
     def make_contexts(self) -> None:
         """Before the function is opened: what its methods will get."""

@@ -9,7 +9,8 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.given_out import all_private, private
-from flinkpy.operators.giving import LONGEST_STRIDE, MOMENT_S, Results, stamp_new
+from flinkpy.operators.giving import Results, stamp_new
+from flinkpy.operators.giving_loop import LONGEST_STRIDE, MOMENT_S
 from flinkpy.windowing.contents import Contents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
