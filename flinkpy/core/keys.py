@@ -70,8 +70,11 @@ def canonical_keys(keys: list[Any]) -> list[Any]:
 
 
 def _canonical_other(key: Any) -> Any:
-    if isinstance(key, (float, decimal.Decimal, complex)):
-        return NAN if (key.is_nan() if isinstance(key, decimal.Decimal) else key != key) else key
+    if isinstance(key, decimal.Decimal):
+        hash(key)  # which refuses a signaling NaN
+        return NAN if key.is_nan() else key
+    if isinstance(key, (float, complex)):
+        return NAN if key != key else key
     if isinstance(key, datetime.datetime):
         if key != key:  # pandas' NaT
             return None

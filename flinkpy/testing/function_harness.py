@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.launch_context import is_pending, note_used
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream import functions as f
 from flinkpy.graph.transformations import (
@@ -186,7 +187,10 @@ def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
 def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     env = StreamExecutionEnvironment.get_execution_environment()
     starts = [SourceTransformation(id=-1 - number, name=f"input {number + 1} of the harness", operator=None) for number in range(inputs)]
+    has_others = is_pending()
     built = build(*(DataStream(env, start) for start in starts))
+    if not has_others:
+        note_used()  # nobody calls execute() for what a harness runs
     if not isinstance(built, DataStream):
         raise ProgramError(f"a harness is built of what gives a DataStream, this is {built!r:.80}")
     return pickled(_Gathered(starts).piece(built._transformation), "the harness's function")

@@ -113,3 +113,11 @@ def test_no_time_of_pandas_is_the_key_none_as_numpys_is() -> None:
     assert canonical_key(pandas.NaT) is None
     assert canonical_key(("a", pandas.NaT)) == ("a", None)
     assert stable_hash(pandas.NaT) == stable_hash(None)
+
+
+def test_a_signaling_nan_is_no_key_alone_or_within_one() -> None:
+    for key in (decimal.Decimal("sNaN"), ("a", decimal.Decimal("sNaN"))):
+        with pytest.raises(TypeError, match="signaling NaN"):
+            canonical_key(key)
+        with pytest.raises(TypeError, match="signaling NaN"):
+            stable_hash(key)

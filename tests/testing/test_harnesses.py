@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -388,3 +391,19 @@ def add_to_it(what: str) -> Any:
 def test_a_class_in_place_of_its_object_is_told_what_to_write() -> None:
     with pytest.raises(ProgramError, match=r"a harness takes a function object, not a class: write Split\(\)"):
         OneInputHarness(Split)
+@pytest.mark.parametrize(("forgets", "told"), [("", ""), ("; env.from_collection([1]).map(str)", "ended without execute()")])
+def test_a_script_with_a_harness_has_forgotten_no_execute(tmp_path: Path, forgets: str, told: str) -> None:
+    script = tmp_path / "check.py"
+    script.write_text(f"""from flinkpy.datastream import MapFunction, StreamExecutionEnvironment
+from flinkpy.testing import OneInputHarness
+env = StreamExecutionEnvironment.get_execution_environment(){forgets}
+class Double(MapFunction):
+    def map(self, value):
+        return 2 * value
+with OneInputHarness(Double()) as harness:
+    harness.push(4)
+    print(harness.output)
+""")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "[8]\n"
+    assert told in ended.stderr if told else not ended.stderr
