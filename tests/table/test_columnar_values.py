@@ -298,4 +298,5 @@ def test_a_sum_of_large_floats_is_an_infinity_without_a_warning(keys: list[int])
     alone = Alone(KeyedAggregatesOperator(["k"], calls(["sum"])))
     alone.push(ColumnBatch(pa.record_batch({"k": keys, "v": [1e308] * 3})))
     [result] = alone.out.batches
-    assert isinstance(result, ColumnBatch) and result.data["sum"].to_pylist()[-1] == math.inf
+    assert isinstance(result, ColumnBatch)
+    assert result.data["sum"].to_pylist()[-1] == math.inf
