@@ -211,12 +211,12 @@ class ColumnAggregate:
         return high * (1 << _LOW) + low
 
     def _added(self, values: Any, codes: Any, groups: int) -> Any:
-        if codes is None:
-            return np.array([values.sum()])
-        sums = np.full(groups, self.nothing, values.dtype)
-        with np.errstate(invalid="ignore"):  # infinities of both signs make a not-a-number
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs make a not-a-number, large floats an infinity, as everywhere
+            if codes is None:
+                return np.array([values.sum()])
+            sums = np.full(groups, self.nothing, values.dtype)
             np.add.at(sums, codes, values)
-        return sums
+            return sums
 
     def _one_by_one(self, values: Any, codes: Any, groups: int) -> Any:
         choose = {"min": smaller, "max": larger}.get(self.kind)

@@ -291,3 +291,12 @@ def test_a_key_is_kept_by_key_group_whatever_it_is() -> None:
     pushed(case, both, case.records)
     found = sorted(row for each in both for row in rows_of(each, case, ["k", "v"]))
     assert found == [(day, 2 * number) for day, number in case.records]
+
+
+@pytest.mark.parametrize("keys", [[1, 1, 1], [1, 2, 2]])
+def test_a_sum_of_large_floats_is_an_infinity_without_a_warning(keys: list[int]) -> None:
+    alone = Alone(KeyedAggregatesOperator(["k"], calls(["sum"])))
+    alone.push(ColumnBatch(pa.record_batch({"k": keys, "v": [1e308] * 3})))
+    [result] = alone.out.batches
+    assert isinstance(result, ColumnBatch)
+    assert result.data["sum"].to_pylist()[-1] == math.inf
