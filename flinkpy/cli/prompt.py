@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from flinkpy.core.prompts import interrupted
+from flinkpy.core.prompts import interrupted, shows_errors_plainly
 
 
 class Prompt(code.InteractiveConsole):
@@ -41,7 +41,7 @@ class Prompt(code.InteractiveConsole):
         error = sys.exc_info()[1]
         interrupted(error)
         render = getattr(error, "_render_traceback_", None)
-        if error is None or sys.excepthook is not sys.__excepthook__:
+        if error is None or not shows_errors_plainly():
             super().showtraceback()
         else:
             sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__

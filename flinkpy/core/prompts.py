@@ -48,8 +48,13 @@ def user_code() -> CodeType | None:
 
 def shorten_errors() -> None:
     """Has Python's own prompt show errors as notebooks do. Where somebody else sees to errors already, they stay as they are."""
-    if hasattr(sys, "ps1") and sys.excepthook is sys.__excepthook__:
+    if hasattr(sys, "ps1") and shows_errors_plainly():
         sys.excepthook = _show
+
+
+def shows_errors_plainly() -> bool:
+    """Whether nobody has chosen how errors are shown: the hook is Python's, or Ray's, which tells its cluster and then shows them as Python does."""
+    return sys.excepthook is sys.__excepthook__ or getattr(sys.excepthook, "__module__", "") == "ray._private.worker"
 
 
 def _show(kind: type[BaseException], error: BaseException, start: TracebackType | None) -> None:
