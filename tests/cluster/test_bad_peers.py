@@ -22,9 +22,17 @@ COUNT = 400_000
 
 def listening_ports() -> set[int]:
     """The TCP ports this process listens on."""
-    inodes = {link.readlink().name[8:-1] for link in Path("/proc/self/fd").iterdir() if link.is_symlink() and "socket:[" in os.readlink(link)}
+    inodes = {target[8:-1] for target in map(_target, Path("/proc/self/fd").iterdir()) if target.startswith("socket:[")}
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def _target(descriptor: Path) -> str:
+    """What it stands for; empty where another thread has closed it meanwhile."""
+    try:
+        return os.readlink(descriptor)
+    except OSError:
+        return ""
 
 
 def closes(sock: socket.socket) -> bool:
