@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant("what goes before a barrier is emitted first operator first", "flinkpy/operators/chain.py",
            "for operator in self.operators:\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
            "for operator in reversed(self.operators):\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
-           ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
+           ("tests/operators/test_parking.py",)),
     Mutant("the end of data goes out before outputs are flushed for good", "flinkpy/runtime/stream_task.py",
            '        chain.end_of_data(self.end_of_data())\n        self._enter("quiesce_timers")\n        self.timers.quiesce()\n'
            '        self._enter("flush_outputs")\n',
