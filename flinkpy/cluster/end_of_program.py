@@ -14,6 +14,7 @@ import threading
 
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.core.errors import FlinkpyError, JobCancelledError
+from flinkpy.core.launch_context import has_failed
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.places import running_ipython
 
@@ -77,7 +78,7 @@ def _is_running(job: ClusterJob) -> bool:
 def _at_exit() -> None:
     if hasattr(sys, "ps1") or running_ipython() is not None:
         return
-    if getattr(sys, "last_value", None) is not None:
+    if has_failed():
         let_go()
         return
     try:

@@ -80,11 +80,11 @@ def _watch_end(where: str | None) -> None:
 
 
 def _tell_forgotten_execute(script: str) -> None:
-    if _pending and not _has_failed() and not sys.flags.interactive:
+    if _pending and not has_failed() and not sys.flags.interactive:
         print(f"{script} {FORGOTTEN_EXECUTE}", file=sys.stderr)
 
 
-def _has_failed() -> bool:
+def has_failed() -> bool:
     """Whether the program ends because of an error: then that is what it has to say."""
     return getattr(sys, "last_value", None) is not None
 
