@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            from flinkpy.cli.script import SIGNALLED
+            from flinkpy.core.exit_codes import INTERRUPTED
 
-            ctx.exit(SIGNALLED + signal.SIGINT)
+            ctx.exit(INTERRUPTED)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:

@@ -13,12 +13,13 @@ from typing import Any
 import click
 
 from flinkpy.cli.failures import describe
-from flinkpy.cli.script import SIGNALLED, exit_code, exit_message, find_script, run_script
+from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
 from flinkpy.cluster.end_of_program import forget, let_go, see_off
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
 from flinkpy.core.config import read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.exit_codes import INTERRUPTED, SIGNALLED
 from flinkpy.core.launch_context import FORGOTTEN_EXECUTE, is_pending, set_launch_context
 from flinkpy.core.options import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
@@ -121,7 +122,7 @@ def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
         path = find_script(script)
         run(path)
     except KeyboardInterrupt as interrupt:
-        return SIGNALLED + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
+        return SIGNALLED + signal.SIGTERM if isinstance(interrupt, Terminated) else INTERRUPTED
     except SystemExit as end:
         message = exit_message(end)
         if message is not None:

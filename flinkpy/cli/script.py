@@ -11,8 +11,6 @@ from pathlib import Path
 
 from flinkpy.core.errors import ProgramError
 
-SIGNALLED = 128  # and the signal's number: the exit code of what a signal ended, as shells have it
-
 
 def find_script(name: str) -> Path:
     """The program's file; raises ProgramError naming one that looks like it when there is none."""

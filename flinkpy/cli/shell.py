@@ -150,6 +150,6 @@ def leave() -> None:
                 job.cancel()
                 click.echo(f"cancelled job {job.name!r}, which ran in this process", err=True)
             else:
-                click.echo(f"job {job.name!r} runs on in the session on Ray; to end it: {job.cancelled_by}", err=True)
+                click.echo(job.runs_on, err=True)
         except FlinkpyError:
             pass  # its session is gone, and it with it

@@ -28,6 +28,7 @@ from flinkpy.core.errors import (
     RpcTimeoutError,
     UserCodeError,
 )
+from flinkpy.core.exit_codes import READER_GONE
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JOB, JobState
@@ -39,7 +40,6 @@ T = TypeVar("T")
 LOOK_S = 1.0  # how often a wait for an answer looks whether the cluster is still there
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
-READER_GONE = 141  # the exit code of programs that write into a pipe nobody reads, as shells have it: 128 and SIGPIPE
 
 
 class Watcher(Protocol):
@@ -158,6 +158,7 @@ class ClusterJob:
         self._client, self.job_id, self.name = client, job_id, name
         self._make_watcher, self._output = make_watcher, output
         self._result: JobResult | None = None
+        self.end_was_told = False  # to the program, which may do with it what it likes
         self._looks = Looks()
 
     @property
@@ -166,15 +167,15 @@ class ClusterJob:
         return self._client.config.ends_with_program
 
     @property
-    def cancelled_by(self) -> str:
-        """The command that ends it, from anywhere."""
-        return f"flinkpy cancel{self._client.config.reached_by} {self.job_id[:8]}"
+    def runs_on(self) -> str:
+        """What a program that leaves it in a session says: where it runs, and what ends it."""
+        return f"job {self.name!r} runs on in the session on Ray; to end it: flinkpy cancel{self._client.config.reached_by} {self.job_id[:8]}"
 
     def status(self) -> JobState:
         """The state it is in now."""
-        if self._result is not None:
-            return self._result.state
-        return self._client.wait_for(self._client.dispatcher.request_job_status(self.job_id))
+        state = self._result.state if self._result is not None else self._client.wait_for(self._client.dispatcher.request_job_status(self.job_id))
+        self.end_was_told = self.end_was_told or JOB.is_terminal(state)
+        return state
 
     def details(self) -> JobDetails:
         """States and record counts of every vertex."""
@@ -217,6 +218,7 @@ class ClusterJob:
             finally:
                 if self._result is not None:
                     self._close_output()
+        self.end_was_told = True
         return _checked(self._result)
 
     def _close_output(self) -> None:

@@ -75,7 +75,8 @@ class LocalWorkerDriver:
             return
         service = self._service.sibling(resource_id)
         executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._leadership.retrieval(),
-                                slot_config=self._config.slots, rpc_config=self._config.rpc)
+                                slot_config=self._config.slots, rpc_config=self._config.rpc,
+                                on_stuck=partial(self._leave_behind, resource_id, on_failure))
         self._workers[resource_id], self._runners[resource_id] = service, runner
         executor.start()
 
@@ -84,6 +85,13 @@ class LocalWorkerDriver:
         self._runners.pop(resource_id, None)
         if service is not None:
             service.stop()
+
+    def _leave_behind(self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str) -> None:
+        """A thread cannot be ended, so the function keeps its own; the job ends without it, and the next one gets another TaskExecutor."""
+        if resource_id in self._workers:
+            LOG.error("%s: its job ends without it (task.cancellation.timeout)", reason)
+            self.stop_worker(resource_id)
+            on_failure(reason)
 
     def is_stuck(self) -> bool:
         """Whether a function of a job that was cancelled does not return."""

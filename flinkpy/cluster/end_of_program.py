@@ -1,7 +1,8 @@
 """The end of a program that began jobs with ``execute_async`` and did not wait for them.
 
-A job that lives in the program, or in a cluster of its own, would end with it: so it is awaited, and Ctrl-C cancels it. Of a job in a session it is
-told that it runs on. A program that ended with an error, which is on the screen by then, waits for nothing, and at a prompt nobody would expect it.
+A job that lives in the program, or in a cluster of its own, would end with it: so it is awaited, and Ctrl-C cancels it. One that failed, and whose
+end the program never asked about, makes the program fail. Of a job in a session it is told that it runs on. A program that ended with an error, which
+is on the screen by then, waits for nothing, and at a prompt nobody would expect it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.core.errors import FlinkpyError, JobCancelledError
+from flinkpy.core.exit_codes import INTERRUPTED, READER_GONE
 from flinkpy.core.launch_context import has_failed
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.places import running_ipython
@@ -36,9 +38,9 @@ def begun(job: ClusterJob) -> None:
 def see_off() -> None:
     """Waits for the jobs that end with the program, and says of the others where they run. Raises what made the first of them fail."""
     first: FlinkpyError | None = None
-    for job in _still_running():
+    for job in _unheard():
         if not job.ends_with_program:
-            print(f"job {job.name!r} runs on in the session on Ray; to end it: {job.cancelled_by}", file=sys.stderr)
+            print(job.runs_on, file=sys.stderr)
             continue
         try:
             job.result()
@@ -57,22 +59,23 @@ def forget() -> None:
 
 def let_go() -> None:
     """The program failed: says which jobs end with it."""
-    for job in _still_running():
-        if job.ends_with_program:
+    for job in _unheard():
+        if job.ends_with_program and not JOB.is_terminal(job.status()):
             print(f"job {job.name!r} still ran, and ends with the program", file=sys.stderr)
 
 
-def _still_running() -> list[ClusterJob]:
+def _unheard() -> list[ClusterJob]:
+    """The jobs that run, and those that failed with the program without its knowing."""
     taken, _begun[:] = list(_begun), []
-    return [job for job in taken if _is_running(job)]
+    return [job for job in taken if not job.end_was_told and _has_news(job)]
 
 
-def _is_running(job: ClusterJob) -> bool:
+def _has_news(job: ClusterJob) -> bool:
     try:
         state = job.status()
     except FlinkpyError:
         return False  # its session is gone, and it with it
-    return not JOB.is_terminal(state) and state is not JobState.CANCELLING
+    return (not JOB.is_terminal(state) and state is not JobState.CANCELLING) or (state is JobState.FAILED and job.ends_with_program)
 
 
 def _at_exit() -> None:
@@ -84,11 +87,22 @@ def _at_exit() -> None:
     try:
         see_off()
     except SystemExit:  # nobody reads what they print
-        pass
+        atexit.register(_exit_with, READER_GONE)
     except KeyboardInterrupt:
         print("interrupted: the jobs the program has begun were cancelled", file=sys.stderr)
+        atexit.register(_exit_with, INTERRUPTED)
     except FlinkpyError as error:
         print("\n".join(error._render_traceback_()), file=sys.stderr)
+        atexit.register(_exit_with, 1)
+
+
+def _exit_with(code: int) -> None:
+    """Called first of what runs at the exit: the others are called here, as the interpreter would exit with 0 behind them."""
+    atexit.unregister(_exit_with)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if hasattr(os, "register_at_fork"):

@@ -167,8 +167,27 @@ def waits(value: Any) -> Any:
     return value
 
 
+def test_a_cancelled_job_ends_without_its_function_that_does_not_return(caplog: pytest.LogCaptureFixture) -> None:
+    impatient = {**EMBEDDED, "task.cancellation.timeout": "50 ms", "heartbeat.interval": "50 ms"}
+    IN_FUNCTION.clear()
+    MAY_RETURN.clear()
+    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck"), impatient)
+    try:
+        assert IN_FUNCTION.wait(10)
+        job.cancel()
+        with pytest.raises(JobCancelledError):
+            job.result(timeout=10)
+        assert counts(1, impatient) == COUNTS
+        assert len(embedded._sessions) == 1
+    finally:
+        MAY_RETURN.set()
+    assert "a function in this process does not return: its job ends without it (task.cancellation.timeout)" in caplog.text
+
+
 def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "STUCK_AFTER_S", 0.0)
+    IN_FUNCTION.clear()
+    MAY_RETURN.clear()
     job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck"), EMBEDDED)
     try:
         assert IN_FUNCTION.wait(10)

@@ -123,7 +123,7 @@ def test_iterating_over_results_that_come_again_ends_with_an_error(tmp_path: Pat
 
 
 IN_THE_BACKGROUND = """
-import sys
+import atexit, sys
 from flinkpy.datastream import StreamExecutionEnvironment
 
 HOW = sys.argv[1]
@@ -135,7 +135,8 @@ def checked(number):
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_sequence(1, 10**12 if sys.argv[1] == "raises" else 5).map(checked).print()
-env.execute_async("numbers")
+job = env.execute_async("numbers")
+atexit.register(print, "the program's own end")
 if sys.argv[1] == "exits":
     sys.exit(0)
 if sys.argv[1] == "raises":
@@ -157,7 +158,7 @@ def run_program(tmp_path: Path, launcher: str, text: str, *arguments: str) -> su
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 def test_the_end_of_a_program_waits_for_the_jobs_it_began(tmp_path: Path, launcher: str, how: str) -> None:
     outcome = run_program(tmp_path, launcher, IN_THE_BACKGROUND, how)
-    assert (outcome.stdout.split(), outcome.stderr, outcome.returncode) == (["1", "2", "3", "4", "5"], "", 0)
+    assert (outcome.stdout.splitlines(), outcome.stderr, outcome.returncode) == (["1", "2", "3", "4", "5", "the program's own end"], "", 0)
 
 
 @pytest.mark.finding("first-use 11")
@@ -166,7 +167,28 @@ def test_the_failure_of_a_job_that_is_awaited_at_the_end_is_told(tmp_path: Path,
     outcome = run_program(tmp_path, launcher, IN_THE_BACKGROUND, "fails")
     assert "job 'numbers' failed: ValueError: three" in outcome.stderr
     assert 'raise ValueError("three")' in outcome.stderr
-    assert outcome.returncode == (1 if launcher == "flinkpy run" else 0)  # Python has chosen its exit code by then
+    assert outcome.returncode == 1
+
+
+FAILED_BEFORE_THE_END = """
+from flinkpy.common import JobStatus
+from flinkpy.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 5).map(lambda number: 1 // 0).print()
+job = env.execute_async("numbers")
+while not {has_failed}:
+    pass
+"""
+
+
+@pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
+def test_a_job_that_failed_before_the_end_is_told_unless_the_program_asked_how_it_is(tmp_path: Path, launcher: str) -> None:
+    seen = run_program(tmp_path, launcher, FAILED_BEFORE_THE_END.format(has_failed="'FAILED' in repr(job)"))
+    assert "job 'numbers' failed: ZeroDivisionError" in seen.stderr
+    assert seen.returncode == 1
+    asked = run_program(tmp_path, launcher, FAILED_BEFORE_THE_END.format(has_failed="job.get_job_status().result() is JobStatus.FAILED"))
+    assert (asked.stdout, asked.stderr, asked.returncode) == ("", "", 0)
 
 
 @pytest.mark.finding("first-use 11")
@@ -204,8 +226,7 @@ def test_a_reader_that_goes_away_ends_the_program_without_a_traceback(tmp_path: 
         assert program.stdout.readline() == "1\n"
         program.stdout.close()
         assert program.stderr.read() == ""
-    at_exit = launcher == "python" and run == "env.execute_async()"  # Python has chosen its exit code by then
-    assert program.returncode == (0 if at_exit else 141)
+    assert program.returncode == 141
 
 
 STUCK = """
