@@ -21,8 +21,8 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeyedProcessFunction, RuntimeContext
 from flinkpy.operators.process import KeyedProcessOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap import HeapKeyedStateBackend
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.ttl.config import StateTtlConfig
 
 KEYS = 10_000
 

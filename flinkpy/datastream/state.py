@@ -53,7 +53,7 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 
 __all__ = [
     "AggregatingState", "AggregatingStateDescriptor", "AppendingState", "BroadcastState", "ListState", "ListStateDescriptor", "MapState",

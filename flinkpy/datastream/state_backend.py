@@ -118,7 +118,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return int(read(self._settings, kept.ROCKSDB_TRANSFER_THREADS))
 
     def settings(self) -> dict[str, Any]:
-        from flinkpy.state.rocksdb_store import require_rocksdb
+        from flinkpy.state.rocksdb.database import require_rocksdb
 
         require_rocksdb()
         return super().settings() | self._settings

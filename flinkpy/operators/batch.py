@@ -32,7 +32,7 @@ from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
 from flinkpy.operators.process import CoFunctionOperator, KeyedCoProcessOperator
 from flinkpy.operators.sorting import NO_TIME, KeyGroups
 from flinkpy.operators.stateless import rows
-from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.heap.backend import HeapKeyedStateBackend
 
 RECORDS_PER_STEP = 4096
 KEYS_PER_STEP = 512

@@ -20,7 +20,7 @@ from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.keyed import key_function
 from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process import KeyedFunctionOperator, UnkeyedFunctionOperator
-from flinkpy.state.broadcast import HeapBroadcastState, HeapReadOnlyBroadcastState
+from flinkpy.state.broadcast_state import HeapBroadcastState, HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
 
 NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in process_broadcast_element(); "

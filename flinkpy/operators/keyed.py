@@ -36,7 +36,7 @@ from flinkpy.operators.keyed_loops import (
 from flinkpy.operators.keyed_pairs import PairForm, pair_form
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.stateless import rows
-from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:

@@ -15,7 +15,7 @@ from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
-from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.heap.backend import HeapKeyedStateBackend
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -23,8 +23,8 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     task = context.task
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
     if read(context.configuration, STATE_BACKEND) is StateBackendKind.ROCKSDB:
-        from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
-        from flinkpy.state.rocksdb_store import RocksDBConfig
+        from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
+        from flinkpy.state.rocksdb.database import RocksDBConfig
 
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)

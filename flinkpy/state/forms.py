@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.state.stamps import NS_PER_MS, Stamped
+from flinkpy.state.ttl.stamps import NS_PER_MS, Stamped
 
 NEVER = 1 << 80  # later than any time there is
 

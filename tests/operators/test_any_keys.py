@@ -20,7 +20,7 @@ from flinkpy.operators.interval_join import IntervalJoinOperator
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.process import KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.rocksdb_keys import encode_key
+from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.contents import ReduceContents
 from flinkpy.windowing.join_operator import WindowCoGroupOperator, WindowJoinOperator

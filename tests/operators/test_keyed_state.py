@@ -33,7 +33,7 @@ from flinkpy.operators.keyed_stages import KeyedFilterOperator, KeyedFlatMapOper
 from flinkpy.operators.process import CoFlatMapOperator, CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.stateless import FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 from tests.operators.harness import ChainHarness, linear
 
 FIRST = KeySpec(selector=lambda value: value[0])

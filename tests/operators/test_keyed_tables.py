@@ -14,8 +14,8 @@ from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.batch import batch_form
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
-from flinkpy.state.number_table import NumberTable
-from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.heap.number_table import NumberTable
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from tests.operators.harness import ChainHarness, linear
 
 FIRST, SECOND = KeySpec(selector=lambda pair: pair[0]), KeySpec(selector=lambda pair: pair[1])

@@ -18,11 +18,11 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.heap import HeapKeyedStateBackend
-from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
-from flinkpy.state.rocksdb_store import RocksDBConfig
+from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
+from flinkpy.state.rocksdb.database import RocksDBConfig
 from flinkpy.state.tables import TableBackend
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 
 MAX_PARALLELISM = 128
 KINDS = ("hashmap", "rocksdb")

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.core.keys import key_group
-from flinkpy.state import number_table
-from flinkpy.state.lending import ABSENT
-from flinkpy.state.number_table import NumberTable
+from flinkpy.state.heap.backend import number_table
+from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.number_table import NumberTable
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 FIRST_MARK = NumberTable(int)._mark

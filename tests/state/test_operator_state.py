@@ -15,13 +15,13 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import key_group_range
 from flinkpy.state import containers
-from flinkpy.state.broadcast import HeapReadOnlyBroadcastState
+from flinkpy.state.broadcast_state import HeapReadOnlyBroadcastState
 from flinkpy.state.containers import Parts, join, redistribute_all, split
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap import HeapKeyedStateBackend
+from flinkpy.state.heap.backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 
 PARTS = ListStateDescriptor("parts", Types.INT())
 MORE = ListStateDescriptor("more", Types.INT())

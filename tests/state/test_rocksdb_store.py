@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.state import rocksdb_slots
+from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.rocksdb_folders import OwnFolder, remove_abandoned
+from flinkpy.state.rocksdb.folders import OwnFolder, remove_abandoned
 
 pytest.importorskip("rocksdict")
 
-from flinkpy.state.rocksdb import RocksDBKeyedStateBackend
-from flinkpy.state.rocksdb_store import RocksDBConfig
+from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
+from flinkpy.state.rocksdb.database import RocksDBConfig
 
 KILLED = """
 import os, signal, sys
-from flinkpy.state.rocksdb_store import RocksDBConfig, RocksDBStore
+from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore
 store = RocksDBStore(RocksDBConfig(sys.argv[1]))
 store.write([(b"key", b"value")])
 os.kill(os.getpid(), signal.SIGKILL)

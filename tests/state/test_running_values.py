@@ -13,10 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
-from flinkpy.state import number_table, running_values
-from flinkpy.state.lending import ABSENT
-from flinkpy.state.number_table import NumberTable
-from flinkpy.state.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.heap.backend import number_table
+from flinkpy.state.heap.backend import running_values
+from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.number_table import NumberTable
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.snapshots import redistribute
 from tests.state.helpers import backend
 
@@ -229,7 +230,7 @@ def test_update_takes_what_a_dict_takes() -> None:
 def test_numpy_is_imported_for_a_table_and_not_before() -> None:
     code = """if True:
         import sys
-        from flinkpy.state.running_values import RunningValues
+        from flinkpy.state.heap.running_values import RunningValues
         values = RunningValues()
         values.update({1: 1})
         assert values.plain() is not None and "numpy" not in sys.modules

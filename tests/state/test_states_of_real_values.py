@@ -14,8 +14,8 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
-from flinkpy.state import rocksdb_slots
-from flinkpy.state.broadcast import HeapBroadcastState
+from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
+from flinkpy.state.broadcast_state import HeapBroadcastState
 from flinkpy.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

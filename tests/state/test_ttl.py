@@ -9,7 +9,7 @@ import pytest
 
 from flinkpy.common.time import Duration, Time
 from flinkpy.core.clock import ManualClock
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 from tests.state.helpers import backend, contents, seconds, states
 
 pytestmark = pytest.mark.usefixtures("each_backend")

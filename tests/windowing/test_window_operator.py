@@ -20,7 +20,7 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.snapshots import redistribute
-from flinkpy.state.ttl_config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,

@@ -1,6 +1,6 @@
 """The states of the RocksDB backend. What is read is private already and what is written is bytes at once, so nothing is copied.
 
-Those that expire follow the heap's rules, class by class (``ttl_states``); only what lists and maps touch is other.
+Those that expire follow the heap's rules, class by class (``states``); only what lists and maps touch is other.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from flinkpy.core.mutability import private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.heap_states import refuse_none
-from flinkpy.state.rocksdb_entries import EntriesOfKey, ListEntries, MapEntries, ValueEntries
-from flinkpy.state.stamps import Stamped
-from flinkpy.state.ttl_states import TtlListState, TtlMapState
+from flinkpy.state.heap.states import refuse_none
+from flinkpy.state.rocksdb.entries import EntriesOfKey, ListEntries, MapEntries, ValueEntries
+from flinkpy.state.ttl.stamps import Stamped
+from flinkpy.state.ttl.states import TtlListState, TtlMapState
 
 
 class RocksDBState(State):

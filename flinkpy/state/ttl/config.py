@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.core.program_line import refuse
-from flinkpy.state import ttl_options as options
-from flinkpy.state import ttl_strategies as strategies
+from flinkpy.state.ttl import choices as options
+from flinkpy.state.ttl import cleanup_strategies as strategies
 
 E = TypeVar("E", bound=Enum)
 

@@ -20,11 +20,11 @@ from typing import Any
 from flinkpy.core.by_value import StreamPickler
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import is_safe
-from flinkpy.state.rocksdb_keys import sized, unsized
-from flinkpy.state.rocksdb_layout import KeyLayout
-from flinkpy.state.rocksdb_store import RocksDBStore
-from flinkpy.state.rocksdb_values import decode_value, encode_value, pickled
-from flinkpy.state.stamps import Stamped
+from flinkpy.state.rocksdb.key_bytes import sized, unsized
+from flinkpy.state.rocksdb.layout import KeyLayout
+from flinkpy.state.rocksdb.database import RocksDBStore
+from flinkpy.state.rocksdb.value_bytes import decode_value, encode_value, pickled
+from flinkpy.state.ttl.stamps import Stamped
 
 CACHED_SLOTS = 1 << 15
 CACHED_BYTES = 16 << 20

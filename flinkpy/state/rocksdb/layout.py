@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.core.keys import key_group
-from flinkpy.state.rocksdb_keys import decode_key, encode_key, is_plain, sized, unsized
+from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain, sized, unsized
 
 HEAD = 4  # bytes of state and group
 _SEQUENCE = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from flinkpy.state import ttl_options as options
+from flinkpy.state.ttl import choices as options
 
 
 class CleanupStrategies:

@@ -15,7 +15,7 @@ from flinkpy.core import state_options as options
 from flinkpy.core.config import read
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import spill_folders
-from flinkpy.state.rocksdb_folders import OwnFolder
+from flinkpy.state.rocksdb.folders import OwnFolder
 
 if TYPE_CHECKING:
     from rocksdict import Rdict

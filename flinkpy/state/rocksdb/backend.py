@@ -1,8 +1,8 @@
 """The RocksDB backend: keyed state on local disk, for more of it than memory holds.
 
 The same port, the same rules and the same snapshots as the heap backend, so a job may be saved with one and restored with the other. The database
-opens with the first state, in a folder of its own that is deleted by ``close``. Where a slot lies is in ``rocksdb_layout``, what is cached in
-``rocksdb_slots``.
+opens with the first state, in a folder of its own that is deleted by ``close``. Where a slot lies is in ``layout``, what is cached in
+``slot_cache``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError
 from flinkpy.state.backend import StateStatistics
-from flinkpy.state.cleanup import Cleanup
+from flinkpy.state.ttl.cleanup import Cleanup
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.rocksdb_cleanup import RangeCleanup
-from flinkpy.state.rocksdb_entries import Entries, entries_of
-from flinkpy.state.rocksdb_layout import HEAD
-from flinkpy.state.rocksdb_states import (
+from flinkpy.state.rocksdb.expiry import RangeCleanup
+from flinkpy.state.rocksdb.entries import Entries, entries_of
+from flinkpy.state.rocksdb.layout import HEAD
+from flinkpy.state.rocksdb.states import (
     RocksDBAggregatingState,
     RocksDBListState,
     RocksDBMapState,
@@ -27,10 +27,10 @@ from flinkpy.state.rocksdb_states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
-from flinkpy.state.rocksdb_store import RocksDBConfig, RocksDBStore, require_rocksdb
+from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
-from flinkpy.state.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
+from flinkpy.state.ttl.states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
 
 
 class RocksDBKeyedStateBackend(TableBackend):

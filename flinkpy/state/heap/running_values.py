@@ -16,10 +16,10 @@ from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.state.lending import Lent
+from flinkpy.state.heap.lending import Lent
 
 if TYPE_CHECKING:  # it imports numpy
-    from flinkpy.state.number_table import NumbersByGroup, NumberTable
+    from flinkpy.state.heap.number_table import NumbersByGroup, NumberTable
 
 RUNNING_RESULT = "_running result"  # the name of the state that is RunningValues
 
@@ -89,7 +89,7 @@ class RunningValues(MutableMapping[Any, Any]):
     # -- which of both -------------------------------------------------------------------------------------------------------
 
     def _become_table(self) -> None:
-        from flinkpy.state.number_table import NumberTable
+        from flinkpy.state.heap.number_table import NumberTable
 
         self._limit = sys.maxsize
         entries, key_at = self._dict, self._key_at or 0

@@ -1,0 +1,1 @@
+"""Keyed state in memory: dicts, and a table for whole numbers."""

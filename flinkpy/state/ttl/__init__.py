@@ -1,0 +1,1 @@
+"""Values that expire: how long they live, and how they are removed."""
