@@ -19,7 +19,7 @@ from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.service import Cancellable
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 P = TypeVar("P")
 

@@ -33,7 +33,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError, NotRegisteredError, T
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
-from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_graph import TERMINAL

@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkpy.connectors.coordinator import SourceCoordinator
 from flinkpy.connectors.watermark_alignment import AlignmentGroups
-from flinkpy.core.code import loads
+from flinkpy.core.program.code import loads
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId

@@ -14,7 +14,7 @@ from flinkpy.actors.slot_pool import SlotPool
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ResourceId, SlotRequestId
-from flinkpy.core.options import SlotConfig
+from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import SlotOffer, TaskManagerLocation
 from flinkpy.scheduler.protocol import RequestSlot, SlotAssigned, SlotRequestFailed
 

@@ -24,7 +24,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.lifecycles import MailboxState
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 T = TypeVar("T")
 

@@ -29,12 +29,12 @@ from flinkpy.actors.sequencer import Sequencers
 from flinkpy.actors.service import Cancellable
 from flinkpy.actors.wire import make_answer, pack, unpack
 from flinkpy.connectors.ray_store import take
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 log = logging.getLogger("flinkpy.rpc")
 
@@ -327,7 +327,7 @@ def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, n
     """Makes the actor named ``process`` and has it run ``setup(service)``. Does not wait: see :meth:`RayHost.ready`.
 
     ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``, ``runtime_env``).
-    ``setup`` as bytes is what ``flinkpy.core.code.dumps`` made. It returns soon: what takes time belongs into ``on_start`` of endpoints.
+    ``setup`` as bytes is what ``flinkpy.core.program.code.dumps`` made. It returns soon: what takes time belongs into ``on_start`` of endpoints.
     """
     data = setup if isinstance(setup, bytes) else code.dumps(setup, f"the set-up of {process}")
     actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(RpcHost)

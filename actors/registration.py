@@ -12,7 +12,7 @@ from flinkpy.actors.service import Cancellable
 from flinkpy.core.errors import RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 G = TypeVar("G")
 

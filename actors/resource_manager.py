@@ -31,7 +31,7 @@ from flinkpy.actors.slot_manager import SlotManager
 from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, InstanceId, JobId, ResourceId
-from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration
 from flinkpy.graph.resources import ResourceProfile
 

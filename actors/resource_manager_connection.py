@@ -12,7 +12,7 @@ from flinkpy.actors.leadership import NO_LEADER, LeaderInformation, LeaderRetrie
 from flinkpy.actors.registration import RetryingRegistration
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, ResourceId
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 if TYPE_CHECKING:
     from flinkpy.actors.service import Cancellable

@@ -22,7 +22,7 @@ from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeE
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 from flinkpy.core.lifecycles import EndpointState
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 G = TypeVar("G")
 

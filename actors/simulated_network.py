@@ -23,7 +23,7 @@ from flinkpy.actors.simulated_service import SimulatedRpcService
 from flinkpy.actors.simulation import Simulation
 from flinkpy.actors.wire import describe, pack, unpack
 from flinkpy.core.errors import EngineError, RecipientUnreachableError
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 
 @dataclass(frozen=True)

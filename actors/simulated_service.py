@@ -19,7 +19,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.lifecycles import EndpointState
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 if TYPE_CHECKING:
     from flinkpy.actors.simulated_network import SimulatedNetwork

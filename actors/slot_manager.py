@@ -18,7 +18,7 @@ from flinkpy.actors.managed_slots import ManagedExecutor, ManagedSlot, OpenReque
 from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import AllocationId, IdFactory, JobId, ResourceId, SlotId
-from flinkpy.core.options import SlotConfig
+from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.resources import ResourceProfile
 
 

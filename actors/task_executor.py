@@ -29,7 +29,7 @@ from flinkpy.core.errors import FencingError, NotRegisteredError, TaskExecutorLo
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
-from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.port import RunnerStatistics, TaskRunner

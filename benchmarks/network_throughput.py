@@ -26,7 +26,7 @@ import pyarrow as pa
 from benchmarks.harness import Comparison, quick
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, ShuffleDescriptor, TaskManagerLocation
 from flinkpy.graph.partitioning import FORWARD, KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.partitioners import make_selector

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from flinkpy.core.elements import Element, EndOfPartition
 from flinkpy.core.errors import FlinkpyError, PartitionNotFoundError, ProgramError
 from flinkpy.core.ids import ResultPartitionId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.spill_file import SpillFile
 from flinkpy.network.frames import FLAG_OWN_BUFFER, HEADER_SIZE, Frame, decode_header, encode_header, own_copy

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flinkpy.core.errors import NetworkProtocolError
-from flinkpy.core.options import CONNECT_TIMEOUT, NetworkConfig
+from flinkpy.core.options.engine import CONNECT_TIMEOUT, NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.network.data_port import DataPort, reach

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.generated import compile_function
-from flinkpy.core.inlining import call_or_inline
+from flinkpy.core.codegen.generated import compile_function
+from flinkpy.core.codegen.inlining import call_or_inline
 from flinkpy.core.keys import stable_hash
 
 _PLAIN = """\

@@ -7,7 +7,7 @@ with dictionaries travel as a whole Arrow stream. Timestamps are int64, control 
 Rows are always pickled: it keeps tuples tuples and every type exactly, and its C reader makes 14 million small tuples a second where msgpack's makes
 10.7. Scalars and tuples of them are pickled without the memo, which costs two to seven times as much to write as the values do; what shares or
 refers to itself keeps it. Classes that exist only by value (those of the user's ``__main__``) go along with the first batch that has them
-(``flinkpy.core.by_value``), and what is more special than a class goes through cloudpickle; a channel that met one stays with it.
+(``flinkpy.core.program.by_value``), and what is more special than a class goes through cloudpickle; a channel that met one stays with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import (
     CheckpointBarrier,
     ColumnBatch,

@@ -11,7 +11,7 @@ from typing import Any
 
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, ResourceUnavailableError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, ResultPartitionId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
 from flinkpy.network.blocking import BatchShuffleMemory, BlockingPartition, BlockingWriter

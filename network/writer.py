@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioners import ChannelSelector, SingleChannel

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flinkpy.core import options
-from flinkpy.core.config import read
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 
 
 class RestartStrategy(Protocol):
@@ -87,7 +87,7 @@ class SchedulerConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SchedulerConfig:
-        """From the options of ``flinkpy.core.options``; raises ConfigurationError for an unknown restart strategy or a value that cannot be."""
+        """From the options of ``flinkpy.core.options.engine``; raises ConfigurationError for an unknown restart strategy or a value that cannot be."""
 
         def seconds(option: Any) -> float:
             return float(read(values, option).total_seconds())

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, IdFactory, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState, StateMachine
-from flinkpy.core.options import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
+from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.deployment import deploy_commands

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.scheduler.execution_graph import ExecutionGraph, ExecutionVertex, PartitionGroup
 from flinkpy.scheduler.regions import PipelinedRegion, regions_of
 

@@ -20,7 +20,7 @@ import pytest
 
 from flinkpy.cli.main import flinkpy
 from flinkpy.core import options  # noqa: F401  (declares them)
-from flinkpy.core.config import SCHEMA
+from flinkpy.core.options.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

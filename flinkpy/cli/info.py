@@ -11,7 +11,7 @@ import click
 from flinkpy.cli.run import gather, guarded, pyflink_names
 from flinkpy.cli.script import run_script
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.launch_context import ProgramAborted, set_launch_context
+from flinkpy.core.program.launch_context import ProgramAborted, set_launch_context
 
 
 def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,

@@ -16,7 +16,7 @@ from flinkpy.cluster.launch import connect
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.lifecycles import JOB
-from flinkpy.core.options import TARGET, Target
+from flinkpy.core.options.engine import TARGET, Target
 
 
 def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool) -> None:

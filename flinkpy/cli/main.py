@@ -33,7 +33,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            from flinkpy.core.exit_codes import INTERRUPTED
+            from flinkpy.core.program.exit_codes import INTERRUPTED
 
             ctx.exit(INTERRUPTED)
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from flinkpy.cluster.settings import environment_name
-from flinkpy.core.config import SCHEMA, Option
+from flinkpy.core.options.schema import SCHEMA, Option
 from flinkpy.core.errors import ConfigurationError
 
 

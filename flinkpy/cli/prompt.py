@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from flinkpy.core.prompts import interrupted, shows_errors_plainly
+from flinkpy.core.program.prompts import interrupted, shows_errors_plainly
 
 
 class Prompt(code.InteractiveConsole):

@@ -18,9 +18,9 @@ from flinkpy.cli.run import gather, pyflink_names
 from flinkpy.cli.script import exit_code, exit_message
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.launch_context import set_launch_context
+from flinkpy.core.program.launch_context import set_launch_context
 from flinkpy.core.lifecycles import JOB
-from flinkpy.core.options import Target
+from flinkpy.core.options.engine import Target
 
 CANCEL_TIMEOUT_S = 10.0
 

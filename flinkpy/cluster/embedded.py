@@ -32,7 +32,7 @@ from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner

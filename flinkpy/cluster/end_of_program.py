@@ -15,10 +15,10 @@ import threading
 
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.core.errors import FlinkpyError, JobCancelledError
-from flinkpy.core.exit_codes import INTERRUPTED, READER_GONE
-from flinkpy.core.launch_context import has_failed
+from flinkpy.core.program.exit_codes import INTERRUPTED, READER_GONE
+from flinkpy.core.program.launch_context import has_failed
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.core.places import running_ipython
+from flinkpy.core.program.places import running_ipython
 
 _begun: list[ClusterJob] = []
 _is_registered = False

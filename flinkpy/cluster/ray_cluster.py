@@ -35,10 +35,10 @@ from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.cluster.task_output import make_printer, output_wanted
 from flinkpy.connectors.ray_pieces import handed_over
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
-from flinkpy.core.options import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
+from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
 from flinkpy.graph.job_graph import JobGraph
 
 START_TIMEOUT_S = 60.0

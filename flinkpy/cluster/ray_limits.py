@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flinkpy.core.options import PARALLELISM, TASK_CPUS, TASK_SLOTS
+from flinkpy.core.options.engine import PARALLELISM, TASK_CPUS, TASK_SLOTS
 from flinkpy.graph.resources import ResourceProfile
 
 Amounts = Mapping[str, float]

@@ -28,9 +28,9 @@ from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, pa
 from flinkpy.cluster.ray_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.options import BIND_HOST, NetworkConfig
+from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
 from flinkpy.graph.resources import ResourceProfile
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from flinkpy.actors.endpoint import RpcEndpoint
 from flinkpy.actors.leadership import NO_LEADER, LeaderInformation
 from flinkpy.actors.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
-from flinkpy.core.config import SCHEMA
+from flinkpy.core.options.schema import SCHEMA
 from flinkpy.core.futures import Future
-from flinkpy.core.options import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
 
 _OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
 

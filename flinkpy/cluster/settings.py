@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common.foreign_options import check_options
-from flinkpy.core.config import SCHEMA, read
+from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.launch_context import launch_configuration, launched_by_command_line
-from flinkpy.core.options import PYFLINK_IMPORTS
+from flinkpy.core.program.launch_context import launch_configuration, launched_by_command_line
+from flinkpy.core.options.engine import PYFLINK_IMPORTS
 
 FILE_NAME = "flinkpy-conf.yaml"
 FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # today's, and that of Flink 1.x
 ENVIRONMENT_PREFIX = "FLINKPY_"
 CONF_DIR = "FLINKPY_CONF_DIR"
 _NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of what YAML reads out of plain words
-_NOT_OPTIONS = frozenset({CONF_DIR, "FLINKPY_CONF"})  # the latter: flinkpy.core.launch_context
+_NOT_OPTIONS = frozenset({CONF_DIR, "FLINKPY_CONF"})  # the latter: flinkpy.core.program.launch_context
 
 
 def load_settings(

@@ -1,4 +1,4 @@
-"""Options by key, as a program holds them. The schema (``flinkpy.core.options``) is asked when the environment takes them over."""
+"""Options by key, as a program holds them. The schema (``flinkpy.core.options.engine``) is asked when the environment takes them over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from flinkpy.common.config_options import ConfigOption
-from flinkpy.core.config import parse_bool
+from flinkpy.core.options.schema import parse_bool
 from flinkpy.core.errors import ConfigurationError
 
 T = TypeVar("T")

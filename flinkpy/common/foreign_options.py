@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.pyflink_imports import is_installed
-from flinkpy.core.config import validate
+from flinkpy.core.options.schema import validate
 
 _LOG = logging.getLogger(__name__)
 _told: set[str] = set()

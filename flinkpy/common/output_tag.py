@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 
 class OutputTag:

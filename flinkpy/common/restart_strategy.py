@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core.config import parse_duration
+from flinkpy.core.options.schema import parse_duration
 
 
 class RestartStrategyConfiguration(ABC):

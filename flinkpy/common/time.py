@@ -6,7 +6,7 @@ import datetime
 from operator import index
 from typing import Any
 
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 
 class Duration(datetime.timedelta):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row, named_row
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 Conversion: TypeAlias = Callable[[Any], Any]
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.elements import MIN_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 
 class TimestampAssigner(ABC):

@@ -21,8 +21,8 @@ import struct
 from typing import Any
 
 from flinkpy.connectors.outbox import Outbox
-from flinkpy.core.by_value import StreamPickler
-from flinkpy.core.code import dumps
+from flinkpy.core.program.by_value import StreamPickler
+from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
 from flinkpy.operators.base import OperatorContext

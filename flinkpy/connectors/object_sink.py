@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from flinkpy.connectors.pieces import Pieces, pickled
 from flinkpy.connectors.ray_store import Store, forget_with, is_own, keep, sound
-from flinkpy.core.code import OutOfBand
+from flinkpy.core.program.code import OutOfBand
 
 SMALL_BYTES = 1 << 20  # that travel with a job: less trouble than a keeper
 BLOCK_BYTES = 32 << 20  # of a table, in the store

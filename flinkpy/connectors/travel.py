@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.core.code import dumps_data, loads
+from flinkpy.core.program.code import dumps_data, loads
 
 
 def pack(value: Any, what: str) -> bytes:

@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.core.places import frame_text, short_traceback
+from flinkpy.core.program.places import frame_text, short_traceback
 
 
 class FlinkpyError(Exception):

@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core import kept_options as options
-from flinkpy.core.config import Option, read
+from flinkpy.core.options.engine import compatibility as options
+from flinkpy.core.options.schema import Option, read
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode

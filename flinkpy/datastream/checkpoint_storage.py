@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from flinkpy.core import kept_options as kept
-from flinkpy.core.config import read
+from flinkpy.core.options.engine import compatibility as kept
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError
 
 

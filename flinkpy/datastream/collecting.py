@@ -10,8 +10,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.places import shorten
-from flinkpy.core.prompts import on_interrupt, user_code
+from flinkpy.core.program.places import shorten
+from flinkpy.core.program.prompts import on_interrupt, user_code
 
 if TYPE_CHECKING:
     from flinkpy.connectors.collect import CollectServer

@@ -1,5 +1,5 @@
 """STREAMING, BATCH or AUTOMATIC."""
 
-from flinkpy.core.options import RuntimeMode as RuntimeExecutionMode
+from flinkpy.core.options.engine import RuntimeMode as RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

@@ -10,9 +10,9 @@ from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from flinkpy.core.program_line import caller as caller
-from flinkpy.core.program_line import located as located
-from flinkpy.core.program_line import refuse as refuse
+from flinkpy.core.program.program_line import caller as caller
+from flinkpy.core.program.program_line import located as located
+from flinkpy.core.program.program_line import refuse as refuse
 from flinkpy.operators.functions import Function
 
 _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkpy.core.config import parse_memory
+from flinkpy.core.options.schema import parse_memory
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.resources import ResourceProfile
 

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any
 
-from flinkpy.core import kept_options as kept
-from flinkpy.core import state_options as options
-from flinkpy.core.config import Option, read
-from flinkpy.core.program_line import refuse
+from flinkpy.core.options.engine import compatibility as kept
+from flinkpy.core.options.engine import state as options
+from flinkpy.core.options.schema import Option, read
+from flinkpy.core.program.program_line import refuse
 
 
 class StateBackend(ABC):

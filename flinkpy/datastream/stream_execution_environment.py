@@ -15,10 +15,11 @@ from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core import kept_options, options
-from flinkpy.core.config import SCHEMA, read
-from flinkpy.core.launch_context import ProgramAborted, note_defined, note_used, plan_listener
-from flinkpy.core.prompts import shorten_errors
+from flinkpy.core.options.engine import compatibility as kept_options
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options.schema import SCHEMA, read
+from flinkpy.core.program.launch_context import ProgramAborted, note_defined, note_used, plan_listener
+from flinkpy.core.program.prompts import shorten_errors
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode

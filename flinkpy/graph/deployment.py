@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.code import OutOfBand
+from flinkpy.core.program.code import OutOfBand
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.job_graph import ResultPartitionType

@@ -1,7 +1,7 @@
 """The JobGraph: chained vertices, the data sets between them, and how those are distributed. What the client submits.
 
 Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
-``flinkpy.core.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those bytes: in the
+``flinkpy.core.program.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those bytes: in the
 program's own process by reference, and on Ray as the cluster's client has prepared them.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.code import OutOfBand
+from flinkpy.core.program.code import OutOfBand
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.resources import ANY, ResourceProfile
 

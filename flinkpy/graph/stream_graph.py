@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
-from flinkpy.core.options import RuntimeMode
+from flinkpy.core.options.engine import RuntimeMode
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.changes import refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 ResultPredicate: TypeAlias = Callable[[list[Any]], bool]
 ExceptionPredicate: TypeAlias = Callable[[Exception], bool]

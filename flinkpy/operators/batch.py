@@ -17,11 +17,11 @@ from itertools import groupby, repeat
 from operator import length_hint
 from typing import Any
 
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
-from flinkpy.core.options import SORT_MEMORY, spill_folders
-from flinkpy.core.state_options import STATE_BACKEND, StateBackendKind
+from flinkpy.core.options.engine import SORT_MEMORY, spill_folders
+from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Watermark
-from flinkpy.core.state_options import StateBackendKind
+from flinkpy.core.options.state import StateBackendKind
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output
 from flinkpy.operators.batch import BatchOperator
 from flinkpy.operators.columnar import columns, one_batch

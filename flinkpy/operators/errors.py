@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from flinkpy.core.code import dumps
+from flinkpy.core.program.code import dumps
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.operators.base import OperatorContext
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program_line import refuse, with_line
+from flinkpy.core.program.program_line import refuse, with_line
 from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import OperatorContext

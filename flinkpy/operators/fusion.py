@@ -16,7 +16,7 @@ mere expressions written out (here the second, ``lambda x: x > 3``)::
 
 Five decisions, the first three measured:
 
-- A function that only computes from its argument is not called but written out (``flinkpy.core.inlining``): a call costs more than what it does.
+- A function that only computes from its argument is not called but written out (``flinkpy.core.codegen.inlining``): a call costs more than what it does.
 
 - A map that stands alone is a comprehension, the fastest form there is; how far its iterator had come tells the failing record. All else is
   a plain loop with ``out.append(...)``: within a few percent of it (the interpreter specialises both), ``extend`` makes flat_map a quarter
@@ -30,7 +30,7 @@ Five decisions, the first three measured:
 
 What a called function gives is copied where it could be changed (``flinkpy.operators.given_out``), be it the result of a map or the record a filter
 lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object. Of
-many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing (``flinkpy.core.keeping``):
+many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing (``flinkpy.core.codegen.escape_analysis``):
 then a look at the type of what they get is enough.
 """
 
@@ -43,9 +43,9 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.generated import compile_function, failure_in, forget_source
-from flinkpy.core.inlining import inlined, raised_by
-from flinkpy.core.keeping import PLAIN, Kind, kind_of_results
+from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
+from flinkpy.core.codegen.inlining import inlined, raised_by
+from flinkpy.core.codegen.escape_analysis import PLAIN, Kind, kind_of_results
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.errors import user_code_error

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.generated import failure_in
-from flinkpy.core.inlining import call_or_inline, raised_by
+from flinkpy.core.codegen.generated import failure_in
+from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.operators.base import Output, StreamOperator, Work
 from flinkpy.operators.errors import user_code_error
 from flinkpy.operators.giving_loop import LoopKind, giving_loop

@@ -1,7 +1,7 @@
 """The loop that calls a process function for each record and gathers what it gives, generated for what the records at hand need.
 
 There is no line in it for what is not there: timestamps, keys, state that expires, copies. A key selector that is an expression stands in the loop,
-as a call of most costs more than what they do (``flinkpy.core.inlining``); and so does what ``private`` finds out of the usual results.
+as a call of most costs more than what they do (``flinkpy.core.codegen.inlining``); and so does what ``private`` finds out of the usual results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import GeneratorType
 from typing import Any, NamedTuple
 
-from flinkpy.core.generated import compile_function, forget_source
+from flinkpy.core.codegen.generated import compile_function, forget_source
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.given_out import all_private, private

@@ -13,8 +13,8 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.core.generated import Failure, failure_in, forget_source
-from flinkpy.core.inlining import call_or_inline, raised_by
+from flinkpy.core.codegen.generated import Failure, failure_in, forget_source
+from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.generated import compile_function
+from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.operators.given_out import private
 from flinkpy.operators.keyed_pairs import PairForm

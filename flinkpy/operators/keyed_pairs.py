@@ -1,6 +1,6 @@
 """Updates of pairs of a key and a value that keep the key: where the state is a table of numbers, only the value is read and written.
 
-Whether an update is of that form is read off its expression (``flinkpy.core.inlining``).
+Whether an update is of that form is read off its expression (``flinkpy.core.codegen.inlining``).
 """
 
 from __future__ import annotations

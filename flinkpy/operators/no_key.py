@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 
 class NoKey:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MethodType
 from typing import Any, TypeVar
 
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import Partitioning
 from flinkpy.operators.functions import Function

@@ -16,7 +16,7 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key, stable_hash

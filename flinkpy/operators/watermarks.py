@@ -19,9 +19,9 @@ from flinkpy.common.watermark_strategy import (
     WatermarkStrategy,
     watermark_of,
 )
-from flinkpy.core import options
+from flinkpy.core.options.engine import engine as options
 from flinkpy.core.clock import Clock
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OneInputOperator, Output, TimerHandle

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from flinkpy.common.pyflink_imports import install as install_pyflink_imports
-from flinkpy.core.code import loads
-from flinkpy.core.config import read
+from flinkpy.core.program.code import loads
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
-from flinkpy.core.options import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
+from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.live import LiveAccumulators

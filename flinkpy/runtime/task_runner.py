@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.config import read
+from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
-from flinkpy.core.options import CANCELLATION_TIMEOUT, NetworkConfig
+from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
 from flinkpy.runtime.port import RunnerStatistics, TaskReporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkpy.core.errors import ResourceUnavailableError
-from flinkpy.core.options import TASK_CPUS
+from flinkpy.core.options.engine import TASK_CPUS
 
 MASTER_CPUS = 0.0  # of RayDP's master, which only manages
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 if TYPE_CHECKING:
     from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor

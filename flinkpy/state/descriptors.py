@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
 from flinkpy.common.typeinfo import TypeInformation, Types
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 from flinkpy.state.ttl.config import StateTtlConfig
 
 RESERVED = "_"  # names the engine keeps for itself begin so

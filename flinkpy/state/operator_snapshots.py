@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.core.errors import ProgramError
 
 MAGIC, VERSION = b"FOS", 1

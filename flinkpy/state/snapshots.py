@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.core.errors import ProgramError
 
 MAGIC, VERSION = b"FKS", 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.launch_context import is_pending, note_used
+from flinkpy.core.program.launch_context import is_pending, note_used
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream import functions as f
 from flinkpy.graph.transformations import (

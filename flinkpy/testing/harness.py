@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 from flinkpy.windowing.spans import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import W, Window
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.generated import compile_function
+from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import (
     SlidingEventTimeWindows,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeAlias
 
-from flinkpy.core.generated import compile_function
-from flinkpy.core.inlining import call_or_inline
+from flinkpy.core.codegen.generated import compile_function
+from flinkpy.core.codegen.inlining import call_or_inline
 
 Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
 # (the left's parts; the look-up of right records; what it gives for none; join; current key; how many results go at once) -> results

@@ -14,8 +14,8 @@ from itertools import compress, repeat
 from typing import Any, ClassVar
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
-from flinkpy.core.generated import failure_in, forget_source
-from flinkpy.core.inlining import inlined, raised_by
+from flinkpy.core.codegen.generated import failure_in, forget_source
+from flinkpy.core.codegen.inlining import inlined, raised_by
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import could_be_mutated, isolated, private_copy
 from flinkpy.graph.partitioning import KeySpec

@@ -18,7 +18,7 @@ from typing import Any, cast
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
-from flinkpy.core.generated import failure_in, forget_source
+from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Work

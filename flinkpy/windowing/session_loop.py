@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.generated import compile_function
+from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.contents import Contents

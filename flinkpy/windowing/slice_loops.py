@@ -12,7 +12,7 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
-from flinkpy.core.generated import compile_function, failure_in, forget_source
+from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OperatorContext

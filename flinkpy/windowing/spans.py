@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from flinkpy.common.time import Time, to_milliseconds
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 Span: TypeAlias = Time | timedelta
 

@@ -10,7 +10,7 @@ from operator import add
 from typing import Any, Generic, TypeVar
 
 from flinkpy.common.typeinfo import Types
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 from flinkpy.windowing.evictors import delta_of, threshold_of
 from flinkpy.windowing.spans import Span, milliseconds_of, positive

@@ -10,7 +10,7 @@ import pytest
 
 from flinkpy import __version__
 from flinkpy.cli.main import main
-from flinkpy.core.options import TASK_SLOTS
+from flinkpy.core.options.engine import TASK_SLOTS
 
 
 class Outcome:

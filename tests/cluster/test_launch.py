@@ -7,7 +7,7 @@ import pytest
 
 from flinkpy.cluster.launch import choose_target
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import Target
+from flinkpy.core.options.engine import Target
 
 
 def ray(initialized: bool) -> dict[str, ModuleType]:

@@ -100,7 +100,7 @@ def test_the_plan_of_a_program_for_pyflink_is_drawn(tmp_path: Path, capsys: pyte
 
 def test_a_worker_without_the_program_finds_the_names_by_the_jobs_option(tmp_path: Path) -> None:
     """A task of another process: it has the job's options and its pickled code, nothing else."""
-    script = ("from flinkpy.core.options import PYFLINK_IMPORTS\nfrom flinkpy.core.config import read\n"
+    script = ("from flinkpy.core.options.engine import PYFLINK_IMPORTS\nfrom flinkpy.core.options.schema import read\n"
               "from flinkpy.common.pyflink_imports import install\n"
               "assert read({'python.pyflink-imports': 'true'}, PYFLINK_IMPORTS)\ninstall()\nfrom pyflink.common import Row\nprint(Row(1))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)

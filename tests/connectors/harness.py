@@ -13,7 +13,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.connectors.source import Source
 from flinkpy.connectors.source_operator import SourceReaderOperator
 from flinkpy.core.clock import Clock, ManualClock
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId

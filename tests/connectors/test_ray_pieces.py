@@ -14,7 +14,7 @@ import ray
 from flinkpy.connectors.pieces import Pieces, pieces_of
 from flinkpy.connectors.ray_pieces import SMALL_BYTES, StoredPieces, handed_over
 from flinkpy.connectors.ray_store import NAMESPACE, Store
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.waiting import eventually
 

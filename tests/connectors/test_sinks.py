@@ -24,7 +24,7 @@ from flinkpy.connectors.file_system import FileSink as FileSystemSink
 from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.print_sink import PrintSink
 from flinkpy.connectors.text_files import TextFileSource
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.io import SinkOperator

@@ -18,7 +18,7 @@ from flinkpy.connectors.datagen import DataGeneratorSource
 from flinkpy.connectors.python_source import PythonSource
 from flinkpy.connectors.ranges import CollectionSource, NumberSequenceSource, cut
 from flinkpy.connectors.source import Boundedness, InputStatus
-from flinkpy.core.code import dumps
+from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.testing import embedded_environment

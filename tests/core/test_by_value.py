@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import RowBatch
 from flinkpy.network.frames import Frame
 from flinkpy.network.payloads import ElementDecoder, ElementEncoder
@@ -46,7 +46,7 @@ RECORDS = st.recursive(
 WRITE = """
 import pickle, sys
 from dataclasses import dataclass
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 @dataclass
 class Reading:
     sensor: str

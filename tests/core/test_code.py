@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from flinkpy.common import types
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 
 PROGRAM = """
 import sys
 from company.common import units
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 
 data = dumps(units.in_metres)
 del sys.modules["company.common.units"], sys.modules["company.common"], sys.modules["company"].common
@@ -34,7 +34,7 @@ def test_of_a_program_that_is_a_module_of_a_package_all_modules_of_the_package_t
 CACHED = """
 import functools, math, sys
 from beside import doubled
-from flinkpy.core.code import dumps
+from flinkpy.core.program.code import dumps
 
 @functools.lru_cache(maxsize=100)
 def fibonacci(n):
@@ -55,7 +55,7 @@ root = functools.lru_cache(math.sqrt)
 fibonacci(90)
 sys.stdout.buffer.write(dumps(lambda n: (Names.of(fibonacci(n)), doubled(n), root(n), names.known is names.known, fibonacci.cache_info())))
 """
-ELSEWHERE = "import sys; from flinkpy.core.code import loads; print(loads(sys.stdin.buffer.read())(9))"
+ELSEWHERE = "import sys; from flinkpy.core.program.code import loads; print(loads(sys.stdin.buffer.read())(9))"
 
 
 def test_functions_under_a_cache_travel_too_and_begin_with_an_empty_one(tmp_path: Path) -> None:

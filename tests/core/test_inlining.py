@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.inlining import call_or_inline, inlined, raised_by
+from flinkpy.core.codegen.inlining import call_or_inline, inlined, raised_by
 
 LIMIT = 3
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flinkpy.core.keeping import Kind, kind_of_results
+from flinkpy.core.codegen.escape_analysis import Kind, kind_of_results
 from flinkpy.core.mutability import ATOMS
 from flinkpy.datastream import FlatMapFunction
 from flinkpy.testing import CollectingSink, embedded_environment

@@ -7,7 +7,7 @@ import pytest
 
 from flinkpy.core import spill_file
 from flinkpy.core.errors import ResourceUnavailableError
-from flinkpy.core.options import spill_folders
+from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.spill_file import SpillFile
 
 

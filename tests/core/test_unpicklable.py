@@ -16,7 +16,9 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from flinkpy.core import code, unpicklable
+from flinkpy.core.program import code
+
+from flinkpy.core.program import unpicklable
 from flinkpy.core.errors import ProgramError
 
 PROGRAM = """

@@ -13,7 +13,7 @@ import pytest
 from flinkpy.common import Duration, Time, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import JobExecutionError, ProgramError
-from flinkpy.core.options import RUNTIME_MODE
+from flinkpy.core.options.engine import RUNTIME_MODE
 from flinkpy.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, TypeVar
 
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.core.ids import JobId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainingStrategy
 from flinkpy.graph.job_graph import JobGraph

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.options import RuntimeMode
+from flinkpy.core.options.engine import RuntimeMode
 from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ResourceProfile

@@ -10,7 +10,7 @@ from typing import Any
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch, Element, RowBatch
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, ShuffleDescriptor, TaskManagerLocation
 from flinkpy.graph.partitioning import FORWARD, Partitioning
 from flinkpy.network.port import InputGate, RecordWriter

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, LatencyMarker, RowBatch, Watermark
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, Watermark
-from flinkpy.core.options import RUNTIME_MODE, SORT_MEMORY, RuntimeMode
+from flinkpy.core.options.engine import RUNTIME_MODE, SORT_MEMORY, RuntimeMode
 from flinkpy.graph.chain_config import ChainedOperator
 from flinkpy.operators.base import OperatorContext, StreamOperator
 from flinkpy.operators.batch import batch_form

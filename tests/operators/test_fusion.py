@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import UserCodeError
-from flinkpy.core.generated import GENERATED
+from flinkpy.core.codegen.generated import GENERATED
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.fusion import fused_source, segments
 from flinkpy.operators.stages import Stage, StageKind

@@ -23,7 +23,7 @@ from flinkpy.common.watermark_strategy import (
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Element, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.core.options import AUTO_WATERMARK_INTERVAL
+from flinkpy.core.options.engine import AUTO_WATERMARK_INTERVAL
 from flinkpy.operators.stateless import MapOperator
 from flinkpy.operators.watermarks import IdlenessTimer, TimestampsAndWatermarksOperator
 from flinkpy.runtime.valve import WatermarkValve

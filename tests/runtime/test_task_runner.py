@@ -10,7 +10,7 @@ import pytest
 
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import OperatorId, ResourceId
-from flinkpy.core.options import NetworkConfig
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.operators.functions import SourceContext, SourceFunction
 from flinkpy.operators.io import LegacySourceOperator, SinkOperator
 from flinkpy.operators.stateless import MapOperator

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.errors import PartitionNotFoundError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph, ResultPartitionType
 from flinkpy.scheduler.protocol import CancelJob, DeploymentRejected, Event, FailJob, SlotAssigned, StartScheduling, TaskStateChanged
 from flinkpy.scheduler.scheduler import SchedulerConfig

@@ -3,7 +3,7 @@ from __future__ import annotations
 from flinkpy.core.ids import ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState as S
 from flinkpy.core.lifecycles import JobState as J
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.protocol import Command, ReleaseResults, ResultsLost
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig

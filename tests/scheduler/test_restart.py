@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.scheduler.restart import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy, SchedulerConfig
 
 

@@ -9,7 +9,7 @@ import pytest
 from flinkpy.core.errors import EngineError, PartitionNotFoundError, ProgramError, ResourceUnavailableError, RpcTimeoutError, TaskExecutorLostError
 from flinkpy.core.ids import AllocationId, IdFactory, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options import SchedulingStrategyKind
+from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.protocol import (

@@ -9,7 +9,7 @@ import pytest
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options import SlotConfig
+from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph, JobVertex
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.jobs import JobBuilder

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.types import Row
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.clock import ManualClock
 from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain

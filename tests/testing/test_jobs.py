@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.code import dumps, loads
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.datastream import ProcessFunction
 from flinkpy.testing import ACTIVE, IDLE, At, CollectingSink, Fail, ScriptedSource, Watermark, embedded_environment

@@ -18,7 +18,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from flinkpy.common.types import Row
-from flinkpy.core import code
+from flinkpy.core.program import code
 from flinkpy.core.keys import canonical_key, since_midnight
 
 _INT64 = struct.Struct(">cq")

@@ -17,7 +17,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import is_safe
 from flinkpy.state.rocksdb.key_bytes import sized, unsized

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core import code
-from flinkpy.core.by_value import StreamPickler
+from flinkpy.core.program import code
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.state.isolation import reveal
 
 _INT, _FLOAT = struct.Struct("<Bq"), struct.Struct("<Bd")

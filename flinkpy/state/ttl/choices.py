@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from flinkpy.common.time import Time
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 
 Span: TypeAlias = "datetime.timedelta | Time"
 

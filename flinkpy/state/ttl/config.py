@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
 from flinkpy.common.time import Time, to_milliseconds
-from flinkpy.core.program_line import refuse
+from flinkpy.core.program.program_line import refuse
 from flinkpy.state.ttl import choices as options
 from flinkpy.state.ttl import cleanup_strategies as strategies
 

@@ -19,7 +19,7 @@ from flinkpy.actors.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId, ResourceId
-from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner

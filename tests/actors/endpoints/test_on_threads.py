@@ -16,7 +16,7 @@ from flinkpy.actors.resource_manager import ResourceManager
 from flinkpy.actors.task_executor import TaskExecutor
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options import SlotConfig
+from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile

@@ -12,7 +12,7 @@ from flinkpy.actors.gateways import SlotReport, SlotRequest
 from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.actors.slot_manager import SlotManager
 from flinkpy.core.ids import AllocationId, FencingToken, IdFactory, JobId, ResourceId, SlotId
-from flinkpy.core.options import SlotConfig
+from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ANY, ResourceProfile
 

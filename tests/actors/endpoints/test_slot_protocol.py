@@ -15,7 +15,7 @@ from flinkpy.actors.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options import RpcConfig, SlotConfig
+from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY

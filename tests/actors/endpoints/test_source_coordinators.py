@@ -11,7 +11,7 @@ from flinkpy.actors.job_master_coordinators import SourceCoordinators
 from flinkpy.connectors.ranges import NumberSequenceSource
 from flinkpy.connectors.source import ReaderRegistered
 from flinkpy.connectors.watermark_alignment import WatermarkAllowed, WatermarkReported
-from flinkpy.core.code import dumps
+from flinkpy.core.program.code import dumps
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 

@@ -14,7 +14,7 @@ from flinkpy.actors.local_service import LocalRpcService
 from flinkpy.actors.rpc_base import BaseRpcService
 from flinkpy.actors.simulated_network import SimulatedNetwork
 from flinkpy.core.futures import Future
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 T = TypeVar("T")
 

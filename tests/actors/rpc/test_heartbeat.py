@@ -13,7 +13,7 @@ from flinkpy.actors.service import RpcService
 from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.simulation import Simulation
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 A, B = ResourceId("a"), ResourceId("b")
 CONFIG = RpcConfig(heartbeat_interval=timedelta(seconds=10), heartbeat_timeout=timedelta(seconds=50))

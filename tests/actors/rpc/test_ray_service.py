@@ -22,7 +22,7 @@ from flinkpy.core.errors import (
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 from .sample import FencedSample, OtherGateway, Sample, SampleGateway
 

@@ -18,7 +18,7 @@ from flinkpy.actors.simulation import SimulationError
 from flinkpy.core.errors import EngineError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory, ResourceId
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 CONFIG = RpcConfig(ask_timeout=timedelta(seconds=1), registration_initial=timedelta(milliseconds=100), registration_max=timedelta(seconds=2))
 TERM = FencingToken("term-one")

@@ -17,7 +17,7 @@ from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.simulation import Simulation, SimulationError
 from flinkpy.core.errors import EngineError, RecipientUnreachableError, RpcError, RpcTimeoutError
 from flinkpy.core.futures import Future
-from flinkpy.core.options import RpcConfig
+from flinkpy.core.options.engine import RpcConfig
 
 from .sample import Sample, SampleGateway
 

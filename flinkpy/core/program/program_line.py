@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.places import place
+from flinkpy.core.program.places import place
 
 _OWN_MODULES = ("flinkpy.", "contextlib", "threading")  # a task's thread begins in the last: there is no program above
 

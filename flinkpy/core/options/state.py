@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from flinkpy.core.config import option
+from flinkpy.core.options.schema import option
 
 
 class StateBackendKind(Enum):

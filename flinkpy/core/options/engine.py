@@ -8,9 +8,9 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.config import option, read
+from flinkpy.core.options.schema import option, read
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.state_options import folders
+from flinkpy.core.options.state import folders
 
 
 class RuntimeMode(Enum):
@@ -309,4 +309,4 @@ class SlotConfig:
 
 
 from flinkpy.core import kept_options as kept_options  # noqa: E402  (declares its options too: one schema, whoever asks)
-from flinkpy.core import state_options as state_options  # noqa: E402
+from flinkpy.core.options.engine import state as state_options  # noqa: E402

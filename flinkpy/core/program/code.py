@@ -128,7 +128,7 @@ def _property(function: Callable[[Any], Any], name: str) -> cached_property[Any]
 
 
 def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
-    from flinkpy.core.unpicklable import explain
+    from flinkpy.core.program.unpicklable import explain
 
     try:
         return explain(value, pickled)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from flinkpy.core.config import option
+from flinkpy.core.options.schema import option
 
 CHECKPOINT_INTERVAL = option("execution.checkpointing.interval", timedelta, None, "How often checkpoints are taken; never when absent.")
 CHECKPOINT_MODE = option("execution.checkpointing.mode", str, "EXACTLY_ONCE", "EXACTLY_ONCE or AT_LEAST_ONCE.")
