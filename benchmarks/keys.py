@@ -38,7 +38,7 @@ def cost_by_keys(keys: int, records: int) -> float:
 
 def cost_by_channels(channels: int, records: int) -> float:
     """Nanoseconds a record of the partitioner alone."""
-    from flinkpy.network.partitioners import make_selector
+    from flinkpy.network.partitioning.partitioners import make_selector
 
     partitioner = make_selector(Partitioning(PartitioningKind.HASH, KeySpec(first), max_parallelism=128), channels)
     batches = [RowBatch([(at * 7919 % 10_000, 1) for at in range(start, start + 1000)]) for start in range(0, records, 1000)]

@@ -29,7 +29,7 @@ from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, J
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, ShuffleDescriptor, TaskManagerLocation
 from flinkpy.graph.partitioning import FORWARD, KeySpec, Partitioning, PartitioningKind
-from flinkpy.network.partitioners import make_selector
+from flinkpy.network.partitioning.partitioners import make_selector
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.network.shuffle import ShuffleService
 from flinkpy.testing.manual_reactor import ManualReactor

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from flinkpy.core.elements import Element, EndOfPartition
 from flinkpy.network.partition import ReadableSubpartition
-from flinkpy.network.segments import LocalBufferPool
+from flinkpy.network.flow.segments import LocalBufferPool
 
 
 class InputChannel(ABC):

@@ -13,7 +13,7 @@ from typing import Protocol
 from flinkpy.core.elements import Element, RowBatch
 from flinkpy.core.errors import PartitionNotFoundError
 from flinkpy.core.ids import ResultPartitionId
-from flinkpy.network.segments import LocalBufferPool
+from flinkpy.network.flow.segments import LocalBufferPool
 
 
 class SubpartitionReader(Protocol):

@@ -1,4 +1,4 @@
-"""How records are shared out among the channels of an edge, as the program says it. ``flinkpy.network.partitioners`` carries it out."""
+"""How records are shared out among the channels of an edge, as the program says it. ``flinkpy.network.partitioning.partitioners`` carries it out."""
 
 from __future__ import annotations
 

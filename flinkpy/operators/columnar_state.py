@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import int64_hashes
-from flinkpy.network.column_keys import key_hashes
+from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar import ColumnOperator, one_batch
 from flinkpy.operators.columnar_keys import FirstRecords, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator

@@ -67,7 +67,7 @@ MUTANTS = (
            (f"{PROTOCOL}::test_a_promise_for_another_resource_manager_is_refused",)),
     Mutant("every JobMaster has a token of its own", "flinkpy/actors/job_master.py", "service.ids.fencing_token())", '"token")',
            (f"{RULES}::test_every_job_master_leads_under_a_token_of_its_own_and_answers_to_no_other",)),
-    Mutant("nobody connects without the cluster's secret", "flinkpy/network/handshake.py",
+    Mutant("nobody connects without the cluster's secret", "flinkpy/network/wire/handshake.py",
            "if not hmac.compare_digest(given, right):", "if False:", ("tests/network/test_handshake.py",)),
     # -- who is told, and what is forgotten --------------------------------------------------------------------------------
     Mutant("a worker that was told to stop is not registered", "flinkpy/actors/resource_manager.py",
@@ -131,11 +131,11 @@ MUTANTS = (
            "        if state.watermark >= self._emitted:\n            self._align(state)", "        self._align(state)",
            ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
     # -- the network -------------------------------------------------------------------------------------------------------
-    Mutant("a sender sends what was granted", "flinkpy/network/credits.py", "        self.credits -= segments", "        pass",
+    Mutant("a sender sends what was granted", "flinkpy/network/flow/credits.py", "        self.credits -= segments", "        pass",
            ("tests/network/test_credits.py",)),
-    Mutant("a receiver grants what it has taken", "flinkpy/network/credits.py", "            window.granted += taken\n", "            pass\n",
+    Mutant("a receiver grants what it has taken", "flinkpy/network/flow/credits.py", "            window.granted += taken\n", "            pass\n",
            ("tests/network/test_credits.py",)),
-    Mutant("a pool lends no more than its share", "flinkpy/network/segments.py", "self.in_use + count <= self.size and ", "",
+    Mutant("a pool lends no more than its share", "flinkpy/network/flow/segments.py", "self.in_use + count <= self.size and ", "",
            ("tests/network/test_segments.py",)),
     # -- keys, state and windows ---------------------------------------------------------------------------------------------
     Mutant("a key's group does not depend on the process", "flinkpy/core/keys.py",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from flinkpy.core.errors import NetworkProtocolError
-from flinkpy.network.credits import ReceiverCredits, SenderCredits
-from flinkpy.network.segments import NetworkBufferPool
+from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
+from flinkpy.network.flow.segments import NetworkBufferPool
 
 
 class _Channel:

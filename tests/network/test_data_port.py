@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from flinkpy.core.reactor import Reactor
-from flinkpy.network import data_port
-from flinkpy.network.data_port import DataPort, reach
+from flinkpy.network.wire import data_port
+from flinkpy.network.wire.data_port import DataPort, reach
 from flinkpy.testing.manual_reactor import ManualReactor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract names")

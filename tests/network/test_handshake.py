@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import NetworkProtocolError
-from flinkpy.network.handshake import Handshake
+from flinkpy.network.wire.handshake import Handshake
 
 
 def pair(accepting: bytes = b"s", connecting: bytes = b"s", expected: str | None = None) -> tuple[Handshake, Handshake]:

@@ -16,8 +16,8 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import channel_of_key_group, key_group, stable_hash
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
-from flinkpy.network.column_keys import column_hashes
-from flinkpy.network.partitioners import ChannelSelector, KeyGroupSelector, make_selector
+from flinkpy.network.partitioning.column_hashes import column_hashes
+from flinkpy.network.partitioning.partitioners import ChannelSelector, KeyGroupSelector, make_selector
 
 
 def by_key(*columns: str, max_parallelism: int = 128) -> Partitioning:

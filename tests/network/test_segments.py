@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
-from flinkpy.network.segments import LocalBufferPool, NetworkBufferPool
+from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 
 TOTAL = 40
 

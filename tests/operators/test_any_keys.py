@@ -14,7 +14,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.keys import canonical_key, canonical_keys, stable_hash
 from flinkpy.datastream import KeyedProcessFunction
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
-from flinkpy.network.partitioners import make_selector
+from flinkpy.network.partitioning.partitioners import make_selector
 from flinkpy.operators.batch import batch_form
 from flinkpy.operators.interval_join import IntervalJoinOperator
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
-from flinkpy.network.column_keys import key_hashes
+from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
 from flinkpy.table.expressions import AggregateCall, col

@@ -18,7 +18,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundErro
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.network.segments import LocalBufferPool, NetworkBufferPool
+from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.jobs import SimulatedSplit, TaskBehaviour
 

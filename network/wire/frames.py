@@ -4,7 +4,7 @@ A frame is encoded as a list of buffers for a scatter-gather send; the payload's
 should be read to, so that a large payload lands in its own buffer straight from the socket, and small ones are read many at a time into one that
 is used again and again.
 
-Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.payloads``), channel, sequence (counts what a
+Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.wire.payloads``), channel, sequence (counts what a
 producer sends on a channel, from 0), segments (what the payload costs), backlog (segments waiting behind it), length of the payload.
 """
 

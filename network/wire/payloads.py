@@ -33,7 +33,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
-from flinkpy.network.frames import FLAG_OWN_BUFFER, FLAG_STREAM, FLAG_TIMESTAMPS, Frame, FrameKind
+from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, FLAG_STREAM, FLAG_TIMESTAMPS, Frame, FrameKind
 
 if TYPE_CHECKING:
     import pyarrow as pa

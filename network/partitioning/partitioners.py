@@ -15,7 +15,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key, channel_of_key_group, default_max_parallelism, key_group
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
-from flinkpy.network.key_loops import KeyLoops
+from flinkpy.network.partitioning.key_loops import KeyLoops
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,7 +186,7 @@ class KeyGroupSelector(ChannelSelector):
     def split_columns(self, batch: ColumnBatch) -> Parts:
         import numpy as np
 
-        from flinkpy.network.column_keys import key_hashes
+        from flinkpy.network.partitioning.column_hashes import key_hashes
 
         if self._key.columns is None:
             keys = map(_row_selector(self._key), rows_of(batch))

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from flinkpy.core.errors import EngineError, NetworkProtocolError, TaskExecutorLostError
 from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
-from flinkpy.network.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
-from flinkpy.network.remote import OutboundChannel, PartitionRequest, RemoteInputChannel
+from flinkpy.network.wire.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
+from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
 
 log = logging.getLogger(__name__)
 

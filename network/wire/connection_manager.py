@@ -17,8 +17,8 @@ from flinkpy.core.errors import NetworkProtocolError
 from flinkpy.core.options.engine import CONNECT_TIMEOUT, NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.network.data_port import DataPort, reach
-from flinkpy.network.handshake import Handshake
+from flinkpy.network.wire.data_port import DataPort, reach
+from flinkpy.network.wire.handshake import Handshake
 
 log = logging.getLogger(__name__)
 

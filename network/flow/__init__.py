@@ -1,0 +1,1 @@
+"""Flow control: segments, credits, and how large a batch is."""

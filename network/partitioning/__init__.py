@@ -1,0 +1,1 @@
+"""Which channel a record goes to, for rows and for columns."""

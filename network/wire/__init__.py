@@ -1,0 +1,1 @@
+"""Between processes: frames, payloads, the handshake, connections and the channels they carry."""
