@@ -17,8 +17,8 @@ from flinkpy.actors.gateways import (
     JobResult,
     ResourceManagerGateway,
 )
-from flinkpy.actors.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
-from flinkpy.actors.service import RpcService
+from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
+from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import ProgramError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId

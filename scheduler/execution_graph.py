@@ -20,7 +20,7 @@ from flinkpy.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobV
 if TYPE_CHECKING:
     from flinkpy.scheduler.failover import Failover
     from flinkpy.scheduler.regions import PipelinedRegion
-    from flinkpy.scheduler.slots import SharedSlot
+    from flinkpy.scheduler.execution_slots import SharedSlot
 
 _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 TERMINAL = (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from flinkpy.core.errors import EngineError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.execution_graph import TERMINAL, Execution, ExecutionVertex
-from flinkpy.scheduler.slots import SharedSlot
+from flinkpy.scheduler.execution_slots import SharedSlot
 
 if TYPE_CHECKING:
     from flinkpy.scheduler.scheduler import Scheduler

@@ -20,7 +20,7 @@ from flinkpy.core.lifecycles import JOB, ExecutionState, JobState, StateMachine
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.deployment import deploy_commands
+from flinkpy.scheduler.deploying import deploy_commands
 from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerDetails, execution_summary, vertex_summaries
 from flinkpy.scheduler.execution_graph import TERMINAL, Execution, ExecutionGraph, ExecutionVertex
 from flinkpy.scheduler.failover import Failover, RootCause, is_worth_a_restart, mark_lost_results, vertices_to_restart
@@ -46,7 +46,7 @@ from flinkpy.scheduler.protocol import (
 )
 from flinkpy.scheduler.regions import compute_regions
 from flinkpy.scheduler.restart import SchedulerConfig
-from flinkpy.scheduler.slots import SlotTable
+from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.strategies import scheduling_strategy
 
 __all__ = ["Scheduler", "SchedulerConfig"]

@@ -22,9 +22,9 @@ from functools import partial
 from typing import Any
 
 from flinkpy.actors.gateways import DispatcherGateway
-from flinkpy.actors.leadership import StandaloneLeadership, connect_to_leader
-from flinkpy.actors.local_service import LocalRpcService
-from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
+from flinkpy.actors.rpc.local_service import LocalRpcService
+from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.progress import make_progress

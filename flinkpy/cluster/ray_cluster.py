@@ -23,7 +23,7 @@ import ray
 
 from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
-from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
+from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from flinkpy.actors.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
-from flinkpy.actors.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
-from flinkpy.actors.slot_actions import StartWorker
+from flinkpy.actors.rpc.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
+from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
+from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
@@ -34,7 +34,7 @@ from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
 from flinkpy.graph.resources import ResourceProfile
 
 if TYPE_CHECKING:
-    from flinkpy.actors.task_executor import TaskExecutor
+    from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.cluster.job_manager import JobManager
 
 LOG = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ def set_up_job_manager(configuration: dict[str, Any], is_application: bool, firs
 def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager: LeaderRetrievalService, config: SessionConfig,
                           network: NetworkConfig, bind_host: str | None, secret: bytes, service: RayRpcService) -> TaskExecutor:
     """Runs in a worker's actor. A worker nobody wants ends itself."""
-    from flinkpy.actors.task_executor import TaskExecutor
+    from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
     _close_input()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from flinkpy import __version__
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.leadership import NO_LEADER, LeaderInformation
-from flinkpy.actors.service import RpcService
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation
+from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.options.schema import SCHEMA
 from flinkpy.core.futures import Future

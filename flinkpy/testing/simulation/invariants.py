@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from flinkpy.actors.job_master import JobMaster
-from flinkpy.actors.resource_manager import ResourceManager
-from flinkpy.actors.simulated_service import SimulatedHost
-from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.resource_manager.resource_manager import ResourceManager
+from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost
+from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError
 from flinkpy.testing.simulation.cluster import SimulatedCluster
 from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from flinkpy.actors.simulated_network import FaultPlan
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.testing.simulation.jobs import SimulatedJob, random_job

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from flinkpy.actors.service import Cancellable
-from flinkpy.actors.simulated_service import SimulatedRpcService
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.connectors.sequence import Numbering, Reordering
 from flinkpy.connectors.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError

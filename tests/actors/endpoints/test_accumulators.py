@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.actors.job_status import merge_accumulators
+from flinkpy.actors.job_master.job_report import merge_accumulators
 
 
 class Histogram:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.actors.job_status import JobStatusBook
+from flinkpy.actors.job_master.job_report import JobStatusBook
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics

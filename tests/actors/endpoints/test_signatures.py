@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.dispatcher import Dispatcher
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.gateway import gateway_methods
-from flinkpy.actors.job_master import JobMaster
-from flinkpy.actors.resource_manager import ResourceManager
-from flinkpy.actors.task_executor import TaskExecutor
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.gateway_proxy import gateway_methods
+from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.resource_manager.resource_manager import ResourceManager
+from flinkpy.actors.task_executor.task_executor import TaskExecutor
 
 ENDPOINTS: list[type[RpcEndpoint]] = [Dispatcher, ResourceManager, JobMaster, TaskExecutor]
 METHODS = [pytest.param(endpoint, name, id=f"{endpoint.__name__}.{name}") for endpoint in ENDPOINTS for name in gateway_methods(endpoint.gateway)]

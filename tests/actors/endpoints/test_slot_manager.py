@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.actors.gateways import SlotReport, SlotRequest
-from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
-from flinkpy.actors.slot_manager import SlotManager
+from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
+from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.core.ids import AllocationId, FencingToken, IdFactory, JobId, ResourceId, SlotId
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import SlotStatus

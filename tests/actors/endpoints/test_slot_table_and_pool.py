@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.actors.slot_pool import SlotPool
-from flinkpy.actors.slot_table import SlotNotAvailableError, TaskSlotTable
+from flinkpy.actors.job_master.slot_pool import SlotPool
+from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, TaskSlotTable
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import TaskSlotState
 from flinkpy.graph.resources import ANY

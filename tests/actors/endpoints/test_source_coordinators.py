@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.actors.job_master_coordinators import SourceCoordinators
+from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.connectors.ranges import NumberSequenceSource
 from flinkpy.connectors.source import ReaderRegistered
 from flinkpy.connectors.watermark_alignment import WatermarkAllowed, WatermarkReported

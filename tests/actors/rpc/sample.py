@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from flinkpy.actors.endpoint import FencedRpcEndpoint, RpcEndpoint
-from flinkpy.actors.service import RpcService
+from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint, RpcEndpoint
+from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.futures import Future
 

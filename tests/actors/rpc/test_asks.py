@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.actors.asks import PendingAsk, PendingAsks, portable, remote_traceback_of
-from flinkpy.actors.envelope import RpcAnswer, RpcInvocation
-from flinkpy.actors.sequencer import Sequencer, Sequencers
-from flinkpy.actors.simulation import Simulation
-from flinkpy.actors.wire import make_answer, pack, unpack
+from flinkpy.actors.rpc.asks import PendingAsk, PendingAsks, portable, remote_traceback_of
+from flinkpy.actors.rpc.envelope import RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.sequencer import Sequencer, Sequencers
+from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
 from flinkpy.core.errors import FencingError, RemoteError, RpcError, RpcTimeoutError, UserCodeError
 
 from .sample import StubbornError

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from flinkpy.actors import gateways
-from flinkpy.actors.gateway import Gateway, address_of, gateway_class, gateway_methods, make_gateway, mismatches
+from flinkpy.actors.rpc.gateway_proxy import Gateway, address_of, gateway_class, gateway_methods, make_gateway, mismatches
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import pytest
 
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.heartbeat import HeartbeatManager, heartbeat_requester, heartbeat_responder
-from flinkpy.actors.service import RpcService
-from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
-from flinkpy.actors.simulation import Simulation
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.heartbeat import HeartbeatManager, heartbeat_requester, heartbeat_responder
+from flinkpy.actors.rpc.service import RpcService
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
+from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig
 

@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from flinkpy.actors.local_service import LocalRpcService
-from flinkpy.actors.threads import BackgroundThreads, TimerThread
+from flinkpy.actors.rpc.local_service import LocalRpcService
+from flinkpy.actors.rpc.threads import BackgroundThreads, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import EndpointNotRunningError
 from flinkpy.core.futures import Future, all_of
@@ -128,7 +128,7 @@ def test_a_coroutine_that_asks_thousands_of_times_keeps_a_flat_stack() -> None:
 
 
 def test_the_local_service_does_not_import_ray() -> None:
-    code = "import sys, flinkpy.actors.local_service, flinkpy.actors.simulated_network; sys.exit(bool({'ray', 'cloudpickle'} & set(sys.modules)))"
+    code = "import sys, flinkpy.actors.rpc.local_service, flinkpy.actors.rpc.simulated.unreliable_network; sys.exit(bool({'ray', 'cloudpickle'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

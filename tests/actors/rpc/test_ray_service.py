@@ -28,8 +28,8 @@ from .sample import FencedSample, OtherGateway, Sample, SampleGateway
 
 ray = pytest.importorskip("ray")
 
-from flinkpy.actors import ray_service  # noqa: E402  # imports ray
-from flinkpy.actors.ray_service import RayHost, RayRpcService, find_host, start_host  # noqa: E402
+from flinkpy.actors.rpc import ray_service  # noqa: E402  # imports ray
+from flinkpy.actors.rpc.ray_service import RayHost, RayRpcService, find_host, start_host  # noqa: E402
 
 pytestmark = [
     pytest.mark.ray,

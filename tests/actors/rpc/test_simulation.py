@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.actors.simulated_network import FaultPlan, SimulatedNetwork
-from flinkpy.actors.simulation import Simulation, SimulationError
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
+from flinkpy.actors.rpc.simulated.event_queue import Simulation, SimulationError
 from flinkpy.core.errors import EngineError, RecipientUnreachableError, RpcError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import RpcConfig
@@ -312,7 +312,7 @@ def test_what_runs_in_background_takes_time_and_dies_with_its_process() -> None:
 
 def test_a_seed_replays_identically_in_another_interpreter() -> None:
     code = (
-        "from flinkpy.actors.simulated_network import FaultPlan\nfrom tests.actors.rpc.test_simulation import scene\n"
+        "from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan\nfrom tests.actors.rpc.test_simulation import scene\n"
         "print(scene(11, FaultPlan(drop=0.2, duplicate=0.2, reorder=0.2))[0])"
     )
     expected = scene(11, FaultPlan(drop=0.2, duplicate=0.2, reorder=0.2))[0]

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-from flinkpy.actors.endpoint import FencedRpcEndpoint
-from flinkpy.actors.service import RpcService
+from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
+from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import SlotReport, SlotRequest
-from flinkpy.actors.managed_slots import ManagedExecutor, ManagedSlot, OpenRequests, TakenSlots
-from flinkpy.actors.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
+from flinkpy.actors.resource_manager.managed_slots import ManagedExecutor, ManagedSlot, OpenRequests, TakenSlots
+from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import AllocationId, IdFactory, JobId, ResourceId, SlotId
 from flinkpy.core.options.engine import SlotConfig

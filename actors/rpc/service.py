@@ -17,7 +17,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 
 if TYPE_CHECKING:
-    from flinkpy.actors.endpoint import RpcEndpoint
+    from flinkpy.actors.rpc.endpoint import RpcEndpoint
 
 G = TypeVar("G")
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from flinkpy.actors.endpoint import FencedRpcEndpoint
+from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.gateways import (
     JobDetails,
     JobHeartbeat,
@@ -22,13 +22,13 @@ from flinkpy.actors.gateways import (
     RegistrationResponse,
     TaskExecutorGateway,
 )
-from flinkpy.actors.heartbeat import heartbeat_requester
-from flinkpy.actors.job_master_coordinators import SourceCoordinators
-from flinkpy.actors.job_master_executors import DeployedTask, ExecutorConnection
-from flinkpy.actors.job_master_slots import SlotRequester
-from flinkpy.actors.job_status import JobStatusBook
-from flinkpy.actors.leadership import LeaderRetrievalService
-from flinkpy.actors.service import Cancellable, RpcService
+from flinkpy.actors.rpc.heartbeat import heartbeat_requester
+from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
+from flinkpy.actors.job_master.task_executors import DeployedTask, ExecutorConnection
+from flinkpy.actors.job_master.slot_requests import SlotRequester
+from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.actors.rpc.leadership import LeaderRetrievalService
+from flinkpy.actors.rpc.service import Cancellable, RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, OperatorId, ResourceId

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.service import Cancellable
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig

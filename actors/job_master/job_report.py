@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, VertexDetails
-from flinkpy.actors.subtask_metrics import SubtaskMetrics, TimeShares
+from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, TimeShares
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.actors.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.rpc.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway, RegistrationResponse
-from flinkpy.actors.registration import RetryingRegistration
+from flinkpy.actors.rpc.registration import RetryingRegistration
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
 from flinkpy.graph.deployment import SlotOffer, TaskExecutionState, TaskMetrics
 from flinkpy.scheduler.execution_graph import TERMINAL
 
 if TYPE_CHECKING:
-    from flinkpy.actors.service import Cancellable
-    from flinkpy.actors.task_executor import TaskExecutor
+    from flinkpy.actors.rpc.service import Cancellable
+    from flinkpy.actors.task_executor.task_executor import TaskExecutor
 
 OperatorEvent = tuple[OperatorId, Any]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from flinkpy.actors.gateway import gateway_methods
-from flinkpy.actors.service import Cancellable, MainThread, RpcService
+from flinkpy.actors.rpc.gateway_proxy import gateway_methods
+from flinkpy.actors.rpc.service import Cancellable, MainThread, RpcService
 from flinkpy.core.errors import EndpointNotRunningError, FencingError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from flinkpy.core.futures import Future
 
 if TYPE_CHECKING:
-    from flinkpy.actors.endpoint import RpcEndpoint
+    from flinkpy.actors.rpc.endpoint import RpcEndpoint
 
 B = TypeVar("B")
 A = TypeVar("A")

@@ -21,13 +21,13 @@ from typing import Any, cast
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError
 
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.envelope import Request, RpcAnswer
-from flinkpy.actors.local_service import LocalRpcService
-from flinkpy.actors.rpc_base import OnFatal, Reply, Watch
-from flinkpy.actors.sequencer import Sequencers
-from flinkpy.actors.service import Cancellable
-from flinkpy.actors.wire import make_answer, pack, unpack
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.envelope import Request, RpcAnswer
+from flinkpy.actors.rpc.local_service import LocalRpcService
+from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
+from flinkpy.actors.rpc.sequencer import Sequencers
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
 from flinkpy.connectors.ray_store import take
 from flinkpy.core.program import code
 from flinkpy.core.clock import SYSTEM_CLOCK

@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flinkpy.actors.envelope import PROTOCOL_VERSION, Handshake, RpcInvocation
-from flinkpy.actors.service import Cancellable, MainThread
+from flinkpy.actors.rpc.envelope import PROTOCOL_VERSION, Handshake, RpcInvocation
+from flinkpy.actors.rpc.service import Cancellable, MainThread
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EndpointNotRunningError, EngineError, FlinkpyError, RemoteError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
 
 if TYPE_CHECKING:
-    from flinkpy.actors.rpc_base import BaseRpcService
+    from flinkpy.actors.rpc.base_service import BaseRpcService
 
 
 class PendingAsk(NamedTuple):

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from flinkpy.actors.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import RegistrationResponse
-from flinkpy.actors.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.errors import RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from flinkpy.actors.asks import PendingAsk
-from flinkpy.actors.endpoint import RpcEndpoint
-from flinkpy.actors.envelope import Message, Request, RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc_base import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
-from flinkpy.actors.service import Cancellable
-from flinkpy.actors.wire import make_answer
+from flinkpy.actors.rpc.asks import PendingAsk
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.envelope import Message, Request, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.message_bytes import make_answer
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
@@ -22,7 +22,7 @@ from flinkpy.core.lifecycles import EndpointState
 from flinkpy.core.options.engine import RpcConfig
 
 if TYPE_CHECKING:
-    from flinkpy.actors.simulated_network import SimulatedNetwork
+    from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""The RPC service of simulated processes: virtual time, and a network that loses, delays and doubles."""

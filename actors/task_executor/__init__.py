@@ -1,0 +1,1 @@
+"""The TaskExecutor: its slots, and its connection with each job."""
