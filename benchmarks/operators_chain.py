@@ -20,7 +20,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TaskInfo
 from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
-from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task
 
 ROUNDS = 9

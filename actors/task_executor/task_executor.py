@@ -32,7 +32,7 @@ from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
-from flinkpy.runtime.port import RunnerStatistics, TaskRunner
+from flinkpy.runtime.runner_port import RunnerStatistics, TaskRunner
 from flinkpy.scheduler.execution_graph import TERMINAL
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
-from flinkpy.cluster.job_picture import JobPicture, Looks
+from flinkpy.cluster.display.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.program.code import loads

@@ -27,7 +27,7 @@ from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.job_manager import JobManager
-from flinkpy.cluster.progress import make_progress
+from flinkpy.cluster.display.progress import make_progress
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ResourceUnavailableError

@@ -1,6 +1,6 @@
 """What a slot's loop offers to those who live in it: sockets, timers, and a way in from other threads.
 
-``flinkpy.runtime.slot_loop`` implements it on one selector. All calls but ``call_soon_threadsafe`` belong to the loop's thread,
+``flinkpy.runtime.loop.slot_loop`` implements it on one selector. All calls but ``call_soon_threadsafe`` belong to the loop's thread,
 and so do all callbacks.
 """
 

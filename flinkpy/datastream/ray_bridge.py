@@ -112,7 +112,7 @@ def _exactly(batch: Any, field: Any) -> Any:
 
 def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
     """Runs the program with a sink that writes the stream's columns as blocks; the sink, and references of the blocks in order."""
-    from flinkpy.cluster.ray_connection import connect_ray
+    from flinkpy.cluster.ray.ray_connection import connect_ray
 
     env = stream.get_execution_environment()
     connect_ray(env._values, start=True)

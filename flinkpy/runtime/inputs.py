@@ -26,7 +26,7 @@ from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain import OperatorChain
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
-from flinkpy.runtime.portion import Portion
+from flinkpy.runtime.loop.adaptive_batch_size import Portion
 from flinkpy.runtime.valve import WatermarkValve
 
 ELEMENTS_PER_STEP = 16

@@ -27,11 +27,11 @@ from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, OperatorContext, SourceOperator, TaskInfo
 from flinkpy.operators.chain import OperatorChain
 from flinkpy.operators.errors import user_code_error
-from flinkpy.runtime.busy_time import BusyTime, Waiting
+from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
-from flinkpy.runtime.portion import LONG_S, Portion
-from flinkpy.runtime.timers import TaskTimers
+from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, Portion
+from flinkpy.runtime.loop.processing_timers import TaskTimers
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
 EMISSIONS_PER_LOOK = 64

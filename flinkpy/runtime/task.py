@@ -28,9 +28,9 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
 from flinkpy.operators.errors import told, user_frames
 from flinkpy.operators.own_functions import with_own_functions
-from flinkpy.runtime.busy_time import Waiting
-from flinkpy.runtime.port import TaskReporter
-from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.loop.busy_time import Waiting
+from flinkpy.runtime.runner_port import TaskReporter
+from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
 
 LOG = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
-from flinkpy.runtime.port import RunnerStatistics, TaskReporter
-from flinkpy.runtime.slot_loop import SlotLoop
+from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
-from flinkpy.runtime.task_output import TaskOutput
+from flinkpy.runtime.output.task_output import TaskOutput
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class SlotTaskRunner:
-    """Implements ``flinkpy.runtime.port.TaskRunner``.
+    """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
     Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
     ``shuffle`` replaces the real shuffle environment, for tests. With ``show_output`` what tasks print is sent to who waits for their job.

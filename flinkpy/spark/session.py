@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from flinkpy.cluster.ray_connection import connect_ray, tell_what_stays
+from flinkpy.cluster.ray.ray_connection import connect_ray, tell_what_stays
 from flinkpy.cluster.settings import program_settings
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.options.schema import read

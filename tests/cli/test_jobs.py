@@ -12,7 +12,7 @@ import pytest
 from flinkpy.actors.gateways import ClusterOverview, JobOverview
 from flinkpy.cli.jobs import duration, job_table
 from flinkpy.cli.sessions import session_table
-from flinkpy.cluster.ray_cluster import RunningCluster
+from flinkpy.cluster.ray.sessions import RunningCluster
 from flinkpy.cluster.session import SessionInfo
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState

@@ -1,6 +1,6 @@
 """Ray clusters for tests, each of four CPUs and of this test run only: it ends with the fixture, whatever happened.
 
-``ray_cluster`` is a process that has called ``ray.init``: light, and quickly there. ``started_ray`` is what people have: ``ray start --head``, with
+``sessions`` is a process that has called ``ray.init``: light, and quickly there. ``started_ray`` is what people have: ``ray start --head``, with
 the dashboard that ``ray job submit`` talks to, and with token authentication.
 """
 
@@ -33,7 +33,7 @@ sys.stdin.read()
 """
 _EYES = """
 import json, sys, ray
-from flinkpy.cluster.ray_connection import connect_ray
+from flinkpy.cluster.ray.ray_connection import connect_ray
 from ray._private import state
 connect_ray({"ray.address": sys.argv[1]}, start=False)
 for _ in sys.stdin:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster import job_picture
-from flinkpy.cluster.job_picture import JobPicture, Looks
-from flinkpy.cluster.notebook_progress import NotebookProgress
-from flinkpy.cluster.progress import make_progress
+from flinkpy.cluster.display import job_picture
+from flinkpy.cluster.display.job_picture import JobPicture, Looks
+from flinkpy.cluster.display.notebook_progress import NotebookProgress
+from flinkpy.cluster.display.progress import make_progress
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import UserCodeError
 from flinkpy.core.ids import JobId
@@ -168,7 +168,7 @@ def test_a_job_that_ends_before_the_first_look_draws_nothing() -> None:
 
 
 def test_progress_in_a_notebook_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkpy.cluster.progress.in_notebook", lambda: True)
+    monkeypatch.setattr("flinkpy.cluster.display.progress.in_notebook", lambda: True)
     assert isinstance(make_progress({}, ""), NotebookProgress)
     assert make_progress({"client.progress": False}, "") is None
     assert make_progress({"client.progress": "false"}, "") is None

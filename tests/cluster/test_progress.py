@@ -8,9 +8,9 @@ import unicodedata
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster import progress
-from flinkpy.cluster.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
-from flinkpy.cluster.slot_notice import SlotNotice
+from flinkpy.cluster.display import progress
+from flinkpy.cluster.display.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
+from flinkpy.cluster.display.slot_notice import SlotNotice
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkpy.cluster import ray_connection
+from flinkpy.cluster.ray import ray_connection
 from flinkpy.core.errors import ResourceUnavailableError
 
 ELSEWHERE = "203.0.113.7:6379"  # an address nobody has

@@ -13,7 +13,7 @@ import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.cluster.client import ClientConfig, ClusterClient
-from flinkpy.cluster.ray_head import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
+from flinkpy.cluster.ray.head_node import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId

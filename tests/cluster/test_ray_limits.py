@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.cluster.ray_limits import RayResources, actor_options, demand_of, explain, max_slots, resources_of
+from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, demand_of, explain, max_slots, resources_of
 from flinkpy.graph.resources import ANY, ResourceProfile
 
 ONE_CPU = ResourceProfile(cpus=1.0)

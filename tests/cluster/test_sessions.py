@@ -223,7 +223,7 @@ def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: 
 def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     """Ray's library would end it at once, and the job in the session would go on without it."""
     before = eyes.look()
-    text = f"from flinkpy.cluster.ray_connection import connect_ray\nconnect_ray({{'ray.address': {ray.address!r}}}, start=False)\n{ENDLESS}"
+    text = f"from flinkpy.cluster.ray.ray_connection import connect_ray\nconnect_ray({{'ray.address': {ray.address!r}}}, start=False)\n{ENDLESS}"
     started = tmp_path / "started"
     process = subprocess.Popen([sys.executable, ray.job(text, "with_ray.py"), str(started), "terminated"], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, cwd=ray.folder, env={**ray.environment, "FLINKPY_CLUSTER_ID": "green"})

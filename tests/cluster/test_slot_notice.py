@@ -5,7 +5,7 @@ import io
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster.slot_notice import SlotNotice, waiting_for_slots
+from flinkpy.cluster.display.slot_notice import SlotNotice, waiting_for_slots
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState

@@ -14,14 +14,14 @@ from typing import TextIO
 
 import pytest
 
-from flinkpy.cluster.task_output import make_printer, output_wanted
+from flinkpy.cluster.display.output_listener import make_printer, output_wanted
 from flinkpy.connectors.collect import CollectServer
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.runtime.port import TaskReporter
-from flinkpy.runtime.task_output import CLIENT, STDERR, STDOUT, JobOutput, OutputAddress, TaskOutput, name_of
+from flinkpy.runtime.runner_port import TaskReporter
+from flinkpy.runtime.output.task_output import CLIENT, STDERR, STDOUT, JobOutput, OutputAddress, TaskOutput, name_of
 
 
 class Reports:

@@ -13,7 +13,7 @@ from flinkpy.operators.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_wait import AsyncWaitOperator
 from flinkpy.operators.base import TaskInfo
 from flinkpy.operators.stateless import MapOperator
-from flinkpy.runtime.busy_time import Waiting
+from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.async_harness import HandLoop, never_called

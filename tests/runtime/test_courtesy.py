@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.runtime.courtesy import KEPT_AT_FIRST, KEPT_AT_MOST, LONG_S, Courtesy
+from flinkpy.runtime.loop.yield_policy import KEPT_AT_FIRST, KEPT_AT_MOST, LONG_S, Courtesy
 
 
 class Machine:

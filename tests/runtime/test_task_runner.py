@@ -14,7 +14,7 @@ from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.operators.functions import SourceContext, SourceFunction
 from flinkpy.operators.io import LegacySourceOperator, SinkOperator
 from flinkpy.operators.stateless import MapOperator
-from flinkpy.runtime.port import RunnerStatistics
+from flinkpy.runtime.runner_port import RunnerStatistics
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from tests.runtime.harness import JOURNAL, RESOURCE, SECRET, JournalOperator, JournalSource, Reporter, attempt, descriptor
 

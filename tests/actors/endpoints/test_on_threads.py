@@ -20,7 +20,7 @@ from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
-from flinkpy.runtime.port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.jobs import JobBuilder, TaskBehaviour
 
 TIMEOUT_S = 20.0

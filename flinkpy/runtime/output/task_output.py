@@ -22,8 +22,8 @@ from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, KIND_END, connec
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import EXECUTION
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
-from flinkpy.runtime.log_levels import LogLevels
-from flinkpy.runtime.port import TaskReporter
+from flinkpy.runtime.output.log_levels import LogLevels
+from flinkpy.runtime.runner_port import TaskReporter
 
 LOG = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@
       actor jobmanager-<cluster.id>   Dispatcher, ResourceManager, JobMasters
       actors taskexecutor-<id>        one per worker, with the resources of its slots and its jobs' runtime environment, gone when idle
 
-How many slots a cluster can have is worked out in ``ray_limits``.
+How many slots a cluster can have is worked out in ``slot_limits``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import ray
 from flinkpy.actors.rpc.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
 from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
-from flinkpy.cluster.ray_environment import PIN_S, keep_packages, options_of, packages_of
-from flinkpy.cluster.ray_limits import RayResources, actor_options, explain, max_slots, resources_of
+from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
+from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.options.schema import read
@@ -44,7 +44,7 @@ KEEP_INTERVAL_S = PIN_S / 5
 
 SWITCH_INTERVAL_S = 100e-6
 """So long a worker's other threads (its calls, its heartbeats) wait for the interpreter lock before the slots' loop must give it: shorter than from
-one of the loop's looks at the sockets to the next, as each makes them begin to wait anew (see ``flinkpy.runtime.slot_loop``)."""
+one of the loop's looks at the sockets to the next, as each makes them begin to wait anew (see ``flinkpy.runtime.loop.slot_loop``)."""
 
 COLLECTOR = (50_000, 20, 20)
 """A worker's garbage collector looks after that many new objects, where Python's looks after 700: a batch has thousands of tuples, of which none is

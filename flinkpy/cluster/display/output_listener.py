@@ -13,7 +13,7 @@ from flinkpy.connectors.collect import CollectServer
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import ATTACHED, TASK_OUTPUT, OutputForm
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.runtime.task_output import CLIENT, STDERR, OutputAddress
+from flinkpy.runtime.output.task_output import CLIENT, STDERR, OutputAddress
 
 QUEUE_BYTES = 1 << 20
 DRAIN_TIMEOUT_S = 2.0  # after the job's end, for lines on their way

@@ -1,4 +1,4 @@
-"""How many slots a Ray cluster can ever have, and the words for it when they are too few. Arithmetic only; ``ray_workers`` brings the numbers."""
+"""How many slots a Ray cluster can ever have, and the words for it when they are too few. Arithmetic only; ``workers`` brings the numbers."""
 
 from __future__ import annotations
 

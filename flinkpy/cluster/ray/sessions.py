@@ -1,4 +1,4 @@
-"""Clusters on Ray, as client processes find, start and end them. There are two kinds, the same actors in both (``ray_workers``):
+"""Clusters on Ray, as client processes find, start and end them. There are two kinds, the same actors in both (``workers``):
 
 *session*      a detached actor of a known name (``cluster.id``). It outlives the program that started it: the next program finds it and reuses it.
 *application*  the program's own. Its actor belongs to the program's Ray job, so it ends with the program, however that ends.
@@ -27,13 +27,13 @@ from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, fi
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
-from flinkpy.cluster.progress import make_progress
-from flinkpy.cluster.ray_connection import connect_ray
-from flinkpy.cluster.ray_environment import job_environment, program_environment
-from flinkpy.cluster.ray_head import RayHead
-from flinkpy.cluster.ray_workers import first_line, set_up_job_manager
+from flinkpy.cluster.display.progress import make_progress
+from flinkpy.cluster.ray.ray_connection import connect_ray
+from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
+from flinkpy.cluster.ray.head_node import RayHead
+from flinkpy.cluster.ray.workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
-from flinkpy.cluster.task_output import make_printer, output_wanted
+from flinkpy.cluster.display.output_listener import make_printer, output_wanted
 from flinkpy.connectors.ray_pieces import handed_over
 from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.actors.gateways import JobDetails
-from flinkpy.cluster.job_picture import Looks
+from flinkpy.cluster.display.job_picture import Looks
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
-from flinkpy.cluster.slot_notice import SlotNotice, waiting_for_slots
+from flinkpy.cluster.display.slot_notice import SlotNotice, waiting_for_slots
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.options.schema import read
 from flinkpy.core.lifecycles import ExecutionState
@@ -23,7 +23,7 @@ from flinkpy.core.options.engine import SHOW_PROGRESS
 from flinkpy.core.program.places import in_notebook
 
 if TYPE_CHECKING:
-    from flinkpy.cluster.notebook_progress import NotebookProgress
+    from flinkpy.cluster.display.notebook_progress import NotebookProgress
 
 _WIPE = "\r\x1b[J"  # from the cursor's line to the end of the screen
 _NAME_WIDTH = 44
@@ -48,7 +48,7 @@ def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> Pro
     """The display on standard error, or in the output of a notebook's cell, where it is wanted; where it is merely not drawn, a word about slots that
     do not come. ``who_holds_slots`` tells where to look then."""
     if in_notebook():
-        from flinkpy.cluster.notebook_progress import NotebookProgress
+        from flinkpy.cluster.display.notebook_progress import NotebookProgress
 
         return NotebookProgress() if read(configuration, SHOW_PROGRESS) is not False else None
     if sys.stderr is None:  # as Python has it where the descriptor is closed

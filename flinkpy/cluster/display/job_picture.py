@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
-from flinkpy.cluster.progress import Rates, human
+from flinkpy.cluster.display.progress import Rates, human
 from flinkpy.core.lifecycles import JOB
 
 NAME_WIDTH = 60

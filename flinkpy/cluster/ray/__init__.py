@@ -1,0 +1,1 @@
+"""Sessions and applications on Ray: found, started, connected to, ended."""

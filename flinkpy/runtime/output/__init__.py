@@ -1,0 +1,1 @@
+"""What tasks print and log, on its way to the waiting program."""
