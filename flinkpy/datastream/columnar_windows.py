@@ -13,7 +13,7 @@ from flinkpy.datastream.program import located, refuse
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.datastream.windowed_stream import Windowed
-    from flinkpy.windowing.slices import Slicing
+    from flinkpy.windowing.slices.slicing import Slicing
 
 
 def are_aggregates(arguments: tuple[Any, ...]) -> bool:
@@ -26,7 +26,7 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
 def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
     """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
     from flinkpy.table.expressions import aggregate_calls
-    from flinkpy.windowing.columnar_windows import WindowAggregatesOperator
+    from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
 
     slicing = _slicing(windowed)
     if slicing is None:
@@ -53,7 +53,7 @@ def count_columns(windowed: Windowed) -> DataStream | None:
 
 def field_columns(windowed: Windowed, kind: str, position: Any) -> DataStream | None:
     """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
-    from flinkpy.windowing.columnar_windows import WindowFieldOperator
+    from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
 
     slicing = _slicing(windowed)
     if slicing is None or kind not in ("sum", "min", "max") or not _can(windowed):
@@ -70,7 +70,7 @@ def _can(windowed: Windowed) -> bool:
 
 
 def _slicing(windowed: Windowed) -> Slicing | None:
-    from flinkpy.windowing.grid_loop import default_slicing
+    from flinkpy.windowing.general.grid_loop import default_slicing
 
     if windowed._evictor is not None:
         return None

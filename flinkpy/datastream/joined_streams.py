@@ -119,7 +119,7 @@ class TwoStreams:
     @property
     def _is_on_grid(self) -> bool:
         """Whether the operator for grids does it: event time, the assigner's own trigger, nothing evicted."""
-        from flinkpy.windowing.slices import slicing_of
+        from flinkpy.windowing.slices.slicing import slicing_of
         from flinkpy.windowing.triggers import EventTimeTrigger
 
         own_trigger = self._trigger is None or type(self._trigger) is EventTimeTrigger
@@ -144,8 +144,8 @@ class TwoStreams:
 
     def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
         """Both streams in one of tagged records, under the general window operator."""
-        from flinkpy.windowing.operator import WindowOperator
-        from flinkpy.windowing.tagged import TaggedKey, TaggedUnion
+        from flinkpy.windowing.general.window_operator import WindowOperator
+        from flinkpy.windowing.joins.tagged import TaggedKey, TaggedUnion
 
         left, right = self._need_window("apply()")
         both = _tagged(self._first, TaggedUnion.one).union(_tagged(self._second, TaggedUnion.two))
@@ -178,8 +178,8 @@ class JoinedStreams(TwoStreams):
         Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
         second, where a name that the first has too gets ``_right`` behind it, and a key column of the same name is left out.
         """
-        from flinkpy.windowing.join_operator import WindowJoinOperator
-        from flinkpy.windowing.tagged import JoinPairs
+        from flinkpy.windowing.joins.window_join import WindowJoinOperator
+        from flinkpy.windowing.joins.tagged import JoinPairs
 
         keyed = self._need_window("apply()")
         if function is None:
@@ -202,7 +202,7 @@ class JoinedStreams(TwoStreams):
         return self._columns("select()").select(*expressions)
 
     def _columns(self, call: str) -> DataStream:
-        from flinkpy.windowing.columnar_join import ColumnarJoinOperator
+        from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 
         keyed = self._need_window(call)
         if not all(each._columnar for each in keyed):
@@ -228,8 +228,8 @@ class CoGroupedStreams(TwoStreams):
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
         timestamp."""
-        from flinkpy.windowing.join_operator import WindowCoGroupOperator
-        from flinkpy.windowing.tagged import CoGroup
+        from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
+        from flinkpy.windowing.joins.tagged import CoGroup
 
         keyed = self._need_window("apply()")
         check_function(function, CoGroupFunction, "co_group", 2, "apply()")

@@ -1,6 +1,6 @@
 """Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
 
-But for one thing: in windows that overlap, slices bring records that came out of order into the order of time (``flinkpy.windowing.slice_operator``).
+But for one thing: in windows that overlap, slices bring records that came out of order into the order of time (``flinkpy.windowing.slices.slice_operator``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WindowCall:
 
 def choose_operator(call: WindowCall) -> OneInputOperator:
     """The operator for the call. ProgramError for parts that do not fit together."""
-    from flinkpy.windowing.operator import WindowOperator
+    from flinkpy.windowing.general.window_operator import WindowOperator
 
     by_slices = _slice_operator(call)
     if by_slices is not None:
@@ -44,9 +44,9 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
-    from flinkpy.windowing.grid_loop import default_slicing
-    from flinkpy.windowing.slice_functions import can_follow_slices
-    from flinkpy.windowing.slice_operator import SliceWindowOperator
+    from flinkpy.windowing.general.grid_loop import default_slicing
+    from flinkpy.windowing.slices.slice_functions import can_follow_slices
+    from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
@@ -57,8 +57,8 @@ def _slice_operator(call: WindowCall) -> OneInputOperator | None:
 
 
 def _contents(call: WindowCall) -> Any:
-    from flinkpy.windowing.built_in import CountRecords, FieldReduce
-    from flinkpy.windowing.contents import AggregateContents, ListContents, ReduceContents
+    from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
+    from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 
     if call.kind == "all":
         return ListContents()

@@ -15,8 +15,8 @@ from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.triggers import Trigger
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
-from flinkpy.windowing.window_state import WindowStates
-from flinkpy.windowing.window_timers import WindowTimerService
+from flinkpy.windowing.general.window_state import WindowStates
+from flinkpy.windowing.general.window_timers import WindowTimerService
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):

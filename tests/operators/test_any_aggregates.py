@@ -17,12 +17,12 @@ from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.batch import batch_form
 from flinkpy.operators.keyed import KeyedAggregateOperator
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.built_in import FieldReduce
-from flinkpy.windowing.contents import ReduceContents
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.built_in import FieldReduce
+from flinkpy.windowing.general.contents import ReduceContents
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, is_nan, shown
 from tests.windowing.slice_harness import Alone
 

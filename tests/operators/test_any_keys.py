@@ -22,12 +22,12 @@ from flinkpy.operators.process import KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.contents import ReduceContents
-from flinkpy.windowing.join_operator import WindowCoGroupOperator, WindowJoinOperator
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.contents import ReduceContents
+from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks
 from tests.values import BERLIN, KEYS, NOON, UTC, has_none, key_of, shown

@@ -34,10 +34,10 @@ from flinkpy.operators.process import (
 from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
-from flinkpy.windowing.contents import ReduceContents
-from flinkpy.windowing.operator import WindowOperator
-from flinkpy.windowing.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.general.contents import ReduceContents
+from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
 
 FIRST = KeySpec(lambda value: value[0])

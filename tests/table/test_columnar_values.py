@@ -24,8 +24,8 @@ from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
 from flinkpy.table.expressions import AggregateCall, col
-from flinkpy.windowing.columnar_windows import WindowAggregatesOperator, WindowFieldOperator
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator, WindowFieldOperator
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, rescaled
 
 NANS = [math.nan, -math.nan]

@@ -11,8 +11,8 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
-from flinkpy.windowing.contents import ListContents, ReduceContents
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.contents import ListContents, ReduceContents
+from flinkpy.windowing.general.window_operator import WindowOperator
 from tests.operators.harness import ManualTimers, do_all
 
 MAX_PARALLELISM = 128

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark, WatermarkStatus
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.runtime.valve import WatermarkValve
-from flinkpy.windowing.operator import WindowOperator
-from flinkpy.windowing.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.test_interval_join import model as interval_model
 from tests.operators.test_interval_join import subtasks

@@ -18,11 +18,11 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeySelector, RuntimeContext
 from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.join_operator import WindowJoinOperator
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
+from flinkpy.windowing.joins.window_join import WindowJoinOperator
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
+from flinkpy.windowing.joins.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
 from tests.operators.joining import BARRIER, Record, Subtasks, disordered, without_restarts
 from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, group, grouped, joined, late_in, pair
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.errors import EngineError
 from flinkpy.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, TimeWindow
-from flinkpy.windowing.merging import Merge, MergingWindowSet
+from flinkpy.windowing.general.merging import Merge, MergingWindowSet
 from flinkpy.windowing.sessions import DynamicEventTimeSessionWindows
 from tests.windowing.contexts import AssignerContext
 

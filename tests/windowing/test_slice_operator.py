@@ -19,12 +19,12 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.built_in import CountRecords, FieldReduce
-from flinkpy.windowing.contents import AggregateContents, ReduceContents
-from flinkpy.windowing.operator import WindowOperator
-from flinkpy.windowing.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slice_times import SliceTimes, Standing
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
+from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
+from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.slice_status import SliceTimes, Standing
+from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, Model, by_time, elements_of, rescaled

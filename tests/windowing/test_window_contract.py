@@ -20,9 +20,9 @@ from flinkpy.windowing.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from flinkpy.windowing.contents import AggregateContents, ListContents, ReduceContents
+from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
 from flinkpy.windowing.window_functions import ProcessWindowFunction

@@ -30,9 +30,9 @@ from flinkpy.windowing.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from flinkpy.windowing.contents import AggregateContents, ListContents, ReduceContents
+from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,

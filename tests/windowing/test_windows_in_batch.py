@@ -16,7 +16,7 @@ from flinkpy.operators.base import StreamOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import CountTumblingWindowAssigner, GlobalWindows, TumblingEventTimeWindows
 from flinkpy.windowing.evictors import CountEvictor
-from flinkpy.windowing.operator import WindowOperator
+from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
 from flinkpy.windowing.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
 from flinkpy.windowing.window_functions import ProcessWindowFunction

@@ -18,11 +18,11 @@ from flinkpy.operators.giving import Results
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.contexts import FunctionContext, TriggerContext
-from flinkpy.windowing.evaluation import Evaluation
-from flinkpy.windowing.merging_windows import MergingWindows
-from flinkpy.windowing.pages import MISSING, take, write_back
+from flinkpy.windowing.general.evaluation import Evaluation
+from flinkpy.windowing.general.merging_windows import MergingWindows
+from flinkpy.windowing.general.pages import MISSING, take, write_back
 from flinkpy.windowing.triggers import Trigger, TriggerResult
-from flinkpy.windowing.window_timers import Timer, WindowTimerService
+from flinkpy.windowing.general.window_timers import Timer, WindowTimerService
 
 
 class FiresWindows(KeyedStateOperator, StreamOperator):

@@ -8,12 +8,12 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import Work
 from flinkpy.windowing.evictors import TimestampedValue
-from flinkpy.windowing.merging import Merge, MergingWindowSet
-from flinkpy.windowing.pages import MISSING, pages_over, take
+from flinkpy.windowing.general.merging import Merge, MergingWindowSet
+from flinkpy.windowing.general.pages import MISSING, pages_over, take
 from flinkpy.windowing.triggers import TriggerResult
 
 if TYPE_CHECKING:
-    from flinkpy.windowing.operator import WindowOperator
+    from flinkpy.windowing.general.window_operator import WindowOperator
 
 MERGING_WINDOWS = "_merging windows"  # key -> {window: the window its contents are kept under}
 

@@ -19,9 +19,9 @@ from flinkpy.windowing.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from flinkpy.windowing.contents import Contents
-from flinkpy.windowing.pages import MISSING
-from flinkpy.windowing.slices import Slicing, slicing_of
+from flinkpy.windowing.general.contents import Contents
+from flinkpy.windowing.general.pages import MISSING
+from flinkpy.windowing.slices.slicing import Slicing, slicing_of
 from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
 _LOOP = """\

@@ -21,9 +21,9 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.table.compiler import column_index
 from flinkpy.windowing.assigners import no_timestamp
-from flinkpy.windowing.grid import WindowGrid
-from flinkpy.windowing.matching import key_type, matching_pairs
-from flinkpy.windowing.slices import slicing_of
+from flinkpy.windowing.joins.grid import WindowGrid
+from flinkpy.windowing.joins.matching import key_type, matching_pairs
+from flinkpy.windowing.slices.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_columnar window join contents"  # the name of the state

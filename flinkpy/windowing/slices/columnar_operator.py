@@ -26,13 +26,13 @@ from flinkpy.table.aggregates import ColumnAggregate
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import AggregateCall
-from flinkpy.windowing.columnar_keys import WindowKeys
-from flinkpy.windowing.columnar_slices import Part, SliceColumns, together
-from flinkpy.windowing.columnar_window_state import SavedSlice, load, save
-from flinkpy.windowing.slice_clock import FollowsTime
-from flinkpy.windowing.slice_operator import NO_TIMESTAMPS
-from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.slices.held_keys import WindowKeys
+from flinkpy.windowing.slices.columnar_slices import Part, SliceColumns, together
+from flinkpy.windowing.slices.columnar_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.slice_clock import FollowsTime
+from flinkpy.windowing.slices.slice_operator import NO_TIMESTAMPS
+from flinkpy.windowing.slices.slice_status import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices of columns"  # a key of each key group -> (what was evaluated until, Arrow table of the group)

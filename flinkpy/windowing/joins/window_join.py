@@ -31,9 +31,9 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.stateless import rows
 from flinkpy.windowing.assigners import no_timestamp
-from flinkpy.windowing.grid import WindowGrid
-from flinkpy.windowing.join_loop import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
-from flinkpy.windowing.slices import slicing_of
+from flinkpy.windowing.joins.grid import WindowGrid
+from flinkpy.windowing.joins.pair_loops import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
+from flinkpy.windowing.slices.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_window join contents"  # the name of the state

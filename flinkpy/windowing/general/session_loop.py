@@ -13,8 +13,8 @@ from typing import Any
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
-from flinkpy.windowing.contents import Contents
-from flinkpy.windowing.pages import MISSING
+from flinkpy.windowing.general.contents import Contents
+from flinkpy.windowing.general.pages import MISSING
 from flinkpy.windowing.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,

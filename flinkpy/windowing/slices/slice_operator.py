@@ -2,7 +2,7 @@
 
 The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
 every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
-something (``slice_times``), and their accumulators are put together by generated loops (``slice_loops``).
+something (``slice_status``), and their accumulators are put together by generated loops (``slice_loops``).
 
 Windows that do not overlap are never put together: their records are reduced as they come. In windows that overlap records meet slice by slice, in
 order of time, and within a slice as they come. So where records are out of order and the result depends on their order (a reduce function that is
@@ -28,12 +28,12 @@ from flinkpy.operators.keyed import key_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.late_records import DropsLateRecords
 from flinkpy.operators.stateless import rows
-from flinkpy.windowing.evaluation import check_window_function
-from flinkpy.windowing.slice_clock import FollowsTime
-from flinkpy.windowing.slice_functions import Evaluated, SliceFunction, can_follow_slices
-from flinkpy.windowing.slice_loops import KINDS, SliceLoops, States
-from flinkpy.windowing.slice_times import SliceTimes, Standing, slices_within
-from flinkpy.windowing.slices import Slicing
+from flinkpy.windowing.general.evaluation import check_window_function
+from flinkpy.windowing.slices.slice_clock import FollowsTime
+from flinkpy.windowing.slices.slice_functions import Evaluated, SliceFunction, can_follow_slices
+from flinkpy.windowing.slices.slice_loops import KINDS, SliceLoops, States
+from flinkpy.windowing.slices.slice_status import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [(slice, accumulator), ...])

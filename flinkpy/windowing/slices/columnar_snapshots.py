@@ -15,7 +15,7 @@ import pyarrow as pa
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar_state import by_group, group_numbers, key_of_group, to_bytes, with_input
 from flinkpy.table.aggregates import ColumnAggregate
-from flinkpy.windowing.columnar_slices import Part
+from flinkpy.windowing.slices.columnar_slices import Part
 
 SLICE = "slice"
 

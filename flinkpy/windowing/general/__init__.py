@@ -1,0 +1,1 @@
+"""The window operator for any assigner, trigger, evictor and function."""

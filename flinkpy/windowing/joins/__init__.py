@@ -1,0 +1,1 @@
+"""Window joins and co-groups."""

@@ -1,0 +1,1 @@
+"""Built-in aggregates over windows by slices, over rows and over columns."""
