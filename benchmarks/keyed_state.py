@@ -19,7 +19,7 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeyedProcessFunction, RuntimeContext
-from flinkpy.operators.process import KeyedProcessOperator
+from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from flinkpy.state.heap.backend import HeapKeyedStateBackend
 from flinkpy.state.ttl.config import StateTtlConfig

@@ -18,8 +18,8 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TaskInfo
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task
 

@@ -19,7 +19,7 @@ from flinkpy.connectors.python_source import PythonSource
 from flinkpy.connectors.rows import rows_of
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors import Sink
-from flinkpy.operators.sink_port import SinkWriter
+from flinkpy.operators.sinks.sink_port import SinkWriter
 
 
 class Logs(PythonSource):

@@ -1,6 +1,6 @@
 """How a stream gets its event times and watermarks: a description, picklable, and the ports of those who write their own.
 
-``flinkpy.operators.watermarks`` carries it out, once per subtask.
+``flinkpy.operators.event_time.watermarks`` carries it out, once per subtask.
 """
 
 from __future__ import annotations

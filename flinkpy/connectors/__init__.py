@@ -2,5 +2,5 @@
 
 How a source's parts talk: ``source`` (the ports), ``coordinator`` (in the JobMaster), ``source_operator`` (in the task), ``sequence`` (once and in
 order), ``enumerators`` and ``readers`` (what most sources share). A source of one's own: ``python_source``. A sink's port is
-``flinkpy.operators.sink_port``.
+``flinkpy.operators.sinks.sink_port``.
 """

@@ -26,7 +26,7 @@ from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.sink_port import Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 MAGIC = b"flinkpy collect 2"
 NONCE_BYTES = 32

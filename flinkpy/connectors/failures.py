@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError
-from flinkpy.operators.errors import by_value, told, user_frames
+from flinkpy.operators.user_errors import by_value, told, user_frames
 
 
 def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:

@@ -19,7 +19,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext, TimerHandle
-from flinkpy.operators.sink_port import Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 _FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat}
 CHECK_INTERVAL_MS = 60_000

@@ -1,6 +1,6 @@
 """The head of a loop: a source that gives out what the loop's tail sent back, and knows when there will be no more.
 
-Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.feedback``) when all input has
+Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.loops.feedback``) when all input has
 ended, and ends the heads after a round in which nothing came back anywhere.
 """
 
@@ -14,7 +14,7 @@ from flinkpy.connectors.source_operator import SourceReaderOperator
 from flinkpy.core.elements import Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus
-from flinkpy.operators.feedback import BEYOND_TIME, FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
 
 ROUND_PAUSE_S = 0.01  # while the loop is busy, rounds only cost: this long is waited between two
 

@@ -9,8 +9,8 @@ from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.sink_port import Sink, SinkWriter
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 
 class ObjectSink(Sink):

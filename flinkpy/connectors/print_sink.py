@@ -12,7 +12,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import OutputClosedError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.sink_port import Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 
 class PrintSink(Sink):

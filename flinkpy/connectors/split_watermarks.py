@@ -11,7 +11,7 @@ from collections.abc import Callable
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ControlElement, Watermark, WatermarkStatus
 from flinkpy.operators.base import OperatorContext, Output
-from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 
 class WatermarkMultiplexer:

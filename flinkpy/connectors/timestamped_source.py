@@ -11,7 +11,7 @@ from flinkpy.connectors.split_watermarks import SplitWatermarks
 from flinkpy.connectors.watermark_alignment import ReaderAlignment, WatermarkAllowed
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement
 from flinkpy.operators.base import InputStatus, OperatorContext, Output, TimerHandle
-from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 
 class _Stamping(Output):

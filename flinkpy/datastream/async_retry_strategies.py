@@ -1,6 +1,6 @@
 """When asynchronous calls are made again, under PyFlink's module path."""
 
-from flinkpy.operators.async_retry import (
+from flinkpy.operators.async_io.retry import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

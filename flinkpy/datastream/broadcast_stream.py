@@ -24,8 +24,8 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.program import caller, check_arity, check_type, located, refuse
 from flinkpy.datastream.typed import declared
 from flinkpy.graph.transformations import TwoInputTransformation
-from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from flinkpy.operators.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.descriptors import MapStateDescriptor
 

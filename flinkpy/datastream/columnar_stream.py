@@ -24,7 +24,7 @@ class ColumnarOperations:
         >>> from flinkpy.table.expressions import col
         >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
         """
-        from flinkpy.operators.columnar import SelectColumnsOperator
+        from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
         from flinkpy.table.expressions import named
 
         if not expressions:
@@ -43,7 +43,7 @@ class ColumnarOperations:
 
         >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
         """
-        from flinkpy.operators.columnar import MapBatchesOperator
+        from flinkpy.operators.columnar.column_operators import MapBatchesOperator
 
         if not callable(function) or isinstance(function, type):
             raise refuse(f"map_batches() takes a function of a batch, this is {function!r:.80}")
@@ -57,7 +57,7 @@ class ColumnarOperations:
         return stream._apply("MapBatches", operator, None, columnar=output == "columns")
 
     def _filter_columns(self, expression: Expression) -> DataStream:
-        from flinkpy.operators.columnar import FilterColumnsOperator
+        from flinkpy.operators.columnar.column_operators import FilterColumnsOperator
 
         with located():
             expression.refuse_aggregates("filter()")
@@ -73,7 +73,7 @@ class ColumnarOperations:
             raise refuse(f"{call} works on columns, and this stream carries Python values of no declared row type: declare it where the records are "
                          "made, for example map(..., output_type=Types.ROW_NAMED([names], [types])), or start from a columnar source (from_parquet, "
                          "from_arrow, from_pandas)")
-        from flinkpy.operators.columnar import RowsToColumnsOperator
+        from flinkpy.operators.columnar.column_operators import RowsToColumnsOperator
 
         return self._converted("Rows to columns", RowsToColumnsOperator(declared), columnar=True)
 
@@ -90,7 +90,7 @@ class KeyedColumnarOperations:
         >>> from flinkpy.table.expressions import col
         >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP
         """
-        from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
+        from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
         from flinkpy.table.expressions import aggregate_calls
 
         if not aggregates:
@@ -102,7 +102,7 @@ class KeyedColumnarOperations:
         return stream._apply("Aggregate", KeyedAggregatesOperator(keys, calls), None, key=self._key, columnar=True)  # type: ignore[no-any-return]
 
     def _running_columns(self: Any, name: str, kind: str, position: Any) -> DataStream:
-        from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
+        from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 
         operator = KeyedColumnAggregateOperator(kind, position, self._columnar_keys(f"{kind}()"))
         return self._apply(name, operator, None, key=self._key, columnar=True)  # type: ignore[no-any-return]
@@ -124,7 +124,7 @@ def key_columns(keys: tuple[Any, ...], schema: Any = None) -> tuple[str, ...]:
     with located():
         names = tuple(each if isinstance(each, str) else each.column_name("key_by()") for each in keys)
         if schema is not None:
-            from flinkpy.operators.columnar_keys import check_keys
+            from flinkpy.operators.columnar.key_index import check_keys
 
             check_keys(names, schema)
     return names

@@ -9,7 +9,7 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.program import caller, check_type, refuse
 from flinkpy.datastream.typed import declared
 from flinkpy.graph.transformations import TwoInputTransformation
-from flinkpy.operators.process import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
+from flinkpy.operators.process.process_operators import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream

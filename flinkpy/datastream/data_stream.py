@@ -27,9 +27,9 @@ from flinkpy.graph.transformations import (
     UnionTransformation,
 )
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.process import ProcessOperator
-from flinkpy.operators.sink_context import takes_context
-from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
+from flinkpy.operators.process.process_operators import ProcessOperator
+from flinkpy.operators.sinks.sink_context import takes_context
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -156,8 +156,8 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
         >>> stream.assign_timestamps_and_watermarks(strategy)  # doctest: +SKIP
         """
-        from flinkpy.operators.timestamps import is_expression
-        from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+        from flinkpy.operators.event_time.timestamps import is_expression
+        from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
         strategy = check_strategy(watermark_strategy, "assign_timestamps_and_watermarks()")
         stream: DataStream = self._as_columns("an expression as timestamp assigner") if is_expression(strategy.timestamp_assigner) else self
@@ -319,7 +319,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
 
     def sink_to(self, sink: Any) -> DataStreamSink:
         """Into a sink of ``flinkpy.connectors``, or any object with ``write(value)``."""
-        from flinkpy.operators.sink_port import Sink
+        from flinkpy.operators.sinks.sink_port import Sink
 
         if isinstance(sink, type):
             raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
@@ -372,7 +372,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         return DataStream(self._env, transformation, columnar=columnar, schema=schema, helpers=self._conversion())
 
     def _sink(self, sink: Any, name: str) -> DataStreamSink:
-        from flinkpy.operators.io import SinkOperator
+        from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
         with located():
             operator = SinkOperator(sink)
@@ -388,7 +388,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """This stream as rows: itself, or behind a conversion. That runs where its reader does, or with ``before_edge`` where its writer does."""
         if not self._columnar:
             return self
-        from flinkpy.operators.columnar import ColumnsToRowsOperator
+        from flinkpy.operators.columnar.column_operators import ColumnsToRowsOperator
 
         stream = self._converted("Columns to rows", ColumnsToRowsOperator(), columnar=False)
         if before_edge:
@@ -399,7 +399,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """This stream of columns under a schema that differs from its own in what may be null: itself, or behind a conversion where its writer is."""
         if self._schema is None or self._schema.equals(schema):
             return self
-        from flinkpy.operators.columnar import NullableColumnsOperator
+        from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
 
         stream = self._converted("Nullable columns", NullableColumnsOperator(schema), columnar=True)
         copy_place(self._transformation, stream._transformation)

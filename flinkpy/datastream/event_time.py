@@ -13,7 +13,7 @@ from flinkpy.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+    from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 # Sources of the library whose records have no timestamps unless a strategy stamps them.
 _UNSTAMPED_SOURCES = {f"flinkpy.connectors.{name}" for name in (
@@ -47,6 +47,6 @@ def event_time_zone(transformation: Transformation) -> str | None:
 
 
 def _stamping_operator() -> type[TimestampsAndWatermarksOperator]:
-    from flinkpy.operators.watermarks import TimestampsAndWatermarksOperator
+    from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
     return TimestampsAndWatermarksOperator

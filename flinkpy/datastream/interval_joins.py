@@ -11,7 +11,7 @@ from flinkpy.datastream.event_time import lacks_timestamps
 from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
 from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
-from flinkpy.operators.join_functions import ProcessJoinFunction
+from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class IntervalJoined:
         [('click', 'order', 0)]
         """
         from flinkpy.datastream.data_stream import DataStream
-        from flinkpy.operators.interval_join import IntervalJoinOperator
+        from flinkpy.operators.process.interval_join import IntervalJoinOperator
 
         check_function(process_join_function, ProcessJoinFunction, "process_element", 3, "process()")
         output_type = check_type(output_type, "process()")

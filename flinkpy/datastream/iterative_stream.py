@@ -59,7 +59,7 @@ class IterativeStream(DataStream):
 
         Gives back ``feedback_stream``. Raises ProgramError for a stream from elsewhere or of another parallelism, and when called twice.
         """
-        from flinkpy.operators.iteration import IterationTailOperator
+        from flinkpy.operators.loops.iteration import IterationTailOperator
 
         self._check(feedback_stream)
         tail = OneInputTransformation(
@@ -96,7 +96,7 @@ class IterativeStream(DataStream):
 def iterate(stream: DataStream, max_wait_time: Any) -> IterativeStream:
     """``stream.iterate(max_wait_time)``."""
     from flinkpy.connectors.iteration_head import IterationHeadOperator, IterationSource
-    from flinkpy.operators.iteration import IterationEntryOperator
+    from flinkpy.operators.loops.iteration import IterationEntryOperator
 
     wait_ms = 0 if max_wait_time is None else to_milliseconds(max_wait_time)
     if isinstance(wait_ms, bool) or not isinstance(wait_ms, int) or wait_ms < 0:

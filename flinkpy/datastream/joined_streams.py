@@ -16,7 +16,7 @@ from flinkpy.datastream.settings import copy_place
 from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
-from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import Transformation
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
-from flinkpy.operators.process import KeyedProcessOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from flinkpy.operators.process.process_operators import KeyedProcessOperator
 
 if TYPE_CHECKING:
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment

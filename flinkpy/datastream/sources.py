@@ -171,7 +171,7 @@ class SourceMethods:
         several does, and its ``open`` is told which one it is."""
         from flinkpy.connectors.source import Source
         from flinkpy.operators.functions import SourceFunction
-        from flinkpy.operators.io import LegacySourceOperator
+        from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator
 
         if isinstance(source_func, Source):
             return self.from_source(source_func, None, source_name, type_info)

@@ -405,7 +405,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
 
 
 def _batch_form(operator: Any) -> Any:
-    from flinkpy.operators.batch import batch_form
+    from flinkpy.operators.batch.batch_forms import batch_form
 
     return batch_form(operator)
 

@@ -21,7 +21,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.operators.latency import record_latency
+from flinkpy.operators.event_time.latency import record_latency
 from flinkpy.state.containers import split
 from flinkpy.state.operator_backend import OperatorStateBackend
 
@@ -107,7 +107,7 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
-    parks: bool = False  # whether calls give back work that is still to be done; a chain then parks the operator (``flinkpy.operators.parking``)
+    parks: bool = False  # whether calls give back work that is still to be done; a chain then parks the operator (``flinkpy.operators.process.parking``)
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output
@@ -116,7 +116,7 @@ class StreamOperator(ABC):
         """First call: keeps context and output."""
         convert = None if self.declared_type is None else self.declared_type.conversion()
         if convert is not None:
-            from flinkpy.operators.typed_output import TypedOutput
+            from flinkpy.operators.chain.typed_output import TypedOutput
 
             output = TypedOutput(output, convert, context)
         self.context, self.output = context, output

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import OperatorStateStore
 
 if TYPE_CHECKING:

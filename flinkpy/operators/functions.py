@@ -19,7 +19,7 @@ from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.checkpointed import initialize_function
 from flinkpy.operators.no_key import NoKey
-from flinkpy.operators.sink_context import SinkContext
+from flinkpy.operators.sinks.sink_context import SinkContext
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import (

@@ -24,7 +24,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.parts import Parts
 from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
-from flinkpy.operators.chain import OperatorChain
+from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
 from flinkpy.runtime.loop.adaptive_batch_size import Portion
 from flinkpy.runtime.valve import WatermarkValve

@@ -6,7 +6,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.elements import LatencyMarker
 from flinkpy.core.options.compatibility import LATENCY_INTERVAL
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.chain import OperatorChain
+from flinkpy.operators.chain.operator_chain import OperatorChain
 
 
 class LatencyMarkers:

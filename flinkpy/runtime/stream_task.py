@@ -25,8 +25,8 @@ from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, OperatorContext, SourceOperator, TaskInfo
-from flinkpy.operators.chain import OperatorChain
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers

@@ -26,8 +26,8 @@ from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
-from flinkpy.operators.errors import told, user_frames
-from flinkpy.operators.own_functions import with_own_functions
+from flinkpy.operators.user_errors import told, user_frames
+from flinkpy.operators.chain.own_functions import with_own_functions
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.loop.slot_loop import SlotLoop

@@ -10,7 +10,7 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.sink_port import Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 
 class _Collected:

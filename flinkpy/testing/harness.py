@@ -19,7 +19,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrie
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
-from flinkpy.operators.timers import KeyedTimerService
+from flinkpy.operators.process.key_timers import KeyedTimerService
 from flinkpy.state.containers import redistribute_all
 from flinkpy.testing.clock import ManualClock, ManualTimers
 from flinkpy.testing.recorder import Recorder

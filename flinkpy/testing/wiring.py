@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from flinkpy.core.elements import Batch, ControlElement, Watermark, WatermarkStatus
 from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator, Work
-from flinkpy.operators.outputs import CopyingBroadcastingOutput, OperatorCounters, OperatorInput
+from flinkpy.operators.chain.outputs import CopyingBroadcastingOutput, OperatorCounters, OperatorInput
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.testing.recorder import Recorder
 

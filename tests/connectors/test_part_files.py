@@ -22,7 +22,7 @@ from flinkpy.connectors.file_system import (
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.sink_port import Sink
+from flinkpy.operators.sinks.sink_port import Sink
 from tests.connectors.harness import ManualTimers, operator_context
 
 NOTHING: Any = "neither an encoder nor a policy"

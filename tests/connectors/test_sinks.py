@@ -27,8 +27,8 @@ from flinkpy.connectors.text_files import TextFileSource
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.operators.io import SinkOperator
-from flinkpy.operators.sink_port import Sink
+from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.operators.sinks.sink_port import Sink
 from tests.connectors.harness import Collected, operator_context, read_all
 
 

@@ -295,5 +295,5 @@ def test_results_are_the_same_whether_the_function_was_read_or_not(function: Any
         return sink.values
 
     read = results()
-    monkeypatch.setattr("flinkpy.operators.fusion.kind_of_results", lambda function: None)
+    monkeypatch.setattr("flinkpy.operators.chain.fusion.kind_of_results", lambda function: None)
     assert read == results()

@@ -165,7 +165,7 @@ def test_a_connection_of_a_library_is_told_by_its_type(tmp_path: Path) -> None:
 
 
 def test_an_own_lock_inside_the_engines_objects_is_still_the_users() -> None:
-    from flinkpy.operators.stateless import MapOperator
+    from flinkpy.operators.rows.stateless import MapOperator
 
     lock = threading.Lock()
     with pytest.raises(ProgramError, match=r"its function <lambda> \(.*test_unpicklable\.py:\d+\) uses lock \(_thread\.lock\)"):

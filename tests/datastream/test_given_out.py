@@ -33,7 +33,7 @@ from flinkpy.datastream import (
 )
 from flinkpy.datastream.window import CountTrigger as Count
 from flinkpy.datastream.window import EventTimeSessionWindows, GlobalWindows, PurgingTrigger, TumblingEventTimeWindows
-from flinkpy.operators.given_out import copied, private
+from flinkpy.operators.chain.output_isolation import copied, private
 from flinkpy.testing import CollectingSink, embedded_environment
 
 ms = Time.milliseconds

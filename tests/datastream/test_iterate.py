@@ -23,7 +23,7 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.state import ValueStateDescriptor
-from flinkpy.operators.feedback import BEYOND_TIME, open_channels
+from flinkpy.operators.loops.feedback import BEYOND_TIME, open_channels
 
 
 @pytest.fixture(params=[None, 1], ids=["one TaskExecutor", "a TaskExecutor each"])

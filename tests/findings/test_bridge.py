@@ -285,7 +285,7 @@ def test_windows_and_rows_behind_such_a_union_see_all_of_it() -> None:
 @pytest.mark.finding("hunts 18")
 def test_a_batch_gets_the_schema_of_a_union_without_a_copy_of_its_values() -> None:
     from flinkpy.core.elements import ColumnBatch
-    from flinkpy.operators.columnar import NullableColumnsOperator
+    from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
 
     def addresses(batch: Any) -> set[int]:
         return {buffer.address for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size}

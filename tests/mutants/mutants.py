@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant("large accumulators are read seldom", "flinkpy/metrics/live.py", "max(APART_S, (now - began) / SHARE)", "APART_S",
            ("tests/metrics/test_live.py",)),
     # -- the life of a task ------------------------------------------------------------------------------------------------
-    Mutant("what goes before a barrier is emitted first operator first", "flinkpy/operators/chain.py",
+    Mutant("what goes before a barrier is emitted first operator first", "flinkpy/operators/chain/operator_chain.py",
            "for operator in self.operators:\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
            "for operator in reversed(self.operators):\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
            ("tests/operators/test_parking.py",)),

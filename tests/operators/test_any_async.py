@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.elements import Watermark
-from flinkpy.operators.async_queue import Entry, OrderedQueue, UnorderedQueue
+from flinkpy.operators.async_io.output_queues import Entry, OrderedQueue, UnorderedQueue
 from tests.operators.async_harness import ORDERED, UNORDERED, AsyncHarness
 
 MODES = st.sampled_from([ORDERED, UNORDERED])

@@ -15,10 +15,10 @@ from flinkpy.core.keys import canonical_key, canonical_keys, stable_hash
 from flinkpy.datastream import KeyedProcessFunction
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.partitioning.partitioners import make_selector
-from flinkpy.operators.batch import batch_form
-from flinkpy.operators.interval_join import IntervalJoinOperator
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.process import KeyedProcessOperator
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.process.interval_join import IntervalJoinOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from flinkpy.operators import async_loop
-from flinkpy.operators.async_loop import EventLoopThread, Outcome
-from flinkpy.operators.async_queue import Entry
+from flinkpy.operators.async_io import event_loop as async_loop
+from flinkpy.operators.async_io.event_loop import EventLoopThread, Outcome
+from flinkpy.operators.async_io.output_queues import Entry
 from tests.waiting import PATIENCE_S
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flinkpy.core.errors import UserCodeError
-from flinkpy.operators.async_functions import AsyncFunction
-from flinkpy.operators.async_retry import AsyncRetryStrategy
+from flinkpy.operators.async_io.async_functions import AsyncFunction
+from flinkpy.operators.async_io.retry import AsyncRetryStrategy
 from tests.operators.async_harness import AGAIN, SECOND, UNORDERED, AsyncHarness, Patient
 
 # -- timeouts ------------------------------------------------------------------------------------------------------------------

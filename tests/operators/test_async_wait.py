@@ -8,11 +8,11 @@ import pytest
 
 from flinkpy.core.elements import LatencyMarker, WatermarkStatus
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.operators.async_functions import AsyncFunction
-from flinkpy.operators.async_retry import AsyncRetryStrategy
+from flinkpy.operators.async_io.async_functions import AsyncFunction
+from flinkpy.operators.async_io.retry import AsyncRetryStrategy
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.state.containers import redistribute_all
 from tests.operators.async_harness import AGAIN, ORDERED, SECOND, UNORDERED, AsyncHarness, Patient
 from tests.operators.harness import ChainHarness, linear

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.batch import batch_form
+from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.functions import (
     CoMapFunction,
     KeyedCoProcessFunction,
@@ -18,10 +18,10 @@ from flinkpy.operators.functions import (
     MapFunction,
     TimeDomain,
 )
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.keyed_stages import KeyedMapOperator
-from flinkpy.operators.process import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
+from flinkpy.operators.process.process_operators import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
+from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from tests.operators.batch_harness import BatchHarness
 from tests.operators.harness import ChainHarness, linear

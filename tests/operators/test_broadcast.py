@@ -17,8 +17,8 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD, KeySpec
 from flinkpy.operators.base import StreamOperator, TaskInfo
-from flinkpy.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from flinkpy.operators.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.state.containers import redistribute_all, split

@@ -15,9 +15,9 @@ from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
 from flinkpy.operators.base import OneInputOperator, StreamOperator
-from flinkpy.operators.chain import fused_positions
+from flinkpy.operators.chain.operator_chain import fused_positions
 from flinkpy.operators.functions import MapFunction, RuntimeContext
-from flinkpy.operators.stateless import FilterOperator, MapOperator, ProjectOperator
+from flinkpy.operators.rows.stateless import FilterOperator, MapOperator, ProjectOperator
 from tests.operators.harness import ChainHarness, linear, run
 
 

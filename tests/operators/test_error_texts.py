@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flinkpy.core.errors import UserCodeError
-from flinkpy.operators.stateless import FlatMapOperator, MapOperator
+from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
 

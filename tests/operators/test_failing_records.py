@@ -20,10 +20,10 @@ from flinkpy.operators.functions import (
     ProcessFunction,
     RuntimeContext,
 )
-from flinkpy.operators.interval_join import IntervalJoinOperator
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
-from flinkpy.operators.process import (
+from flinkpy.operators.process.interval_join import IntervalJoinOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
     CoProcessOperator,
@@ -31,7 +31,7 @@ from flinkpy.operators.process import (
     KeyedProcessOperator,
     ProcessOperator,
 )
-from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents

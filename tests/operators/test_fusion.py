@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from flinkpy.core.errors import UserCodeError
 from flinkpy.core.codegen.generated import GENERATED
 from flinkpy.operators.base import StreamOperator
-from flinkpy.operators.fusion import fused_source, segments
-from flinkpy.operators.stages import Stage, StageKind
-from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from flinkpy.operators.chain.fusion import fused_source, segments
+from flinkpy.operators.chain.stages import Stage, StageKind
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
 M, F, X = StageKind.MAP, StageKind.FILTER, StageKind.FLAT_MAP

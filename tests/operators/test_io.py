@@ -12,7 +12,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Element, Watermark, WatermarkSt
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.functions import RuntimeContext, SinkFunction, SourceContext, SourceFunction
-from flinkpy.operators.io import BoundedHandOver, LegacySourceOperator, SinkOperator
+from flinkpy.operators.sinks.source_and_sink import BoundedHandOver, LegacySourceOperator, SinkOperator
 from tests.operators.harness import ChainHarness, linear, run
 
 

@@ -14,7 +14,7 @@ from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeySelector, ReduceFunction, RuntimeContext
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from tests.operators.harness import ChainHarness, linear, run
 
 FIRST = KeySpec(selector=lambda value: value[0])

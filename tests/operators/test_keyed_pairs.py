@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
-from flinkpy.operators.keyed_pairs import pair_form
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed_pairs import pair_form
 from tests.operators.harness import ChainHarness, linear, run
 
 FIRST, SECOND = KeySpec(selector=lambda pair: pair[0]), KeySpec(selector=lambda pair: pair[1])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.batch import batch_form
-from flinkpy.operators.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from tests.operators.harness import ChainHarness, linear

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from flinkpy.core.elements import LatencyMarker, Watermark
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.latency import HISTORY, LatencyHistogram, latency_identifier
-from flinkpy.operators.stateless import FilterOperator, MapOperator
+from flinkpy.operators.event_time.latency import HISTORY, LatencyHistogram, latency_identifier
+from flinkpy.operators.rows.stateless import FilterOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
 

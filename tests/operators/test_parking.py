@@ -14,8 +14,8 @@ from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, StreamOperator
 from flinkpy.operators.functions import KeyedProcessFunction, ProcessFunction
-from flinkpy.operators.process import KeyedProcessOperator, ProcessOperator
-from flinkpy.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from flinkpy.operators.process.process_operators import KeyedProcessOperator, ProcessOperator
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
 LIMIT = 4  # records in a batch of these chains

@@ -24,7 +24,7 @@ from flinkpy.operators.functions import (
     ProcessFunction,
     TimeDomain,
 )
-from flinkpy.operators.process import (
+from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
     CoProcessOperator,
@@ -32,7 +32,7 @@ from flinkpy.operators.process import (
     KeyedProcessOperator,
     ProcessOperator,
 )
-from flinkpy.operators.timers import TimerQueue
+from flinkpy.operators.process.key_timers import TimerQueue
 from tests.operators.harness import ChainHarness, linear
 
 LATE = OutputTag("late")

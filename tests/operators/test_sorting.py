@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
-from flinkpy.operators import sorting
-from flinkpy.operators.sorting import NO_TIME, KeyGroups
+from flinkpy.operators.batch.batch_forms import sorting
+from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
 
 KEYS = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")]))
 BATCHES = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 5)), max_size=12), max_size=8)

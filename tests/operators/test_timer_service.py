@@ -17,7 +17,7 @@ from flinkpy.core.keys import key_group, key_group_range
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext, TimeDomain
-from flinkpy.operators.process import KeyedCoProcessOperator, KeyedProcessOperator
+from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.snapshots import redistribute
 from tests.operators.harness import TASK, ChainHarness, linear

@@ -11,8 +11,8 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import LatencyMarker
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
-from flinkpy.operators.latency import latency_identifier
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.event_time.latency import latency_identifier
+from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear

@@ -14,8 +14,8 @@ from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.metrics.live import opened
-from flinkpy.operators.chain import OperatorChain
-from flinkpy.operators.stateless import MapOperator
+from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.task import Task
 from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, JournalTwoInputs, LoopHarness, attempt, descriptor
 

@@ -20,18 +20,18 @@ from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream.keys import FieldKey
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.columnar import (
+from flinkpy.operators.columnar.column_operators import (
     ColumnsToRowsOperator,
     FilterColumnsOperator,
     MapBatchesOperator,
     RowsToColumnsOperator,
     SelectColumnsOperator,
 )
-from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar_keys import KeyIndex
-from flinkpy.operators.columnar_last import LastOfKeys
-from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
-from flinkpy.operators.keyed import KeyedAggregateOperator
+from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.columnar.last_row import LastOfKeys
+from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.table.conversion import rows_of_batch
 from flinkpy.table.expressions import aggregate_calls, col, named
 from tests.table.harness import run

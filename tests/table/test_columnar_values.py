@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
-from flinkpy.operators.columnar_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar_running import KeyedColumnAggregateOperator
+from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.table.expressions import AggregateCall, col
 from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slicing import Slicing

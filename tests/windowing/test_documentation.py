@@ -9,7 +9,7 @@ import pkgutil
 import pytest
 
 import flinkpy.windowing
-from flinkpy.operators import timestamps
+from flinkpy.operators.event_time import timestamps
 
 MODULES = [module.name for module in pkgutil.iter_modules(flinkpy.windowing.__path__, "flinkpy.windowing.")]
 

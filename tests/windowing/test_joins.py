@@ -16,7 +16,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Row
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeySelector, RuntimeContext
-from flinkpy.operators.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator

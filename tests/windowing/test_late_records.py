@@ -10,7 +10,7 @@ import pytest
 from flinkpy.core.elements import RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.operators.interval_join import IntervalJoinOperator
+from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator

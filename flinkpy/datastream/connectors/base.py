@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from flinkpy.connectors.source import Source
-from flinkpy.operators.sink_port import Sink
+from flinkpy.operators.sinks.sink_port import Sink
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.operators.aggregates import FieldAggregate
+from flinkpy.operators.rows.aggregates import FieldAggregate
 from flinkpy.operators.functions import AggregateFunction, ReduceFunction
 
 

@@ -1,6 +1,6 @@
 """Windows of the window operator that fire: they are evaluated when a trigger says so or a timer is due, and end when their time is over.
 
-A window's function may yield without end. What it yielded so far goes on, and the operator parks (``flinkpy.operators.parking``): what is left to be
+A window's function may yield without end. What it yielded so far goes on, and the operator parks (``flinkpy.operators.process.parking``): what is left to be
 done for the window (its evictor, its purge, its end) is done when the function is through.
 """
 
@@ -13,8 +13,8 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
-from flinkpy.operators.errors import user_code_error
-from flinkpy.operators.giving import Results
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.process.yielding import Results
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.contexts import FunctionContext, TriggerContext

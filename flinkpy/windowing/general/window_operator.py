@@ -22,13 +22,13 @@ from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Work
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
-from flinkpy.operators.giving import Results
-from flinkpy.operators.keyed import key_function
+from flinkpy.operators.process.yielding import Results
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.keyed_state import EndsKeys
-from flinkpy.operators.late_records import DropsLateRecords
-from flinkpy.operators.stateless import rows
+from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.rows.stateless import rows
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor

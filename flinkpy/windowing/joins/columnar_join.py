@@ -14,11 +14,11 @@ import pyarrow as pa
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import TwoInputOperator
-from flinkpy.operators.columnar import columns, one_batch
-from flinkpy.operators.columnar_keys import check_keys
-from flinkpy.operators.columnar_state import by_group, from_bytes, group_numbers, key_of_group, to_bytes
+from flinkpy.operators.columnar.column_operators import columns, one_batch
+from flinkpy.operators.columnar.key_index import check_keys
+from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_numbers, key_of_group, to_bytes
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.operators.late_records import DropsLateRecords
+from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.table.compiler import column_index
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.grid import WindowGrid

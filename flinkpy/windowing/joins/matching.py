@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.operators.columnar_keys import encoded
+from flinkpy.operators.columnar.key_index import encoded
 
 _SPARE = 1 << 16  # whole numbers are their own numbering while their range is not much above the number of rows
 

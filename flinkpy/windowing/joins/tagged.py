@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.operators.functions import Function, KeySelector, RuntimeContext, method_of
-from flinkpy.operators.join_functions import never_joins
+from flinkpy.operators.process.join_functions import never_joins
 from flinkpy.windowing.window_functions import WindowFunction
 
 

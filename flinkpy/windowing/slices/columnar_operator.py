@@ -16,12 +16,12 @@ import pyarrow as pa
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.columnar import ColumnOperator
-from flinkpy.operators.columnar_keys import check_keys
-from flinkpy.operators.columnar_state import from_bytes, group_numbers, input_schema_of
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.columnar.column_operators import ColumnOperator
+from flinkpy.operators.columnar.key_index import check_keys
+from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, input_schema_of
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.operators.late_records import DropsLateRecords
+from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.table.aggregates import ColumnAggregate
 from flinkpy.table.compiler import column_index, compile_expression
 from flinkpy.table.conversion import rows_of_batch

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.keys import key_group
-from flinkpy.operators.columnar_state import by_group, group_numbers, key_of_group, to_bytes, with_input
+from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
 from flinkpy.table.aggregates import ColumnAggregate
 from flinkpy.windowing.slices.columnar_slices import Part
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.operators.base import OperatorContext, StreamOperator, Work
 from flinkpy.operators.functions import RuntimeContext, S, open_function
-from flinkpy.operators.giving import Moment, give_out
+from flinkpy.operators.process.yielding import Moment, give_out
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext

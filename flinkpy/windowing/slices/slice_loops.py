@@ -1,7 +1,7 @@
 """What is done to the accumulators of slices: adding the records of one slice, and putting slices together.
 
 Each is a loop generated with the update in its middle, specialised for what the first record is, as the running aggregates' loops are
-(``flinkpy.operators.keyed``). An accumulator is a value like the records: two of them are put together by the same update.
+(``flinkpy.operators.rows.keyed``). An accumulator is a value like the records: two of them are put together by the same update.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
-from flinkpy.operators.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
+from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.errors import user_code_error
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.keyed_loops import CALLED, assigned
+from flinkpy.operators.rows.keyed_loops import CALLED, assigned
 
 KINDS = (*AGGREGATES, "count", "reduce")
 

@@ -1,0 +1,1 @@
+"""Asynchronous I/O: calls that wait without holding the stream up."""

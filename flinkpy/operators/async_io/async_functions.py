@@ -1,0 +1,105 @@
+"""What a program gives to asynchronous I/O: a function that waits without holding the stream up, and how it is to be called."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+from enum import Enum
+from typing import Any, cast
+
+from flinkpy.common.time import Time, to_milliseconds
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy, NoRetryStrategy
+from flinkpy.operators.functions import Function
+
+
+class AsyncFunction(Function):
+    """Looks something up for each record, many at a time: while one call waits, others go on.
+
+    ``async_invoke`` runs on an event loop in a thread of the operator's own, so it must not block: use asynchronous clients, or
+    ``asyncio.to_thread``. ``open``, ``close`` and ``timeout`` run in the task's thread.
+
+    >>> class Names(AsyncFunction):
+    ...     async def async_invoke(self, value):
+    ...         return [(value, await database.name_of(value))]
+    ...     def timeout(self, value):
+    ...         return [(value, None)]
+    """
+
+    @abstractmethod
+    async def async_invoke(self, value: Any) -> list[Any]:
+        """The results for one record, any number; they get its timestamp. An exception fails the job, or is retried."""
+
+    def timeout(self, value: Any) -> list[Any]:
+        """The results of a record whose call did not come back in time (the call is cancelled). By default the job fails."""
+        raise TimeoutError("the asynchronous call did not come back in time; allow it more, or override timeout(value)")
+
+
+class AsyncFunctionDescriptor:
+    """An asynchronous function with the limits it is called within. Raises ProgramError for what cannot be.
+
+    ``timeout`` is a Time, a timedelta or milliseconds, and covers all attempts at a record together; 0 means none. ``capacity`` is how many
+    records may be under way, results held back by the order included.
+    """
+
+    class OutputMode(Enum):
+        """Whether results keep the order of the records, or only stay between the watermarks they came between."""
+
+        ORDERED = 0
+        UNORDERED = 1
+
+    def __init__(
+        self, async_function: AsyncFunction | Callable[[Any], Awaitable[list[Any]]], timeout: Time | timedelta | int, capacity: int = 100,
+        async_retry_strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY, output_mode: OutputMode = OutputMode.ORDERED,
+    ) -> None:
+        self.invoke = async_method(async_function)
+        self.async_function = async_function
+        self.timeout_s = _seconds(timeout)
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise ProgramError(f"capacity is how many records may be under way, a whole number from 1 on; this is {capacity!r:.80}")
+        if not isinstance(async_retry_strategy, AsyncRetryStrategy):
+            raise ProgramError(f"the retry strategy is an AsyncRetryStrategy, such as AsyncRetryStrategy.fixed_delay(...); "
+                               f"this is {async_retry_strategy!r:.80}")
+        if not isinstance(async_retry_strategy, NoRetryStrategy) and not self.timeout_s:
+            raise ProgramError("retries need a timeout, which covers all attempts at a record together; give one greater than 0")
+        self.capacity, self.async_retry_strategy, self.output_mode = capacity, async_retry_strategy, output_mode
+
+    def results_after_timeout(self, value: Any) -> Iterable[Any]:
+        """What the program says to a timeout; raises TimeoutError where it says nothing."""
+        if isinstance(self.async_function, AsyncFunction):
+            return self.async_function.timeout(value)
+        raise TimeoutError(f"no result within {self.timeout_s:g} s; allow more, or use an AsyncFunction with timeout(value)")
+
+    def __repr__(self) -> str:
+        return f"<AsyncFunctionDescriptor {self.output_mode.name}, timeout {self.timeout_s:g} s, capacity {self.capacity}>"
+
+
+def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
+    """What to call for each record; raises ProgramError for what is not asynchronous."""
+    if isinstance(function, type):
+        raise ProgramError(f"a function object is needed, not a class: write {function.__name__}()")
+    if isinstance(function, Function):
+        method = getattr(function, "async_invoke", None)
+        if method is None:
+            raise ProgramError(f"an AsyncFunction is needed, a {type(function).__name__} has no async_invoke()")
+        if not inspect.iscoroutinefunction(method):
+            raise ProgramError(f"{type(function).__name__}.async_invoke is no coroutine function: declare it with 'async def'")
+        if inspect.iscoroutinefunction(getattr(function, "timeout", None)):
+            raise ProgramError(f"{type(function).__name__}.timeout gives its results at once: declare it with 'def', not 'async def'")
+        return cast("Callable[[Any], Awaitable[Any]]", method)
+    called = getattr(type(function), "__call__", None)  # noqa: B004  # not whether it can be called, but what is
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        return cast("Callable[[Any], Awaitable[Any]]", function)
+    hint = "declare it with 'async def'" if callable(function) else "pass an AsyncFunction, or a function declared with 'async def'"
+    raise ProgramError(f"{function!r:.80} is not asynchronous: {hint}")
+
+
+def _seconds(timeout: Any) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, (Time, timedelta, int)):
+        raise ProgramError(f"the timeout is a Time, such as Time.seconds(5), this is {timeout!r:.80}")
+    milliseconds = to_milliseconds(timeout)
+    if milliseconds < 0:
+        raise ProgramError(f"the timeout cannot be negative ({timeout})")
+    return milliseconds / 1000

@@ -1,0 +1,1 @@
+"""The forms operators take in a batch job."""

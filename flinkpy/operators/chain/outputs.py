@@ -1,0 +1,226 @@
+"""Where an operator's results go: the next operator, the network, several of them, a side output.
+
+Each is one idea and they are put together by the chain: counting around tagged around broadcasting around the ends. Counting is the
+outermost and lets no empty batch through, so nobody further in looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flinkpy.core.elements import (
+    Batch,
+    CheckpointBarrier,
+    ControlElement,
+    EndOfData,
+    EndOfPartition,
+    LatencyMarker,
+    RowBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.network.port import RecordWriter
+from flinkpy.operators.base import Output, StreamOperator, Work, run_to_end
+from flinkpy.operators.user_errors import user_code_error
+
+
+class OperatorCounters:
+    """Records into and out of one operator."""
+
+    __slots__ = ("records_in", "records_out")
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.records_out = 0
+
+    def __repr__(self) -> str:
+        return f"<OperatorCounters {self.records_in} in, {self.records_out} out>"
+
+
+class OperatorInput:
+    """The way into an operator: counts, calls, and gives a foreign exception the operator's name."""
+
+    __slots__ = ("counters", "operator", "process")
+
+    def __init__(self, operator: StreamOperator, process: Callable[[Batch], Work | None], counters: OperatorCounters) -> None:
+        self.operator, self.process, self.counters = operator, process, counters
+
+    def push(self, batch: Batch) -> None:
+        """Hands the operator a batch that is not empty."""
+        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)  # a call less for small batches of rows
+        try:
+            work = self.process(batch)
+            if work is not None:
+                run_to_end(work)
+        except FlinkpyError:
+            raise
+        except Exception as error:
+            raise user_code_error(error, self.operator.context) from error
+
+    def push_of(self, process: Callable[[Batch], Work | None]) -> Callable[[Batch], None]:
+        """How one of two inputs takes batches."""
+        return OperatorInput(self.operator, process, self.counters).push
+
+    def control(self, element: ControlElement) -> None:
+        """Hands the operator a control element."""
+        self.call(self.way_of(element), element)
+
+    def way_of(self, element: ControlElement) -> Callable[[Any], Work | None]:
+        """How the operator takes such an element."""
+        operator = self.operator
+        if isinstance(element, Watermark):
+            return operator.process_watermark
+        if isinstance(element, WatermarkStatus):
+            return operator.process_watermark_status
+        if isinstance(element, LatencyMarker):
+            return operator.process_latency_marker
+        return operator.output.emit_control
+
+    def call(self, function: Callable[..., Work | None], *arguments: Any) -> None:
+        """Calls a method of the operator."""
+        try:
+            work = function(*arguments)
+            if work is not None:
+                run_to_end(work)
+        except FlinkpyError:
+            raise
+        except Exception as error:
+            raise user_code_error(error, self.operator.context) from error
+
+
+class ChainingOutput(Output):
+    """To the next operator of the chain, by a direct call."""
+
+    def __init__(self, target: OperatorInput) -> None:
+        self._target = target
+        self.emit = target.push  # type: ignore[method-assign]  # one call less per batch
+
+    def emit(self, batch: Batch) -> None:
+        self._target.push(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """A side output does not follow the main one."""
+
+    def emit_control(self, element: ControlElement) -> None:
+        self._target.control(element)
+
+
+class RecordWriterOutput(Output):
+    """To the network, at the end of the chain."""
+
+    def __init__(self, writer: RecordWriter) -> None:
+        self.writer = writer
+        self.emit = writer.emit  # type: ignore[method-assign]  # one call less per batch
+
+    def emit(self, batch: Batch) -> None:
+        self.writer.emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """A side output does not follow the main one."""
+
+    def emit_control(self, element: ControlElement) -> None:
+        # Barriers and ends are written by the chain itself, once per writer, when all operators are through with them.
+        if not isinstance(element, (CheckpointBarrier, EndOfData, EndOfPartition)):
+            self.writer.emit_control(element)
+
+
+class DiscardingOutput(Output):
+    """Nobody listens: the end of a sink."""
+
+    def emit(self, batch: Batch) -> None:
+        pass
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        pass
+
+    def emit_control(self, element: ControlElement) -> None:
+        pass
+
+
+class BroadcastingOutput(Output):
+    """To several consumers, in order, the same objects to each."""
+
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self._outputs = tuple(outputs)
+
+    def emit(self, batch: Batch) -> None:
+        for output in self._outputs:
+            output.emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        for output in self._outputs:
+            output.emit_side(tag_id, batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        for output in self._outputs:
+            output.emit_control(element)
+
+
+class CopyingBroadcastingOutput(BroadcastingOutput):
+    """To several consumers, one of which could change what another has yet to see: each but the last gets a copy of its own,
+    where the values can be changed at all. Column batches cannot."""
+
+    def emit(self, batch: Batch) -> None:
+        if isinstance(batch, RowBatch) and could_be_mutated(batch.values):
+            for output in self._outputs[:-1]:
+                output.emit(RowBatch([private_copy(value) for value in batch.values], batch.timestamps))
+            self._outputs[-1].emit(batch)
+        else:
+            super().emit(batch)
+
+
+class TaggedOutput(Output):
+    """The main output, and side outputs by tag."""
+
+    def __init__(self, main: Output, sides: Mapping[str, Output]) -> None:
+        self._main, self._sides = main, dict(sides)
+        self.emit = main.emit  # type: ignore[method-assign]  # one call less for the main output
+
+    def emit(self, batch: Batch) -> None:
+        self._main.emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        side = self._sides.get(tag_id)
+        if side is not None:
+            side.emit(batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        self._main.emit_control(element)
+        for side in self._sides.values():
+            side.emit_control(element)
+
+
+class CopyingTaggedOutput(TaggedOutput):
+    """The same where a function may have given one object to the main output and to a side output, whose consumers could change it: the side
+    outputs get copies, where the values can be changed at all."""
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        if tag_id in self._sides and isinstance(batch, RowBatch) and could_be_mutated(batch.values):
+            batch = RowBatch([private_copy(value) for value in batch.values], batch.timestamps)
+        super().emit_side(tag_id, batch)
+
+
+class CountingOutput(Output):
+    """Counts what an operator emits, by batch, and stops empty ones."""
+
+    def __init__(self, target: Output, counters: OperatorCounters) -> None:
+        self._target, self._counters = target, counters
+        self._emit = target.emit
+
+    def emit(self, batch: Batch) -> None:
+        count = len(batch.values) if type(batch) is RowBatch else len(batch)
+        if count:
+            self._counters.records_out += count
+            self._emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        count = len(batch)
+        if count:
+            self._counters.records_out += count
+            self._target.emit_side(tag_id, batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        self._target.emit_control(element)

@@ -1,0 +1,45 @@
+"""Where an operator's declared output type is a row: what its function gives becomes Rows on its way out, so that what follows sees names.
+
+Only the main output is converted here. What goes to a side output has the type of its tag, and is converted where tags are taken off
+(``flinkpy.operators.process.process_operators``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.elements import Batch, ControlElement, RowBatch
+from flinkpy.operators.base import OperatorContext, Output
+from flinkpy.operators.user_errors import user_code_error
+
+
+class TypedOutput(Output):
+    """Converts rows on their way to ``target``; a value that is not of the type is the user's error, named with the operator."""
+
+    def __init__(self, target: Output, convert: Callable[[Any], Any], context: OperatorContext) -> None:
+        self._target, self._convert, self._context = target, convert, context
+        self.emit_side = target.emit_side  # type: ignore[method-assign]  # as it is
+        self.emit_control = target.emit_control  # type: ignore[method-assign]
+
+    def emit(self, batch: Batch) -> None:
+        if isinstance(batch, RowBatch):
+            batch = RowBatch(self._converted(batch.values), batch.timestamps)
+        self._target.emit(batch)
+
+    def _converted(self, values: list[Any]) -> list[Any]:
+        value: Any = None
+        converted: list[Any] = []
+        convert = self._convert
+        try:
+            for value in values:
+                converted.append(convert(value))  # in a loop: ``value`` is for the message
+        except Exception as error:
+            raise user_code_error(error, self._context, value) from error
+        return converted
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        self._target.emit_side(tag_id, batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        self._target.emit_control(element)

@@ -1,0 +1,1 @@
+"""Operators over columns: expressions, functions of batches, and aggregates per key."""

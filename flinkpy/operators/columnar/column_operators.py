@@ -1,0 +1,242 @@
+"""Operators over columns: expressions by Arrow kernels, functions of whole batches, and the two conversions between columns and rows.
+
+Each works out what to do for a schema once, at the first batch (or while the program is built, where the schema is known then).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from flinkpy.common.typeinfo import RowTypeInfo
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.chain.output_isolation import all_private
+from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.table.arrow_types import arrow_schema
+from flinkpy.table.compiler import compile_expression
+from flinkpy.table.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
+from flinkpy.table.expression import Expression
+from flinkpy.table.kinds import BeyondSigned, large_columns
+
+
+def columns(batch: Batch) -> ColumnBatch:
+    """The batch, which must be one of columns: the graph puts a conversion where an expression meets rows."""
+    if type(batch) is not ColumnBatch:
+        raise EngineError(f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it")
+    return batch
+
+
+class ColumnOperator(OneInputOperator):
+    """What they share: preparing for a schema, and telling the user's mistakes with the operator's name."""
+
+    _schema: Any = None
+
+    @abstractmethod
+    def prepare(self, schema: Any) -> None:
+        """Chooses kernels for batches of this schema; ProgramError for what it cannot do with it."""
+
+    @abstractmethod
+    def process_columns(self, batch: ColumnBatch) -> Batch | None:
+        """The result for one batch; None or an empty one: nothing."""
+
+    def output_schema(self, schema: Any) -> Any:
+        """The schema of the results, or None if only the results will tell. Called while the program is built."""
+        return None
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        batch = columns(batch)
+        schema = batch.data.schema
+        try:
+            if self._schema is None or not self._schema.equals(schema):
+                self.prepare(schema)
+                self._schema = schema
+            result = self.process_columns(batch)
+        except BeyondSigned as error:
+            large = large_columns(batch.data)
+            raise ProgramError(f"operator {self.context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
+        except ProgramError as error:
+            raise ProgramError(f"operator {self.context.name!r}: {error}") from None
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        if result is not None and len(result):
+            self.output.emit(result)
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only what the program said travels: nothing prepared."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+
+class FilterColumnsOperator(ColumnOperator):
+    """Keeps the records for which the expression is true (not false, not null)."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def prepare(self, schema: Any) -> None:
+        compiled = compile_expression(self.expression, schema)
+        if not pa.types.is_boolean(compiled.type):
+            raise ProgramError(f"filter() needs a truth value, {self.expression!r} gives {compiled.type}")
+        self._evaluate = compiled.evaluate
+
+    def output_schema(self, schema: Any) -> Any:
+        self.prepare(schema)
+        return schema
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
+        mask = self._evaluate(batch.data)
+        kept = mask.true_count
+        if kept == len(mask):
+            return batch
+        if kept == 0:
+            return None
+        stamps = batch.timestamps
+        if stamps is not None:
+            stamps = stamps[mask.fill_null(False).to_numpy(zero_copy_only=False)]
+        return ColumnBatch(batch.data.filter(mask), stamps)
+
+
+class SelectColumnsOperator(ColumnOperator):
+    """New columns from expressions."""
+
+    def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
+        self.expressions = tuple(expressions)
+
+    def prepare(self, schema: Any) -> None:
+        compiled = [compile_expression(expression, schema) for _, expression in self.expressions]
+        self._evaluates = [each.evaluate for each in compiled]
+        self._result = pa.schema([pa.field(name, each.type) for (name, _), each in zip(self.expressions, compiled)])
+
+    def output_schema(self, schema: Any) -> Any:
+        self.prepare(schema)
+        return self._result
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
+        data = batch.data
+        arrays = [evaluate(data) for evaluate in self._evaluates]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
+
+
+class NullableColumnsOperator(ColumnOperator):
+    """The same columns under a schema in which more of them may be null. No value is copied."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def prepare(self, schema: Any) -> None:
+        pass
+
+    def output_schema(self, schema: Any) -> Any:
+        return self.schema
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
+        arrays = [array.cast(field.type) for array, field in zip(batch.data.columns, self.schema)]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self.schema), batch.timestamps)
+
+
+class MapBatchesOperator(ColumnOperator):
+    """The user's function of a whole batch, which may yield rows. Event times are kept where the number of records stays the same; else the result
+    has none."""
+
+    parks = True
+
+    def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
+        self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema
+
+    def prepare(self, schema: Any) -> None:
+        """The function knows its schema itself."""
+
+    def output_schema(self, schema: Any) -> Any:
+        return self.declared
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        if self.output_kind == "rows":
+            return self._rows(columns(batch))
+        return super().process_batch(batch)
+
+    def process_columns(self, batch: ColumnBatch) -> Batch | None:
+        data = as_record_batch(self._given(batch))
+        data = None if data is None else without_views(data) if self.declared is None else conformed(data, self.declared)
+        return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
+
+    def _given(self, batch: ColumnBatch) -> Any:
+        return self.function(batch.data.to_pandas() if self.batch_format == "pandas" else batch.data)
+
+    def _rows(self, batch: ColumnBatch) -> Work:
+        """Any number of records, which may be yielded without end: they move on as soon as there are more than the batch has."""
+        try:
+            result = self._given(batch)
+            rest = iter(() if result is None else result)
+            first = list(islice(rest, len(batch) + 1))
+        except Exception as error:
+            raise user_code_error(error, self.context) from error
+        if len(first) > len(batch):
+            yield from give_out(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
+        elif first:
+            stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(first) == len(batch) else None
+            self.output.emit(RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps))
+
+
+def as_record_batch(result: Any) -> Any:
+    """What a batch function returned as one record batch; TypeError for what is none."""
+    if result is None or isinstance(result, pa.RecordBatch):
+        return result
+    if isinstance(result, dict):
+        return batch_of_columns(result)
+    if isinstance(result, pa.Table):
+        return one_batch(result)
+    if type(result).__module__.partition(".")[0] == "pandas" and hasattr(result, "columns"):
+        return pa.RecordBatch.from_pandas(result, preserve_index=False)
+    raise TypeError("a batch function must return a RecordBatch, a Table, a DataFrame, a dict of columns or None; "
+                    f"this one returned a {type(result).__name__}")
+
+
+def one_batch(table: Any) -> Any:
+    """A table as one record batch."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+class ColumnsToRowsOperator(OneInputOperator):
+    """A Row, with the columns' names, for every record."""
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = columns(batch)
+        stamps = batch.timestamps
+        self.output.emit(RowBatch(rows_of_batch(batch.data), None if stamps is None else stamps.tolist()))
+
+
+class RowsToColumnsOperator(OneInputOperator):
+    """Columns from rows, tuples or dicts of a declared row type. Column batches pass; without a type rows cannot."""
+
+    def __init__(self, schema: RowTypeInfo | None) -> None:
+        self.row_type = schema
+
+    def output_schema(self, schema: Any = None) -> Any:
+        """The columns' schema, from the declared type."""
+        return None if self.row_type is None else arrow_schema(self.row_type)
+
+    def open(self) -> None:
+        self._schema = self.output_schema()
+
+    def process_batch(self, batch: Batch) -> None:
+        if isinstance(batch, ColumnBatch):
+            self.output.emit(batch)
+            return
+        if self._schema is None:
+            raise EngineError(f"operator {self.context.name!r} got rows of no declared type")
+        import numpy as np
+
+        try:
+            data = batch_of_rows(batch.values, self._schema)
+        except ValueError as error:
+            raise user_code_error(error, self.context) from error
+        stamps = batch.timestamps
+        self.output.emit(ColumnBatch(data, None if stamps is None else np.array(stamps, dtype=np.int64)))

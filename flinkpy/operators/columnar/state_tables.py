@@ -1,0 +1,147 @@
+"""Columns in keyed state: for each key group one Arrow table, kept in the backend under a key of the group. So state moves by key group when a job
+is rescaled, and nothing in it is a Python object per key.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.keys import int64_hashes
+from flinkpy.network.partitioning.column_hashes import key_hashes
+from flinkpy.operators.columnar.column_operators import ColumnOperator, one_batch
+from flinkpy.operators.columnar.key_index import FirstRecords, KeyIndex, check_keys
+from flinkpy.operators.keyed_state import KeyedStateOperator
+
+STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
+INPUT = b"input"  # in the table's metadata: the schema of the records it was made from
+
+
+def group_numbers(data: Any, keys: Sequence[str], max_parallelism: int) -> Any:
+    """The key group of each row, by these key columns."""
+    return (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
+
+
+def by_group(data: Any, groups: Any) -> Iterator[tuple[int, Any]]:
+    """A batch or table cut by the key groups of its rows, rows of one group in their order."""
+    order = np.argsort(groups, kind="stable")
+    ordered = data.take(pa.array(order))
+    found, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist()):
+        yield group, ordered.slice(start, count)
+
+
+def key_of_group(group: int, max_parallelism: int) -> int:
+    """The key under which the group's table is kept: a whole number of that group.
+
+    >>> from flinkpy.core.keys import key_group
+    >>> [key_group(key_of_group(group, 128), 128) for group in (0, 17, 127)]
+    [0, 17, 127]
+    """
+    return _keys_of_groups(max_parallelism)[group]
+
+
+@functools.lru_cache(maxsize=8)
+def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
+    keys: dict[int, int] = {}
+    begin, step = 0, 8 * max_parallelism
+    while len(keys) < max_parallelism:
+        numbers = np.arange(begin, begin + step)
+        groups, firsts = np.unique(int64_hashes(numbers) % np.uint64(max_parallelism), return_index=True)
+        for group, key in zip(groups.tolist(), numbers[firsts].tolist()):
+            keys.setdefault(group, key)
+        begin += step
+    return keys
+
+
+def to_bytes(data: Any) -> bytes:
+    """A batch or table as an Arrow stream, so that a slice brings nothing else along."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write(data)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def from_bytes(data: bytes) -> Any:
+    """The record batch."""
+    return one_batch(pa.ipc.open_stream(data).read_all())
+
+
+def with_input(schema: Any, input_schema: Any) -> Any:
+    """The schema of a saved table, which also says what records it was made from."""
+    return schema.with_metadata({INPUT: input_schema.serialize().to_pybytes()})
+
+
+def input_schema_of(schema: Any) -> Any:
+    """The schema of the records the saved table was made from."""
+    return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
+
+
+def _plain(column: Any) -> Any:
+    """Without a dictionary: each key group would have all of it."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
+    """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
+
+    takes_updates = False
+    keys: Sequence[str]
+    _index: KeyIndex
+
+    def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
+
+    @abstractmethod
+    def saved_columns(self) -> dict[str, Any]:
+        """The aggregates of all keys, by key number."""
+
+    @abstractmethod
+    def take_back(self, ids: Any, saved: Any) -> None:
+        """What ``saved_columns`` gave, for keys that have these numbers now. After ``prepare``."""
+
+    def open(self) -> None:
+        self._schema = None
+        self._index, self._firsts = KeyIndex(self.keys), FirstRecords()
+        self.open_aggregates()
+        saved = self.backend.engine_values(STATE)
+        for data in saved.values():
+            self._restore(from_bytes(data))
+        saved.clear()
+
+    def open_aggregates(self) -> None:
+        """Begins with none."""
+
+    def _restore(self, batch: Any) -> None:
+        if self._schema is None:
+            self._schema = input_schema_of(batch.schema)
+            self.prepare(self._schema)
+        names = batch.schema.names
+        firsts = batch.select([name for name in names if name.startswith("first ")])
+        firsts = firsts.rename_columns([name.removeprefix("first ") for name in firsts.schema.names])
+        firsts = firsts.cast(pa.schema([self._schema.field(name) for name in firsts.schema.names]))
+        keyed = self._index.of(firsts)
+        self._firsts.add(firsts, keyed)
+        self.take_back(keyed.ids[keyed.codes], batch)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        saved = self.backend.engine_values(STATE)
+        if len(self._index):
+            firsts = self._firsts.all()
+            columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names} | self.saved_columns()
+            table = pa.RecordBatch.from_pydict(columns)
+            table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
+            max_parallelism = self.context.task.max_parallelism
+            for group, part in by_group(table, group_numbers(firsts, self.keys, max_parallelism)):
+                saved[key_of_group(group, max_parallelism)] = to_bytes(part)
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()

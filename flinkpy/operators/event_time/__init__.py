@@ -1,0 +1,1 @@
+"""Event time: timestamps, watermarks, late records, latency."""

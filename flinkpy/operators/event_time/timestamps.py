@@ -1,0 +1,200 @@
+"""From an assigner to the event times of a whole batch: the program's function called once per record and nothing else per record, or one
+kernel over a column.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+from collections.abc import Callable
+from itertools import repeat
+from operator import index, length_hint
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.user_errors import bounded_repr, user_code_error
+from flinkpy.operators.fields import field_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_FIRST_YEAR, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
+_ONLY_INTEGERS = frozenset({int})
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+class TimestampExtractor:
+    """Stamps batches. What it cannot do is refused by ProgramError: with a schema while the program is built, else in ``open``."""
+
+    def __init__(self, assigner: AssignerLike, context: OperatorContext) -> None:
+        self._assigner, self._context = assigner, context
+        self._is_columnar = is_columnar(assigner)
+        self._row_function: Callable[..., Any] | None = None
+        self._takes_previous = False
+        if not is_expression(assigner):
+            self._row_function, self._takes_previous = row_function(assigner)
+        self._schema: Any = None
+
+    def stamped(self, batch: Batch) -> Batch:
+        """The batch with its event times."""
+        if isinstance(batch, RowBatch):
+            return RowBatch(batch.values, self._of_rows(batch.values, batch.timestamps))
+        if self._is_columnar:
+            return ColumnBatch(batch.data, self._of_columns(batch.data))
+        import numpy as np
+
+        from flinkpy.table.conversion import rows_of_batch
+
+        before = None if batch.timestamps is None else batch.timestamps.tolist()
+        return ColumnBatch(batch.data, np.array(self._of_rows(rows_of_batch(batch.data), before), dtype=np.int64))
+
+    def _of_rows(self, values: list[Any], before: list[int] | None) -> list[int]:
+        function = self._row_function
+        if function is None:
+            raise ProgramError(f"operator {self._context.name!r}: {self._assigner!r} needs columns, and these are rows")
+        upcoming = iter(values)
+        try:
+            if self._takes_previous:
+                stamps = list(map(function, upcoming, repeat(MIN_TIMESTAMP) if before is None else before))
+            else:
+                stamps = list(map(function, upcoming))
+        except Exception as error:  # the iterator knows how far it got, so that nothing has to be counted on the way
+            raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
+        return stamps if _ONLY_INTEGERS.issuperset(map(type, stamps)) else self._converted(values, stamps)
+
+    def _converted(self, values: list[Any], stamps: list[Any]) -> list[int]:
+        """Integers of other types and moments are taken too."""
+        converted = []
+        for value, stamp in zip(values, stamps):
+            try:
+                converted.append(milliseconds(stamp))
+            except TypeError as error:
+                raise user_code_error(error, self._context, value) from None
+        return converted
+
+    def _of_columns(self, data: Any) -> npt.NDArray[np.int64]:
+        if self._schema is None or not self._schema.equals(data.schema):
+            try:
+                self._evaluate = column_function(self._assigner, data.schema)
+            except ProgramError as error:
+                raise ProgramError(f"operator {self._context.name!r}: {error}") from None
+            self._schema = data.schema
+        try:
+            return self._evaluate(data)
+        except Exception as error:
+            raise user_code_error(error, self._context) from error
+
+
+def is_columnar(assigner: Any) -> bool:
+    """Whether it works on whole column batches."""
+    return isinstance(assigner, str) or is_expression(assigner)
+
+
+def is_expression(assigner: Any) -> bool:
+    """Whether it is an expression over columns."""
+    from flinkpy.table.expression import Expression
+
+    return isinstance(assigner, Expression)
+
+
+def zone_of(assigner: Any, schema: Any) -> str | None:
+    """The time zone of the column it reads moments from; None where that has none."""
+    import pyarrow as pa
+
+    from flinkpy.table.compiler import compile_expression
+    from flinkpy.table.expressions import col
+
+    kind = compile_expression(col(assigner) if isinstance(assigner, str) else assigner, schema).type
+    return kind.tz if pa.types.is_timestamp(kind) else None
+
+
+def row_function(assigner: Any) -> tuple[Callable[..., Any], bool]:
+    """What to call per record, and whether it takes the timestamp so far as well."""
+    if isinstance(assigner, TimestampAssigner):
+        return assigner.extract_timestamp, True
+    if isinstance(assigner, str):
+        return lambda value: field_of(value, assigner), False
+    return assigner, _required_arguments(assigner) >= 2
+
+
+def _required_arguments(function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return 1  # written in C, and does not say
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(1 for parameter in parameters if parameter.kind in positional and parameter.default is parameter.empty)
+
+
+def milliseconds(moment: Any) -> int:
+    """A moment as milliseconds since 1970-01-01 UTC. TypeError for what is none.
+
+    >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
+    (1000, 86400000)
+    """
+    if isinstance(moment, datetime.datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
+        return (aware - _EPOCH) // _MILLISECOND
+    if isinstance(moment, datetime.date):
+        return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
+    try:
+        return index(moment)
+    except TypeError:
+        raise TypeError(f"a timestamp is a whole number of milliseconds or a datetime, the assigner gave {bounded_repr(moment, 60)}") from None
+
+
+def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
+    """The function from a record batch of the schema to event times. ProgramError for unknown columns, and types that hold no moments."""
+    from flinkpy.table.compiler import compile_expression
+    from flinkpy.table.expressions import col
+
+    expression: Any = col(assigner) if isinstance(assigner, str) else assigner
+    compiled = compile_expression(expression, schema)
+    convert = _conversion(compiled.type, expression)
+    evaluate = compiled.evaluate
+
+    def stamps(data: Any) -> npt.NDArray[np.int64]:
+        found = evaluate(data)
+        if found.null_count:
+            raise ValueError(f"{found.null_count} of {len(found)} records have no timestamp: {expression!r} is null; filter them out before")
+        moments = convert(found)
+        if len(moments):
+            _check_range(int(moments.min()), int(moments.max()), expression)
+        return moments
+
+    return stamps
+
+
+def _check_range(first: int, last: int, expression: Any) -> None:
+    """Bounds of windows over columns are timestamps, and those end with the year 9999."""
+    for moment in (first, last):
+        if not _FIRST_YEAR <= moment < _YEAR_10000:
+            raise ValueError(f"{expression!r} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
+                             "microseconds by 1,000 and nanoseconds by 1,000,000, or cast it to a timestamp")
+
+
+def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
+    """From an array of moments of this type to milliseconds; what is finer is rounded down, before 1970 too."""
+    import pyarrow as pa
+
+    def integers(array: Any) -> npt.NDArray[np.int64]:
+        whole: npt.NDArray[np.int64] = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return whole
+
+    if pa.types.is_integer(kind):
+        return integers
+    if pa.types.is_date(kind):
+        days = pa.types.is_date32(kind)
+        return lambda array: integers(array.cast(pa.int32())) * 86_400_000 if days else integers(array)
+    if pa.types.is_timestamp(kind):
+        per_second = _PER_SECOND[kind.unit]
+        if per_second <= 1000:
+            return lambda array: integers(array) * (1000 // per_second)
+        return lambda array: integers(array) // (per_second // 1000)
+    raise ProgramError(f"{expression!r} is of type {kind}, and a timestamp must be whole milliseconds, a timestamp or a date")

@@ -1,0 +1,240 @@
+"""Assigns event times and makes watermarks, batch by batch, with exactly the results of one record at a time.
+
+Watermarks stand between batches. That hides nothing: a *periodic* generator is asked by a timer, timers run between two batches, and what it
+answers depends only on the records before it, so a batch may be looked at as a whole (the bounded one needs no more than its greatest
+timestamp). A *punctuated* generator is asked behind each record, and where it emits, the batch is cut: records behind the cut
+follow the watermark, and are late downstream if it says so.
+
+Watermarks and idle statuses from upstream end here, as this operator knows better; only the last watermark, which ends event time, passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.common.watermark_strategy import (
+    BoundedOutOfOrdernessWatermarks,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+    watermark_of,
+)
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.clock import Clock
+from flinkpy.core.options.schema import read
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.loops.feedback import BEYOND_TIME
+from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
+
+
+class WatermarkEmitter(WatermarkOutput):
+    """Lets watermarks out in rising order, and idle statuses in turn. What was emitted waits until ``release``: behind the batch at hand."""
+
+    def __init__(self) -> None:
+        self.watermark, self.idle = MIN_TIMESTAMP, False
+        self.waiting: list[Watermark | WatermarkStatus] = []
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        timestamp = watermark_of(watermark).timestamp
+        if timestamp > self.watermark:
+            self.watermark = timestamp
+            self.mark_active()
+            self.waiting.append(Watermark(timestamp))
+
+    def mark_idle(self) -> None:
+        if not self.idle:
+            self.idle = True
+            self.waiting.append(WatermarkStatus(idle=True))
+
+    def mark_active(self) -> None:
+        if self.idle:
+            self.idle = False
+            self.waiting.append(WatermarkStatus(idle=False))
+
+    def release(self, output: Output) -> None:
+        """Passes on what waits."""
+        waiting, self.waiting = self.waiting, []
+        for element in waiting:
+            output.emit_control(element)
+
+    def __repr__(self) -> str:
+        return f"<WatermarkEmitter at {self.watermark}{', idle' if self.idle else ''}>"
+
+
+class IdlenessTimer:
+    """Whether no record came for so long. The silence begins when it is first noticed, as nobody looks at the clock for each record."""
+
+    def __init__(self, clock: Clock, timeout_s: float) -> None:
+        self._clock, self._timeout_s = clock, timeout_s
+        self._active = False
+        self._silent_since: float | None = None
+
+    def activity(self) -> None:
+        """Records came."""
+        self._active = True
+
+    def is_idle(self) -> bool:
+        """Asked at every periodic emission."""
+        if self._active:
+            self._active, self._silent_since = False, None
+            return False
+        now = self._clock.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+            return False
+        return now - self._silent_since > self._timeout_s
+
+
+class TimestampsAndWatermarksOperator(OneInputOperator):
+    """Carries a WatermarkStrategy out, for rows and for columns."""
+
+    zone: str | None = None  # of the column the moments are read from
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        self.strategy = strategy
+        self._timer: TimerHandle | None = None
+
+    def check(self, schema: Any, columnar: bool) -> None:
+        """Called while the program is built: refuses an expression over rows, a column that is not there, or one that holds no moments."""
+        assigner = self.strategy.timestamp_assigner
+        if not columnar and is_expression(assigner):
+            raise ProgramError(f"the timestamp assigner {assigner!r} works on columns, and these are Python values: "
+                               "pass a function, or the name of a field")
+        if columnar and schema is not None and is_columnar(assigner):
+            column_function(assigner, schema)
+            self.zone = zone_of(assigner, schema)
+
+    def output_schema(self, schema: Any) -> Any:
+        """The same one."""
+        return schema
+
+    def open(self) -> None:
+        strategy, context = self.strategy, self.context
+        assigner = strategy.timestamp_assigner
+        self._extractor = None if assigner is None else TimestampExtractor(assigner, context)
+        is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH  # where only the last watermark counts
+        self._generator = None if is_batch else strategy.create_generator()
+        self._emitter = WatermarkEmitter()
+        self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
+        self._interval_s = read(context.configuration, options.AUTO_WATERMARK_INTERVAL).total_seconds()
+        if self._generator is not None or self._idleness is not None:
+            self._arm()
+
+    def process_batch(self, batch: Batch) -> None:
+        if self._extractor is not None:
+            batch = self._extractor.stamped(batch)
+        if self._idleness is not None:
+            self._idleness.activity()
+        generator = self._generator
+        if generator is None:
+            self.output.emit(batch)
+        elif type(generator) is BoundedOutOfOrdernessWatermarks:
+            self.output.emit(batch)
+            generator.on_event(None, greatest_timestamp(batch), self._emitter)
+        else:
+            self._process_each(generator, batch)
+
+    def _process_each(self, generator: WatermarkGenerator, batch: Batch) -> None:
+        """Shows the generator every record, and cuts the batch where it emits."""
+        values, stamps = _records(batch)
+        emitter, start, value = self._emitter, 0, None
+        try:
+            for position, (value, stamp) in enumerate(zip(values, stamps), 1):
+                generator.on_event(value, stamp, emitter)
+                if emitter.waiting:
+                    self.output.emit(_slice(batch, start, position))
+                    emitter.release(self.output)
+                    start = position
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        if start < len(batch):
+            self.output.emit(_slice(batch, start, len(batch)) if start else batch)
+
+    # -- periodic emission ----------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        if self._interval_s > 0:
+            self._timer = self.context.timers.call_later(self._interval_s, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._emit_periodically()
+        self._arm()
+
+    def _emit_periodically(self) -> None:
+        generator, emitter = self._generator, self._emitter
+        if emitter.watermark >= BEYOND_TIME:
+            return  # event time has ended, there is nothing left to say
+        if self._idleness is not None and self._idleness.is_idle():
+            emitter.mark_idle()
+        elif generator is not None:
+            try:
+                generator.on_periodic_emit(emitter)
+            except Exception as error:
+                raise user_code_error(error, self.context) from error
+        emitter.release(self.output)
+
+    # -- what comes from upstream ---------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        if watermark.timestamp >= BEYOND_TIME:  # the end of event time, or a round of a loop
+            self._emitter.emit_watermark(watermark)
+            self._emitter.release(self.output)
+
+    def process_watermark_status(self, status: WatermarkStatus) -> None:
+        """Ends here."""
+
+    def finish(self) -> None:
+        self._emit_periodically()
+
+    def close(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    @property
+    def watermark(self) -> int:
+        """The last one emitted."""
+        return self._emitter.watermark
+
+    @property
+    def event_time(self) -> int:
+        """The watermark that would be emitted now; of generators of the program's own, the last one that was."""
+        generator = self._generator
+        if type(generator) is BoundedOutOfOrdernessWatermarks:
+            return max(generator.current, self._emitter.watermark)
+        return self._emitter.watermark
+
+    @property
+    def idle(self) -> bool:
+        """Whether it was said that there are no records for now."""
+        return self._emitter.idle
+
+    def __repr__(self) -> str:
+        return f"<TimestampsAndWatermarksOperator{' at ' + repr(self._emitter) if hasattr(self, '_emitter') else ', not open'}>"
+
+
+def greatest_timestamp(batch: Batch) -> int:
+    """MIN_TIMESTAMP where there are none."""
+    stamps = batch.timestamps
+    if stamps is None:
+        return MIN_TIMESTAMP
+    return max(stamps) if isinstance(batch, RowBatch) else int(stamps.max())  # type: ignore[union-attr]  # a list, or an array
+
+
+def _records(batch: Batch) -> tuple[list[Any], list[int]]:
+    if isinstance(batch, RowBatch):
+        return batch.values, batch.timestamps or [MIN_TIMESTAMP] * len(batch)
+    from flinkpy.table.conversion import rows_of_batch
+
+    return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(batch) if batch.timestamps is None else batch.timestamps.tolist()
+
+
+def _slice(batch: Batch, start: int, end: int) -> Batch:
+    stamps = None if batch.timestamps is None else batch.timestamps[start:end]
+    if isinstance(batch, RowBatch):
+        return RowBatch(batch.values[start:end], stamps)  # type: ignore[arg-type]  # a list's slice
+    return ColumnBatch(batch.data.slice(start, end - start), stamps)  # type: ignore[arg-type]  # an array's slice

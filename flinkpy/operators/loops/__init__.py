@@ -1,0 +1,1 @@
+"""Both ends of a loop, and the way back between them."""

@@ -1,0 +1,305 @@
+"""Process functions and co-functions: user code with a context, side outputs, and (keyed) timers.
+
+What a function yields goes on while it yields (``flinkpy.operators.process.yielding``): plain values to the main output, ``(OutputTag, value)`` pairs to side
+outputs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any
+
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
+from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.process.yielding import Keyed, give_out, keyed_by
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
+from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.rows.keyed_stages import with_key
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
+
+EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
+
+
+ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class FunctionOperator(StreamOperator):
+    """Holds one user function over the operator's life."""
+
+    emits_updates = False  # the function knows what it makes of them
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    parks = True
+
+    def open(self) -> None:
+        open_function(self.function, self.context)
+
+    def close(self) -> None:
+        close_function(self.function)
+
+    def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> Work:
+        """Calls it for each record of the batch and emits what it gives."""
+        batch = rows(batch)
+        return give_out(process, batch.values, batch.timestamps, context, self)
+
+
+class UnkeyedFunctionOperator(FunctionOperator):
+    """A function that may ask for the time."""
+
+    def open(self) -> None:
+        self._timer_service = UnkeyedTimerService(self.context.timers)
+        self._process_context = ProcessContext(self._timer_service)
+        super().open()
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self._timer_service.watermark = watermark.timestamp
+        super().process_watermark(watermark)
+
+
+class KeyedFunctionOperator(EndsKeys, FunctionOperator):
+    """A function with a current key, state and timers. Timers are saved with the state of their key."""
+
+    def open(self) -> None:
+        current = self.backend.current
+        self._timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
+        self.make_contexts()
+        for queue, name in self._timer_queues():
+            saved = self.backend.engine_values(name)
+            queue.restore(saved)
+            saved.clear()
+        open_function(self.function, self.context, self.backend)
+        service.arm()
+
+    def keyed_by(self, key: KeySpec) -> Keyed:
+        """How the key is set for each record of an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked
+        up; a function that keeps none would never notice, so there it is looked for."""
+        stateless = not set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}
+        clock = self.context.clock.time_ns if self.backend.expires else None
+        return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
+
+    def make_contexts(self) -> None:
+        """Before the function is opened: what its methods will get."""
+        service, current = self._timer_service, self.backend.current
+        self._process_context: Any = KeyedProcessContext(service, current)
+        self._timer_context: Any = TimerContext(service, current)
+
+    def close(self) -> None:
+        service = getattr(self, "_timer_service", None)
+        if service is not None:
+            service.disarm()
+        super().close()
+
+    def _timer_queues(self) -> tuple[tuple[TimerQueue, str], ...]:
+        return (self._timer_service.event_timers, EVENT_TIMERS), (self._timer_service.processing_timers, PROCESSING_TIMERS)
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        tables = [(self.backend.engine_values(name), queue) for queue, name in self._timer_queues()]
+        for saved, queue in tables:
+            saved.update(queue.by_key())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            for saved, _ in tables:
+                saved.clear()
+
+    def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
+        """Calls it for each record of the batch, the key set first, and emits what it gives."""
+        batch = rows(batch)
+        yield from give_out(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
+        self.backend.after_records(len(batch))
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        self._timer_service.watermark = watermark.timestamp
+        yield from self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        super().process_watermark(watermark)
+
+    def end_key(self) -> Work:
+        service = self._timer_service
+        queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
+        registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
+        if not any(registered):
+            return
+        service.watermark = MAX_TIMESTAMP
+        for (queue, domain), known in zip(queues, registered):
+            yield from self._fire(_those_known(queue.due(MAX_TIMESTAMP), known), domain)
+        service.watermark = MIN_TIMESTAMP
+        for queue, _ in queues:
+            for _ in queue.due(MAX_TIMESTAMP):
+                pass
+
+    def _on_processing_time(self, due: Iterator[tuple[int, Any]]) -> None:
+        self.do(self._fire_and_arm(due))
+
+    def _fire_and_arm(self, due: Iterator[tuple[int, Any]]) -> Work:
+        yield from self._fire(due, TimeDomain.PROCESSING_TIME)
+        self._timer_service.fired()
+
+    def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
+        """Calls ``on_timer`` for each, earliest first."""
+        self._timer_context._domain = domain
+        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # each is the timer's
+        return give_out(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
+
+    def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
+        context._timestamp, self.backend.current.key = timer
+        given: Iterable[Any] | None = self.function.on_timer(timer[0], context)
+        return given
+
+
+def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    for timer in due:
+        if timer in known:
+            known.discard(timer)
+            yield timer
+
+
+class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):
+    """A ProcessFunction."""
+
+    def process_batch(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element, batch, self._process_context)
+
+
+class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
+    """A KeyedProcessFunction."""
+
+    def __init__(self, function: Any, key: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key)
+        self.key = key
+
+    def open(self) -> None:
+        open_function(self.key.selector, self.context)
+        super().open()
+        self._keyed = self.keyed_by(self.key)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            close_function(self.key.selector)
+
+    def process_batch(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed, self.function.process_element, batch)
+
+
+class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
+    """A CoProcessFunction."""
+
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element1, batch, self._process_context)
+
+    def process_batch2(self, batch: Batch) -> Work:
+        return self.run_function(self.function.process_element2, batch, self._process_context)
+
+
+class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
+    """A KeyedCoProcessFunction; both inputs share keys and timers."""
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key1)
+        key_function(key2)
+        self.keys = key1, key2
+
+    def open(self) -> None:
+        open_selectors(self.keys, self.context)
+        super().open()
+        self._keyed = self.keyed_by(self.keys[0]), self.keyed_by(self.keys[1])
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            close_selectors(self.keys)
+
+    def process_batch1(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed[0], self.function.process_element1, batch)
+
+    def process_batch2(self, batch: Batch) -> Work:
+        return self.run_keyed(self._keyed[1], self.function.process_element2, batch)
+
+
+class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
+    """A function with a method for each input, without context; where both streams are keyed it may keep state, which both methods share."""
+
+    methods: tuple[str, str]
+
+    def __init__(self, function: Any, keys: tuple[KeySpec, KeySpec] | None = None) -> None:
+        self.function, self.keys = function, keys
+        for key in keys or ():
+            key_function(key)
+
+    def open(self) -> None:
+        open_selectors(self.keys or (), self.context)
+        open_function(self.function, self.context, self.backend if self.keys is not None else None)
+        first, second = (method_of(self.function, method) for method in self.methods)
+        if self.keys is not None and may_ask_for_state(self.function):
+            first, second = (with_key(each, key_function(key), self.backend) for each, key in zip((first, second), self.keys))
+        self._first, self._second = first, second
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        return super().snapshot_state(barrier) if self.keys is not None else StreamOperator.snapshot_state(self, barrier)
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+            close_selectors(self.keys or ())
+
+    def process_batch1(self, batch: Batch) -> Work | None:
+        return self.apply(self._first, rows(batch))
+
+    def process_batch2(self, batch: Batch) -> Work | None:
+        return self.apply(self._second, rows(batch))
+
+    @abstractmethod
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work | None:
+        """Calls it for each record and emits what it gives."""
+
+
+class CoMapOperator(CoFunctionOperator):
+    """A CoMapFunction: one value for each; None is none."""
+
+    methods = ("map1", "map2")
+
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
+        results: list[Any] = []
+        private_one = _same if self.context.object_reuse else private
+        value: Any = None
+        try:
+            for value in batch.values:
+                results.append(private_one(function(value)))
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        stamps = batch.timestamps
+        if type(None) in set(map(type, results)):
+            stamps = None if stamps is None else [stamp for stamp, result in zip(stamps, results) if result is not None]
+            results = [result for result in results if result is not None]
+        self.output.emit(RowBatch(results, stamps))
+
+
+class CoFlatMapOperator(CoFunctionOperator):
+    """A CoFlatMapFunction: any number of values for each."""
+
+    parks = True
+    methods = ("flat_map1", "flat_map2")
+
+    def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
+        at = ProcessContext(UnkeyedTimerService(self.context.timers))
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, at, self)

@@ -1,0 +1,158 @@
+"""What functions give moves on while they give it.
+
+A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a
+batch, and the operator parks (``flinkpy.operators.process.parking``). A list or tuple is there already, and goes on with its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.elements import RowBatch
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.codegen.generated import failure_in
+from flinkpy.core.codegen.inlining import call_or_inline, raised_by
+from flinkpy.operators.base import Output, StreamOperator, Work
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.process.yielding_loop import LoopKind, giving_loop
+from flinkpy.state.backend import CurrentKey
+
+
+class Keyed(NamedTuple):
+    """How the current key is set before each call: ``shown`` is the expression of ``select``. ``hashes``: a key that cannot be hashed fails there.
+    ``clock``: where state may expire, it is read then too, once for all state the record touches."""
+
+    current: CurrentKey
+    select: Callable[[Any], Any] | None
+    shown: str | None
+    hashes: bool
+    clock: Callable[[], int] | None
+
+
+class Moment:
+    """The time of the record at hand, for functions that do not ask for it."""
+
+    __slots__ = ("_timestamp",)
+
+    def __init__(self) -> None:
+        self._timestamp: int | None = None
+
+
+def keyed_by(current: CurrentKey, select: Callable[[Any], Any], *, hashes: bool, clock: Callable[[], int] | None) -> Keyed:
+    """The key that the selector gives for each record."""
+    return Keyed(current, select, call_or_inline(select, "select", "record"), hashes, clock)
+
+
+_WITHOUT_KEY = Keyed(CurrentKey(), None, None, False, None)
+
+
+class Results:
+    """Gathers what a function gives, in order; main and side outputs are taken apart once per batch."""
+
+    __slots__ = ("stamps", "values")
+
+    def __init__(self, stamped: bool) -> None:
+        self.values: list[Any] = []
+        self.stamps: list[int] | None = [] if stamped else None
+
+    def emit(self, output: Output) -> None:
+        """Passes everything on."""
+        if not self.values:
+            return
+        if not may_hold_tags(self.values):
+            output.emit(RowBatch(self.values, self.stamps))
+            return
+        batches = self._by_tag()
+        main = batches.pop(None, None)
+        for tag_id, batch in batches.items():  # before the main output's consumers may change what stands in both
+            output.emit_side(tag_id, batch)
+        if main is not None:
+            output.emit(main)
+
+    def _by_tag(self) -> dict[Any, RowBatch]:
+        """The side outputs by their ids, and the main output, if there is any, under None."""
+        batches: dict[Any, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
+        conversions: dict[OutputTag, Callable[[Any], Any] | None] = {}
+        for position, result in enumerate(self.values):
+            tag_id = None
+            if type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
+                tag, result = result
+                if tag not in conversions:
+                    conversions[tag] = None if tag.type_info is None else tag.type_info.conversion()
+                convert, tag_id = conversions[tag], tag.tag_id
+                result = result if convert is None else convert(result)
+            batch = batches.get(tag_id)
+            if batch is None:
+                batch = batches[tag_id] = RowBatch([], None if self.stamps is None else [])
+            batch.values.append(result)
+            if self.stamps is not None and batch.timestamps is not None:
+                batch.timestamps.append(self.stamps[position])
+        return {tag_id: batch for tag_id, batch in batches.items() if batch.values}
+
+
+class UntaggedResults(Results):
+    """The results of a flat_map: all of them for the main output."""
+
+    __slots__ = ()
+
+    def emit(self, output: Output) -> None:
+        if self.values:
+            output.emit(RowBatch(self.values, self.stamps))
+
+
+def may_hold_tags(values: list[Any]) -> bool:
+    """Whether one of the results could be ``(OutputTag, value)``; looks at all of them at once, by type."""
+    if not OutputTag.exists:
+        return False
+    kinds = set(map(type, values))
+    if tuple not in kinds:
+        return False
+    if len(kinds) > 1:
+        return any(type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag) for value in values)
+    try:
+        return any(issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values))))
+    except IndexError:  # an empty tuple among them
+        return True
+
+
+def stamp_new(results: Results, timestamp: int) -> None:
+    """The results that have no timestamp yet get this one."""
+    stamps = results.stamps
+    if stamps is not None:
+        missing = len(results.values) - len(stamps)
+        if missing == 1:
+            stamps.append(timestamp)
+        elif missing:
+            stamps.extend([timestamp] * missing)
+
+
+def give_out(
+    process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any,
+    operator: StreamOperator, *,
+    keyed: Keyed | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
+) -> Work:
+    """Calls ``process(record, at)`` for each record and emits what it gives; None is nothing.
+
+    ``at`` knows the record's time, which the results get too if there are ``stamps``. ``keyed``: the current key, set before each call, and how it is
+    found. ``endless``: the records are no batch, there may be any number.
+    """
+    context, output = operator.context, operator.output
+    keyed = keyed or _WITHOUT_KEY
+    loop = giving_loop(LoopKind(stamps is not None, not context.object_reuse, endless, keyed.shown, keyed.hashes, keyed.clock is not None))
+    try:
+        results = yield from loop.function(
+            records, stamps, process, at, kind, output, context.clock.monotonic, context.batch_records, keyed.select, keyed.current, keyed.clock)
+    except FlinkpyError:
+        raise
+    except Exception as error:
+        failure = failure_in(loop.function, error.__traceback__)
+        record = failure.variables.get("record") if failure else None
+        if failure and keyed.select is not None and failure.line in loop.key_lines:
+            error = raised_by(keyed.select, [record], error)
+        raise user_code_error(error, context, *((record,) if names_record else ())) from error
+    finally:
+        keyed.current.now_ns = None
+    results.emit(output)

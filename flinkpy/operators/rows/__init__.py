@@ -1,0 +1,1 @@
+"""Operators over rows: map, filter, flat_map, and keyed reduce and aggregates."""

@@ -1,0 +1,268 @@
+"""Keyed operators over rows: reduce, and the running aggregates sum, min, max, min_by, max_by.
+
+Each record gives the running result of its key at once (Flink's streaming semantics); the first one of a key is its own result. All share
+one loop (``keyed_loops``), with the update in its middle: a call of the user's function for reduce, an expression for the aggregates. It runs over
+the state backend's own dict (``engine_values``), or over what the backend lends for the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.core.codegen.generated import Failure, failure_in, forget_source
+from flinkpy.core.codegen.inlining import call_or_inline, raised_by
+from flinkpy.core.keys import canonical_key
+from flinkpy.core.mutability import could_be_mutated, is_safe
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.rows.aggregates import FieldAggregate, Shape, shape_of
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.rows.keyed_loops import (
+    CALLED,
+    LENT_UPDATE_LINE,
+    UPDATE_LINE,
+    KeyedLoop,
+    keyed_loop,
+    keys_of_all,
+    loop_over_lent,
+    makes_objects,
+)
+from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.rows.stateless import rows
+from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+
+
+def key_function(key: KeySpec) -> Callable[[Any], Any]:
+    """The function from a row to its key; raises ProgramError for a stream keyed by columns only."""
+    if key.selector is None:
+        raise ProgramError(f"a row operator needs a key selector, but the stream is keyed by columns {key.columns}")
+    return method_of(key.selector, "get_key")
+
+
+class _OddShape(Exception):
+    """A record that the loop at hand is not made for; it and those behind it go to the general one."""
+
+
+class KeyedOperator(KeyedStateOperator, OneInputOperator):
+    """What keyed row operators share: the key selector, one value per key, the loops.
+    ``falls_back``: where the update's expression raises, its function is asked."""
+
+    falls_back = False
+
+    def __init__(self, key: KeySpec) -> None:
+        key_function(key)
+        self.key = key
+
+    def initialize_state(self, restored: bytes | None) -> None:
+        super().initialize_state(restored)
+        self.values = self.backend.engine_values(RUNNING_RESULT)
+        self.pairs: PairForm | None = None
+
+    def open(self) -> None:
+        self._loops: dict[tuple[str, ...], KeyedLoop] = {}
+        open_function(self.key.selector, self.context)
+        self._select = key_function(self.key)
+
+    def close(self) -> None:
+        for loop in getattr(self, "_loops", {}).values():
+            forget_source(loop)
+        super().close()
+        close_function(self.key.selector)
+
+    def set_key_first(self) -> None:
+        """For a function that keeps state of its own: the key is set whenever one is selected, so they are selected one by one."""
+        select, current = key_function(self.key), self.backend.current
+
+        def select_and_set(record: Any) -> Any:
+            current.key = key = canonical_key(select(record))
+            return key
+
+        self._select = select_and_set
+
+    def run(self, update_text: str, emitted: str, values: list[Any], results: list[Any], entered: Callable[[Any], Any],
+            update: Callable[[Any, Any], Any]) -> None:
+        """Runs the loop with that update over the records and all state there is; an exception of the user's code says which record it was."""
+        states = self.values
+        if isinstance(states, RunningValues):
+            plain = states.plain()
+            if plain is None:
+                values = self._run_lent(states, values, results, update)
+                if not values:
+                    return
+                plain = states.plain()
+            states = states if plain is None else plain
+        selected = "{}" if type(states) is dict else "canonical({})"  # a database may find a key in any form
+        name = (selected, update_text, emitted)
+        loop = self._made(name, lambda: keyed_loop(update_text, emitted, selected.format(self._selected()), self.falls_back))
+        with self._told(loop, update):
+            loop(values, states, results, self._select, entered, update)
+
+    def _run_lent(self, held: RunningValues, values: list[Any], results: list[Any], update: Callable[[Any, Any], Any]) -> list[Any]:
+        """Where the state is a table of numbers. What is not made for that makes it a dict, and is given back with the records that follow."""
+        form, before = self.pairs, len(results)
+        assert form is not None
+        try:
+            keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(values, self._select)
+            lent = held.lend(keys)
+        except Exception:
+            lent = None
+        if lent is not None:
+            loop = self._made(("lent", form.update), lambda: loop_over_lent(form))
+            try:
+                with self._told(loop, update):
+                    loop(zip(keys, lent.places, values), lent.states, results, _OddShape)
+            except _OddShape:
+                pass
+            except UserCodeError:
+                if not self.falls_back:
+                    raise
+            finally:
+                held.take_back(lent)
+        rest = values[len(results) - before :]
+        if rest:
+            held.become_dict()
+        return rest
+
+    @contextmanager
+    def _told(self, loop: KeyedLoop, update: Callable[[Any, Any], Any]) -> Iterator[None]:
+        """What the user's code raises says which record it was."""
+        try:
+            yield
+        except _OddShape:
+            raise
+        except Exception as error:
+            failure = failure_in(loop, error.__traceback__)
+            record = failure.variables.get("record") if failure else None
+            raise user_code_error(self._explained(error, failure, update), self.context, record) from error
+
+    def keep_pairs(self, update_text: str) -> None:
+        """Where the update is one of pairs that keep their key, many of them may be in a table."""
+        self.pairs = pair_form(update_text, self._selected())
+        if isinstance(self.values, RunningValues):
+            self.values.allow_table(None if self.pairs is None else self.pairs.key_at)
+
+    def _made(self, name: tuple[str, ...], make: Callable[[], KeyedLoop]) -> KeyedLoop:
+        """Compiled once."""
+        found = self._loops.get(name)
+        if found is None:
+            found = self._loops[name] = make()
+        return found
+
+    def _selected(self) -> str:
+        return call_or_inline(self._select, "select", "record")
+
+    def _explained(self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]) -> Exception:
+        """The error with the frame of the user's function, where that was written out in the loop."""
+        if failure is None:
+            return error
+        record, current = failure.variables.get("record"), failure.variables.get("current")
+        updating = UPDATE_LINE
+        if "place" in failure.variables and self.pairs is not None:
+            current, updating = self.pairs.pair_of(failure.variables.get("key"), current), LENT_UPDATE_LINE
+        if failure.line == updating:
+            return raised_by(update, [current, record], error)
+        return raised_by(self._select, [record], error)
+
+
+def _as_it_is(record: Any) -> Any:
+    return record
+
+
+class KeyedReduceOperator(KeyedOperator):
+    """``reduce(result so far, value)`` per key.
+
+    A function that changes its first argument and returns it would also change what was emitted before. So what is emitted are copies, where it
+    could be changed (``enable_object_reuse`` turns that off). An update of nothing but operators and fields makes of values that cannot change
+    others of their kind, so there a key's first value is enough to look at.
+    """
+
+    def __init__(self, function: Any, key: KeySpec) -> None:
+        super().__init__(key)
+        method_of(function, "reduce")
+        self.function = function
+
+    def open(self) -> None:
+        super().open()
+        open_function(self.function, self.context, self.backend)
+        if may_ask_for_state(self.function):
+            self.set_key_first()
+        self._reduce = method_of(self.function, "reduce")
+        self._update_text = call_or_inline(self._reduce, "update", "current", "record")
+        self._careful = not self.context.object_reuse and (
+            makes_objects(self._update_text) or could_be_mutated(self.values.values()))  # what was restored counts as first values
+        self.keep_pairs(CALLED if self._careful else self._update_text)
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        values, results = batch.values, list[Any]()
+        if not self._careful:
+            try:
+                self.run(self._update_text, "value", values, results, _as_it_is if self.context.object_reuse else _only_safe, self._reduce)
+            except _OddShape:
+                self._careful = True
+        if self._careful:
+            self.run(self._update_text, "private(value)", values[len(results) :], results, private, self._reduce)
+        self.output.emit(RowBatch(results, batch.timestamps))
+
+
+def _only_safe(record: Any) -> Any:
+    if not is_safe(record):
+        raise _OddShape
+    return record
+
+
+class KeyedAggregateOperator(KeyedOperator):
+    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.operators.rows.aggregates``) of the field at ``position``.
+
+    The loop is specialised for what the first record is; at the first record of another shape the operator goes over to the general one for good.
+    """
+
+    takes_updates = False
+    falls_back = True
+
+    def __init__(self, kind: str, position: int | str | None, key: KeySpec) -> None:
+        super().__init__(key)
+        self.aggregate = FieldAggregate(kind, position)
+
+    def open(self) -> None:
+        super().open()
+        self._special: str | None = None
+        self._shape: Shape | None = None
+
+    def process_batch(self, batch: Batch) -> None:
+        batch = rows(batch)
+        if self._shape is None:
+            self._specialise(batch.values[0])
+        values, results, update = batch.values, list[Any](), self.aggregate.update
+        if self._special is not None:
+            try:
+                self.run(self._special, "value", values, results, self._entered, update)
+            except _OddShape:
+                self._special = None
+        if self._special is None:
+            self.run(CALLED, "value", values[len(results) :], results, _as_it_is, update)
+        self.output.emit(RowBatch(results, batch.timestamps))
+
+    def _specialise(self, sample: Any) -> None:
+        self._shape = shape_of(sample)
+        alike = all(shape_of(value) == self._shape for value in self.values.values())  # there are some after a restore
+        self._special = self.aggregate.update_expression(sample) if alike else None
+        self.keep_pairs(self._special or CALLED)
+
+    def _entered(self, record: Any) -> Any:
+        if shape_of(record) != self._shape:
+            raise _OddShape
+        return record

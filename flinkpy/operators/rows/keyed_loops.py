@@ -1,0 +1,103 @@
+"""The one loop of keyed operators over rows, generated with the update in its middle.
+
+Keys are looked up as they come. Only where one is not found could it be another form of one that is there (``flinkpy.core.keys.canonical_key``), so
+only then is it looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.codegen.generated import compile_function
+from flinkpy.core.keys import PLAIN_KEYS, canonical_key
+from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.rows.keyed_pairs import PairForm
+from flinkpy.state.heap.lending import ABSENT
+
+# ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
+_LOOP = """\
+def keyed_loop(values, states, results, select, entered, update):
+    get = states.get; append = results.append
+    for {each} in values:
+        key = {selected}
+        current = get(key, absent)
+        if current is absent:
+            if type(key) not in plain:
+                key = canonical(key)
+                current = get(key, absent)
+            value = entered(record) if current is absent else update(current, record)
+        else:
+            {update}
+        states[key] = value
+        append({emitted})
+"""
+_OVER_LENT = """\
+def keyed_loop(values, states, results, odd):
+    append = results.append
+    for key, place, record in values:
+        current = states[place]
+        if current is absent:
+            if not ({is_pair}):
+                raise odd
+            value = {first}
+        else:
+            value = {update}
+        states[place] = value
+        append({emitted})
+"""
+_NUMBERS = frozenset({int, float})
+UPDATE_LINE, LENT_UPDATE_LINE = (
+    1 + next(number for number, line in enumerate(loop.splitlines()) if "{update}" in line) for loop in (_LOOP, _OVER_LENT))
+
+CALLED = "update(current, record)"  # the update as a call of its function
+
+KeyedLoop = Callable[..., Any]
+
+_NAMES = {"private": private, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical": canonical_key}
+
+
+def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:
+    """Its values are records; ``update`` is an expression over ``current`` and ``record``, ``selected`` the key of ``record``."""
+    return _compiled(each="record", update=assigned("value", update, falls_back, 12), emitted=emitted, selected=selected)
+
+
+def makes_objects(update: str) -> bool:
+    """Whether the update could make, of values that cannot be changed in place, one that can.
+
+    >>> makes_objects("(current[0], max(current[1], record[1]))"), makes_objects("(current[0], [record[1]])"), makes_objects(CALLED)
+    (False, True, True)
+    """
+    return any(isinstance(node, ast.List) or (isinstance(node, ast.Call) and not _gives_atoms(node.func))
+               for node in ast.walk(ast.parse(update, mode="eval")))
+
+
+def _gives_atoms(called: ast.expr) -> bool:
+    """Of what can be called in an expression, the builtins but ``list``."""
+    return isinstance(called, ast.Name) and called.id not in ("list", "update")
+
+
+def loop_over_lent(form: PairForm) -> KeyedLoop:
+    """Over states that are lent: its values are (key, place, record), the states the values of pairs."""
+    value = f"record[{1 - form.key_at}]"
+    is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
+    text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)
+    return compile_function("keyed_loop", text, {"absent": ABSENT, "numbers": _NUMBERS})
+
+
+def assigned(name: str, update: str, falls_back: bool, indent: int) -> str:
+    """The statement that gives the update to the name. Trying costs nothing, and what is called instead knows all values."""
+    if not falls_back or update == CALLED:
+        return f"{name} = {update}"
+    margin = " " * indent
+    return f"try:\n{margin}    {name} = {update}\n{margin}except Exception:\n{margin}    {name} = update(current, record)"
+
+
+def _compiled(**parts: str) -> KeyedLoop:
+    return compile_function("keyed_loop", _LOOP.format(**parts), _NAMES)
+
+
+def keys_of_all(selected: str) -> KeyedLoop:
+    """The function of (values, select) that gives the key of every record."""
+    return compile_function("keys_of_all", f"def keys_of_all(values, select):\n    return [{selected} for record in values]\n", {})

@@ -1,0 +1,71 @@
+"""map, filter and flat_map on a keyed stream, where the function may keep state per key.
+
+They are stages like their unkeyed forms and fuse with what follows. Only a function with an ``open``, where state is asked for, pays for it: then the
+key is set before each call. Anything else runs as if there were no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.core.keys import canonical_key
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.chain.stages import Stage
+from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, FunctionStageOperator, MapOperator
+from flinkpy.state.backend import KeyedStateBackend
+
+
+def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backend: KeyedStateBackend) -> Callable[[Any], Any]:
+    """The function, with the value's key set before each call."""
+    current, after_records = backend.current, backend.after_records
+
+    def keyed(value: Any) -> Any:
+        current.key = canonical_key(select(value))
+        return function(value)
+
+    def keyed_and_cleaned(value: Any) -> Any:
+        current.key = canonical_key(select(value))
+        after_records(1)
+        return function(value)
+
+    return keyed_and_cleaned if backend.counts_records else keyed
+
+
+class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
+    """One user function, with its key."""
+
+    def __init__(self, function: Any, key: KeySpec) -> None:
+        super().__init__(function)
+        key_function(key)
+        self.key = key
+
+    def open(self) -> None:
+        open_function(self.key.selector, self.context)
+        open_function(self.function, self.context, self.backend)
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+            close_function(self.key.selector)
+
+    def stage(self) -> Stage:
+        function = method_of(self.function, self.method)
+        return Stage(self.kind, with_key(function, key_function(self.key), self.backend) if may_ask_for_state(self.function) else function)
+
+
+class KeyedMapOperator(KeyedStageOperator, MapOperator):
+    """A MapFunction with state per key."""
+
+
+class KeyedFilterOperator(KeyedStageOperator, FilterOperator):
+    """A FilterFunction with state per key."""
+
+
+class KeyedFlatMapOperator(KeyedStageOperator, FlatMapOperator):
+    """A FlatMapFunction with state per key. A generator runs to its end before the next record, so it may use state throughout."""

@@ -1,0 +1,111 @@
+"""map, filter, flat_map, project: operators that look at one record at a time and remember nothing.
+
+Each describes itself as a stage and is normally fused with its neighbours (``flinkpy.operators.chain.fusion``). ``process_batch`` is the textbook
+form, used when fusion is off; a property test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.operators.base import Work
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.chain.output_isolation import all_private
+from flinkpy.operators.process.yielding import Moment, UntaggedResults, give_out
+from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
+
+
+def rows(batch: Batch) -> RowBatch:
+    """The batch, which must be one of rows: the graph puts a conversion where a columnar stream meets a row function."""
+    if type(batch) is not RowBatch:
+        raise EngineError(f"a row operator got {batch!r}; ColumnsToRowsOperator is missing in front of it")
+    return batch
+
+
+class FunctionStageOperator(StageOperator):
+    """One user function, called once per record."""
+
+    kind: StageKind
+    method: str
+
+    def __init__(self, function: Any) -> None:
+        method_of(function, self.method)  # refuses what cannot be called while the program is still being built
+        self.function = function
+
+    def open(self) -> None:
+        open_function(self.function, self.context)
+
+    def close(self) -> None:
+        close_function(self.function)
+
+    def stage(self) -> Stage:
+        return Stage(self.kind, method_of(self.function, self.method))
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        batch = rows(batch)
+        function = self.stage().function
+        value: Any = None
+        values: list[Any] = []
+        timestamps: list[int] | None = None if batch.timestamps is None else []
+        try:
+            for value, timestamp in zip(batch.values, batch.timestamps or [0] * len(batch)):
+                results = self.apply(function, value)
+                values.extend(results if self.context.object_reuse else all_private(results))
+                if timestamps is not None:
+                    timestamps.extend([timestamp] * (len(values) - len(timestamps)))
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+        self.output.emit(RowBatch(values, timestamps))
+        return None
+
+    @staticmethod
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
+        """What becomes of one value."""
+        raise NotImplementedError
+
+
+class MapOperator(FunctionStageOperator):
+    """One value for each value."""
+
+    kind, method = StageKind.MAP, "map"
+
+    @staticmethod
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
+        return (function(value),)
+
+
+class FilterOperator(FunctionStageOperator):
+    """The values for which the function is true."""
+
+    kind, method = StageKind.FILTER, "filter"
+
+    @staticmethod
+    def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
+        return (value,) if function(value) else ()
+
+
+class FlatMapOperator(FunctionStageOperator):
+    """Any number of values for each value."""
+
+    kind, method = StageKind.FLAT_MAP, "flat_map"
+    parks = True
+
+    def process_batch(self, batch: Batch) -> Work:
+        batch, function = rows(batch), self.stage().function
+        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
+
+
+class ProjectOperator(MapOperator):
+    """Tuples of the chosen positions."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        if not indices or any(not isinstance(index, int) for index in indices):
+            raise ProgramError(f"project takes one or more positions (integers), not {indices!r}")
+        self.indices = tuple(indices)
+        only = self.indices[0]
+        super().__init__(itemgetter(*self.indices) if len(self.indices) > 1 else lambda value: (value[only],))

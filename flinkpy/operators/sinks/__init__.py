@@ -1,0 +1,1 @@
+"""Sinks of every kind, and sources whose ``run`` blocks."""

@@ -1,0 +1,319 @@
+"""Both ends of a job inside a task: sources whose ``run`` blocks, and sinks of every kind."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+from flinkpy.common.watermark_strategy import watermark_of
+from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.errors import ProgramError
+from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
+from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
+from flinkpy.operators.chain.output_isolation import copied
+from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
+
+LOCK_POLL_S = 0.005
+
+
+class _Stamped:
+    """A value with its event time, on its way from the source's thread."""
+
+    __slots__ = ("timestamp", "value")
+
+    def __init__(self, value: Any, timestamp: int) -> None:
+        self.value, self.timestamp = value, timestamp
+
+
+class _Cancelled(BaseException):
+    """Unwinds a source's ``run`` from inside ``collect``; no ``except Exception`` of the user's holds it up."""
+
+
+class BoundedHandOver:
+    """From the source's thread to the task's: a bounded queue whose sender waits for room and whose receiver never waits.
+
+    The receiver says when it found nothing (``hungry``); only then does a sender wake it up, so a fast source costs no wake-ups.
+    Single sender, single receiver; ``deque`` makes appending and taking safe without a lock.
+    """
+
+    def __init__(self, capacity: int, wake_up: Callable[[], None]) -> None:
+        self._capacity, self._wake_up = capacity, wake_up
+        self._items: deque[Any] = deque()
+        self._hungry = False
+        self._sender_waits = False
+        self._room = threading.Condition()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: Any) -> None:
+        """Waits while the queue is full; unwinds the sender when the receiver is gone."""
+        if self._closed:
+            raise _Cancelled
+        self._items.append(item)
+        if self._hungry:
+            self._hungry = False
+            self._wake_up()
+        if len(self._items) >= self._capacity:
+            self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        with self._room:
+            self._sender_waits = True
+            while len(self._items) >= self._capacity and not self._closed:
+                self._room.wait()
+            self._sender_waits = False
+        if self._closed:
+            raise _Cancelled
+
+    def take(self, limit: int) -> list[Any]:
+        """Up to ``limit`` items, at once. With none, the next ``put`` wakes the receiver up."""
+        items = self._items
+        taken = [items.popleft() for _ in range(min(limit, len(items)))]
+        if self._sender_waits:
+            with self._room:
+                self._room.notify()
+        if not taken:
+            self._hungry = True
+            if items:  # it came between looking and saying so
+                self._hungry = False
+                return self.take(limit)
+        return taken
+
+    def close(self) -> None:
+        """Nobody takes any more: a waiting sender is released."""
+        with self._room:
+            self._closed = True
+            self._room.notify_all()
+        self._items.clear()
+
+
+class _LegacySourceContext:
+    """What the user's ``run`` sees. ``own`` makes of a value one that the function cannot change any more."""
+
+    def __init__(self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]) -> None:
+        self._queue, self._lock, self._own = queue, lock, own
+
+    def collect(self, value: Any) -> None:
+        self._queue.put(self._own(value))
+
+    def get_checkpoint_lock(self) -> threading.RLock:
+        return self._lock
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        self._queue.put(_Stamped(self._own(value), timestamp))
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        self._queue.put(watermark_of(watermark))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._queue.put(WatermarkStatus(idle=True))
+
+
+class LegacySourceOperator(SourceOperator):
+    """A SourceFunction, whose ``run`` may block and therefore has a thread of its own.
+
+    The thread hands over through a queue of two batches; when that is full it waits, which is back-pressure. It is never waited for:
+    on cancellation ``cancel()`` is called, the next ``collect`` unwinds ``run``, and the thread calls the function's ``close()`` itself.
+
+    A CheckpointedFunction's state must fit the records before the barrier. So its ``run`` holds the checkpoint lock over ``collect`` and the change
+    of its state; at a barrier the task takes the lock, and what is in the queue goes out first.
+    """
+
+    def __init__(self, source_function: Any) -> None:
+        if not callable(getattr(source_function, "run", None)):
+            raise ProgramError(f"a source function has run(ctx) and cancel(); {source_function!r:.80} has no run")
+        self.function = source_function
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        self._error: BaseException | None = None
+        self._ended = False
+        self._idle = False
+        open_function(self.function, self.context)
+        self._queue = BoundedHandOver(2 * self.context.batch_records, lambda: self.wake_up())
+        self._lock, self._locked = threading.RLock(), False
+        self._thread = threading.Thread(target=self._run, name=f"source {self.context.task.subtask_name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.function.run(_LegacySourceContext(self._queue, self._lock, (lambda value: value) if self.context.object_reuse else copied))
+        except _Cancelled:
+            pass
+        except BaseException as error:  # SystemExit too: here it would end this thread, and nobody would hear of it
+            self._error = error
+        try:
+            close_function(self.function)
+        except BaseException as error:
+            self._error = self._error or error
+        self._ended = True
+        self.wake_up()
+
+    @property
+    def running(self) -> bool:
+        """Whether the source's thread is alive."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def emit_next(self) -> InputStatus:
+        ended = self._ended  # before looking: what is there after the end was said is all there will be
+        items = self._queue.take(min(self.portion, self.context.batch_records))
+        if items:
+            self._emit(items)
+            self.rows_emitted += len(items)
+            return InputStatus.MORE_AVAILABLE
+        if not ended:
+            return InputStatus.MORE_AVAILABLE if self._ended else InputStatus.NOTHING_AVAILABLE
+        if self._error is not None:
+            raise user_code_error(self._error, self.context) from self._error
+        return InputStatus.END_OF_INPUT
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        if isinstance(self.function, CheckpointedFunction) and not self._locked:
+            while not self._lock.acquire(timeout=LOCK_POLL_S):  # whoever holds it may be waiting for room in the queue
+                self._emit_queued()
+            self._locked = True
+            self._emit_queued()
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            self._unlock()
+
+    def _emit_queued(self) -> None:
+        while items := self._queue.take(self.context.batch_records):
+            self._emit(items)
+
+    def _unlock(self) -> None:
+        if self._locked:
+            self._locked = False
+            self._lock.release()
+
+    def _emit(self, items: list[Any]) -> None:
+        start = 0
+        for index, item in enumerate(items):
+            if isinstance(item, (Watermark, WatermarkStatus)):
+                self._emit_records(items[start:index])
+                start = index + 1
+                self._idle = isinstance(item, WatermarkStatus)
+                self.output.emit_control(item)
+        self._emit_records(items[start:])
+
+    def _emit_records(self, items: list[Any]) -> None:
+        """Emits records, cut where stamped ones meet others."""
+        if items and self._idle:
+            self._idle = False
+            self.output.emit_control(WatermarkStatus(idle=False))
+        kinds = set(map(type, items))
+        if _Stamped not in kinds:
+            if items:
+                self.output.emit(RowBatch(items))
+        elif len(kinds) == 1:
+            self.output.emit(RowBatch([item.value for item in items], [item.timestamp for item in items]))
+        else:
+            half = next(index for index, item in enumerate(items) if (type(item) is _Stamped) != (type(items[0]) is _Stamped))
+            self._emit_records(items[:half])
+            self._emit_records(items[half:])
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._unlock()
+        if self._thread is None:
+            close_function(self.function)
+        elif not self._ended:
+            self._queue.close()
+            cancel = getattr(self.function, "cancel", None)
+            if cancel is not None:
+                cancel()
+
+
+class SinkOperator(OneInputOperator):
+    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``."""
+
+    chaining = ChainingStrategy.ALWAYS
+
+    def __init__(self, sink: Any) -> None:
+        if not (hasattr(sink, "write_batch") or hasattr(sink, "write") or isinstance(sink, SinkFunction) or callable(sink)):
+            raise ProgramError(f"{sink!r:.80} is no sink: pass a Sink, a SinkFunction, a callable, or an object with write(value)")
+        self.sink = sink
+        self._has_own_batches = hasattr(sink, "write_batch")
+        self._opened = False
+        self._listener: Callable[[], None] | None = None
+        self._sink_context: SinkContext | None = None
+
+    def open(self) -> None:
+        self._opened = True
+        if self._has_own_batches:
+            initialize_function(self.sink, self.context, RuntimeContext(self.context))
+            self.sink.open(self.context)
+            if self._listener is not None and hasattr(self.sink, "set_listener"):
+                self.sink.set_listener(self._listener)
+        else:
+            open_function(self.sink, self.context)
+            if not isinstance(self.sink, Function) and callable(getattr(self.sink, "open", None)):
+                self.sink.open()
+            self._write = self.sink.invoke if isinstance(self.sink, SinkFunction) else getattr(self.sink, "write", self.sink)
+            if isinstance(self.sink, SinkFunction) and takes_context(self.sink.invoke):
+                self._sink_context = SinkContext(self.context)
+
+    @property
+    def may_pause(self) -> bool:
+        return self._has_own_batches and hasattr(self.sink, "available")
+
+    @property
+    def available(self) -> bool:
+        return bool(self.sink.available) if self.may_pause else True
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._listener = on_available
+
+    def process_batch(self, batch: Batch) -> None:
+        if self._has_own_batches:
+            self.sink.write_batch(batch)
+            return
+        value: Any = None
+        write, context = self._write, self._sink_context
+        values = batch.values if isinstance(batch, RowBatch) else batch.data.to_pylist()
+        try:
+            if context is None:
+                for value in values:
+                    write(value)
+            else:
+                for value, context._timestamp in zip(values, batch.timestamps or repeat(None)):
+                    write(value, context)
+        except Exception as error:
+            raise user_code_error(error, self.context, value) from error
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        if self._sink_context is not None:
+            self._sink_context._watermark = watermark.timestamp
+        super().process_watermark(watermark)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        self._flush()
+
+    def _flush(self) -> None:
+        flush = getattr(self.sink, "flush", None)
+        if callable(flush):
+            flush()
+
+    def finish(self) -> None:
+        if self._has_own_batches and hasattr(self.sink, "finish"):
+            self.sink.finish()
+        else:
+            self._flush()
+
+    def close(self) -> None:
+        if not self._opened:
+            return
+        close = getattr(self.sink, "close", None)
+        if callable(close):
+            close()
