@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.harness import Comparison, quick
 from benchmarks.on_ray import ray_cluster
 from benchmarks.probe import ReplayReader, ReplaySource, Share
-from flinkpy.connectors.source import InputStatus, ReaderContext
+from flinkpy.connectors.source_api.source import InputStatus, ReaderContext
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import StreamExecutionEnvironment
 

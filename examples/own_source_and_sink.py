@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common import Types
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.connectors.rows import rows_of
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors import Sink

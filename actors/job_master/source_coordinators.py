@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from flinkpy.connectors.coordinator import SourceCoordinator
-from flinkpy.connectors.watermark_alignment import AlignmentGroups
+from flinkpy.connectors.source_api.coordinator import SourceCoordinator
+from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups
 from flinkpy.core.program.code import loads
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future

@@ -28,7 +28,7 @@ from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
 from flinkpy.actors.rpc.sequencer import Sequencers
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
-from flinkpy.connectors.ray_store import take
+from flinkpy.connectors.ray.object_store import take
 from flinkpy.core.program import code
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError

@@ -124,9 +124,9 @@ class Encoder(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """How a whole part file is written; ``flinkpy.connectors.file_formats`` has Parquet, CSV, JSON lines and text.
+    """How a whole part file is written; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV, JSON lines and text.
 
-    >>> from flinkpy.connectors.file_formats import CsvFormat
+    >>> from flinkpy.connectors.part_files.file_formats import CsvFormat
     >>> isinstance(CsvFormat(columns=["word", "count"]), BulkWriterFactory)
     True
     """

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
-from flinkpy.connectors.source_operator import SourceReaderOperator
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.core.elements import Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus

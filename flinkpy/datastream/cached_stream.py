@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from flinkpy.connectors.cached import CacheFolder, CacheSource, CacheWriter
+from flinkpy.connectors.files.cached import CacheFolder, CacheSource, CacheWriter
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.program import refuse
 from flinkpy.graph.transformations import Transformation

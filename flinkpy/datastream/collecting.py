@@ -14,7 +14,7 @@ from flinkpy.core.program.places import shorten
 from flinkpy.core.program.prompts import on_interrupt, user_code
 
 if TYPE_CHECKING:
-    from flinkpy.connectors.collect import CollectServer
+    from flinkpy.connectors.collect.collect_server import CollectServer
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.datastream.data_stream_sink import DataStreamSink
 
@@ -150,7 +150,7 @@ def _rows(batch: Any) -> Iterable[Any]:
 def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
     """Adds the collecting sink, submits the program, and gives the iterator. ``quiet``: no progress is drawn; by default at a prompt, which the
     user may have back before the job ends."""
-    from flinkpy.connectors.collect import CollectServer
+    from flinkpy.connectors.collect.collect_server import CollectServer
 
     env = stream.get_execution_environment()
     server = CollectServer(env._own_host())

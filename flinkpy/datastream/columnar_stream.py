@@ -136,7 +136,7 @@ def common_columns(schemas: Iterable[Any], call: str) -> Any:
     known = [schema for schema in schemas if schema is not None]
     if not known:
         return None
-    from flinkpy.connectors.block_schema import nullable_field
+    from flinkpy.connectors.memory.block_schema import nullable_field
 
     common, *others = known
     for other in others:

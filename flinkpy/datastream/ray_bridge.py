@@ -50,8 +50,8 @@ class TableResults:
 
         >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
         """
-        from flinkpy.connectors.ray_block_sink import RayBlockSink
-        from flinkpy.connectors.ray_store import dataset_of
+        from flinkpy.connectors.ray.block_sink import RayBlockSink
+        from flinkpy.connectors.ray.object_store import dataset_of
 
         with alone(self):
             stream: Any = self._as_columns("to_ray_dataset()")  # type: ignore[attr-defined]
@@ -116,7 +116,7 @@ def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) 
 
     env = stream.get_execution_environment()
     connect_ray(env._values, start=True)
-    from flinkpy.connectors.ray_store import Store, make_keeper
+    from flinkpy.connectors.ray.object_store import Store, make_keeper
 
     sink = kind(make_keeper())
     stream.sink_to(sink).name("Sink: Ray blocks")
@@ -139,7 +139,7 @@ class RaySources:
 
         >>> env.from_ray_dataset(ray.data.read_parquet("flights"), timestamp_column="time_hour")  # doctest: +SKIP
         """
-        from flinkpy.connectors.ray_store import dataset_blocks
+        from flinkpy.connectors.ray.object_store import dataset_blocks
 
         if not hasattr(dataset, "iter_internal_ref_bundles"):
             raise refuse(f"from_ray_dataset() takes a ray.data.Dataset, this is a {type(dataset).__name__}")
@@ -165,8 +165,8 @@ class RaySources:
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
                     watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
         """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
-        from flinkpy.connectors.ray_keeper import hosts_of
-        from flinkpy.connectors.ray_store import make_keeper
+        from flinkpy.connectors.ray.block_keeper import hosts_of
+        from flinkpy.connectors.ray.object_store import make_keeper
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():
@@ -174,8 +174,8 @@ class RaySources:
 
     def _from_keeper(self, keeper: str, hosts: Sequence[tuple[str, ...] | None], schema: Any, name: str, strategy: WatermarkStrategy | None,
                      release: Callable[[], None] | None = None) -> DataStream:
-        from flinkpy.connectors.ray_blocks import RayBlockSource
-        from flinkpy.connectors.ray_store import forget_with
+        from flinkpy.connectors.ray.block_source import RayBlockSource
+        from flinkpy.connectors.ray.object_store import forget_with
 
         source = RayBlockSource(keeper, schema, hosts)
         forget_with(source, keeper, release)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from flinkpy.connectors.paths import PathArgument
-    from flinkpy.connectors.source import Source
+    from flinkpy.connectors.files.paths import PathArgument
+    from flinkpy.connectors.source_api.source import Source
     from flinkpy.datastream.data_stream import DataStream
     from flinkpy.operators.functions import SourceFunction
 
@@ -34,7 +34,7 @@ class SourceMethods:
 
         >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
         """
-        from flinkpy.connectors.ranges import CollectionSource
+        from flinkpy.connectors.memory.ranges import CollectionSource
 
         if (instead := _source_of_columns(collection)) is not None:
             raise refuse(f"from_collection() takes records, this is a {type(collection).__name__}: call {instead}")
@@ -47,7 +47,7 @@ class SourceMethods:
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from ``start`` to ``end``, both included."""
-        from flinkpy.connectors.ranges import NumberSequenceSource
+        from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
         with located():
             return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
@@ -64,7 +64,7 @@ class SourceMethods:
 
         >>> env.generate(lambda index: (index % 7, index), count=1000)  # doctest: +SKIP
         """
-        from flinkpy.connectors.datagen import DataGeneratorSource
+        from flinkpy.connectors.memory.datagen import DataGeneratorSource
 
         type_info = check_type(type_info, "generate()")
         with located():
@@ -72,14 +72,14 @@ class SourceMethods:
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
-        from flinkpy.connectors.text_files import TextFileSource
+        from flinkpy.connectors.files.text_files import TextFileSource
 
         with located():
             return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
         """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
-        from flinkpy.connectors.socket_text import SocketTextSource
+        from flinkpy.connectors.sockets.socket_text import SocketTextSource
 
         with located():
             return self._read(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Stream", Types.STRING())
@@ -95,8 +95,8 @@ class SourceMethods:
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
         """
-        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
-        from flinkpy.connectors.column_files import ParquetSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.files.column_files import ParquetSource
 
         with located():
             source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
@@ -112,8 +112,8 @@ class SourceMethods:
 
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
         """
-        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
-        from flinkpy.connectors.column_files import CsvSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.files.column_files import CsvSource
 
         with located():
             source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
@@ -123,9 +123,9 @@ class SourceMethods:
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
                         batch_rows: int | None = None, split_bytes: int | None = None) -> DataStream:
         """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
-        from flinkpy.connectors.arrow import DEFAULT_BATCH_ROWS
-        from flinkpy.connectors.column_files import JsonLinesSource
-        from flinkpy.connectors.text_files import DEFAULT_SPLIT_BYTES
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+        from flinkpy.connectors.files.column_files import JsonLinesSource
+        from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
 
         with located():
             source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
@@ -138,14 +138,14 @@ class SourceMethods:
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
-        from flinkpy.connectors.arrow import ArrowSource
+        from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
         with located():
             return self._read(ArrowSource(data, **options), "Arrow Source")
 
     def from_pandas(self, frame: pd.DataFrame, **options: Any) -> DataStream:
         """The rows of a pandas frame as columns; its index is left out."""
-        from flinkpy.connectors.arrow import ArrowSource
+        from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
         with located():
             return self._read(ArrowSource.from_pandas(frame, **options), "Pandas Source")
@@ -159,7 +159,7 @@ class SourceMethods:
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
         >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
         """
-        from flinkpy.connectors.source import Source
+        from flinkpy.connectors.source_api.source import Source
 
         if isinstance(source, type) or not isinstance(source, Source):
             raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
@@ -169,7 +169,7 @@ class SourceMethods:
     def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> DataStream:
         """A SourceFunction: ``run(ctx)`` has a thread of its own and may block. One subtask runs it, as in Flink; with ``set_parallelism`` each of
         several does, and its ``open`` is told which one it is."""
-        from flinkpy.connectors.source import Source
+        from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator
 
@@ -183,7 +183,7 @@ class SourceMethods:
 
     def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None,
               strategy: WatermarkStrategy | None = None) -> DataStream:
-        from flinkpy.connectors.source import Boundedness
+        from flinkpy.connectors.source_api.source import Boundedness
 
         schema = getattr(source, "schema", None) if source.is_columnar else None
         operator = _source_operator(source, strategy, schema)
@@ -202,7 +202,7 @@ class SourceMethods:
 
 def _source_of_columns(collection: Any) -> str | None:
     """What takes it, where iterating gives columns and no records."""
-    from flinkpy.connectors.arrow import is_arrow_stream
+    from flinkpy.connectors.memory.arrow_tables import is_arrow_stream
 
     package = type(collection).__module__.partition(".")[0]
     if type(collection).__name__ == "DataFrame" and package in ("pandas", "pyspark"):
@@ -223,11 +223,11 @@ def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]
 
 
 def _source_operator(source: Source[Any], strategy: WatermarkStrategy | None, schema: Any) -> Any:
-    from flinkpy.connectors.source_operator import SourceReaderOperator
+    from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 
     if strategy is None or strategy.does_nothing:
         return SourceReaderOperator(source)
-    from flinkpy.connectors.timestamped_source import TimestampedSourceOperator
+    from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
 
     operator = TimestampedSourceOperator(source, strategy)
     with located():

@@ -47,7 +47,7 @@ class Transformation:
 
 @dataclass(eq=False, kw_only=True)
 class SourceTransformation(Transformation):
-    """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source.Source whose enumerator the JobMaster runs, or None."""
+    """``operator`` is a SourceOperator; ``source`` the flinkpy.connectors.source_api.source.Source whose enumerator the JobMaster runs, or None."""
 
     operator: Any
     source: Any = None

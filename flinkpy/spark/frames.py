@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import ray
 
-from flinkpy.connectors.block_schema import conformed, nullable
-from flinkpy.connectors.ray_store import Store, make_keeper
+from flinkpy.connectors.memory.block_schema import conformed, nullable
+from flinkpy.connectors.ray.object_store import Store, make_keeper
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.spark.computation import Computation
 from flinkpy.spark.hand_over import HandOver

@@ -1,6 +1,6 @@
 """A DataFrame on its way from Spark into Ray's object store, beside the program: each partition is fetched as soon as Spark has it.
 
-The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray_keeper``) what Spark has by now; jobs hear from the keeper.
+The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray.block_keeper``) what Spark has by now; jobs hear from the keeper.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from flinkpy.connectors.ray_store import Store
+from flinkpy.connectors.ray.object_store import Store
 from flinkpy.core.clock import SystemClock
 from flinkpy.spark.computation import Computation
 

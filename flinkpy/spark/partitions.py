@@ -17,7 +17,7 @@ CALLS_PER_EXECUTOR = 8  # at once: RayDP's executors carry out two, the others w
 
 @dataclass(frozen=True)
 class Partitions:
-    """What Spark keeps, as a ``flinkpy.connectors.ray_keeper.Recipe``: a place is the id an executor was started with."""
+    """What Spark keeps, as a ``flinkpy.connectors.ray.block_keeper.Recipe``: a place is the id an executor was started with."""
 
     rdd: int
     count: int

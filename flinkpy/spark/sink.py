@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flinkpy.connectors.ray_block_sink import RayBlockSink
-from flinkpy.connectors.ray_store import Store, make_keeper, stored
+from flinkpy.connectors.ray.block_sink import RayBlockSink
+from flinkpy.connectors.ray.object_store import Store, make_keeper, stored
 from flinkpy.core.errors import ProgramError
 from flinkpy.spark.frames import dataframe_of, schema_of, stream_bytes
 

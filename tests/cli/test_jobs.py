@@ -42,7 +42,7 @@ env.execute("broken")
 
 ENDLESS = """
 import itertools, sys
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
 
 class Endless(PythonSource):

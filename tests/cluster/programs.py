@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from flinkpy.connectors.collect import CollectServer
-from flinkpy.connectors.python_source import PythonSource
-from flinkpy.connectors.source_operator import SourceReaderOperator
+from flinkpy.connectors.collect.collect_server import CollectServer
+from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.core.ids import IdFactory
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.job_graph_generator import build_job_graph

@@ -32,7 +32,7 @@ print(json.dumps({"counts": {r[0]: r[1] for r in rows}, "pids": sorted({r[2] for
 
 ENDLESS = """
 import itertools, os, sys
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
 
 class Endless(PythonSource):

@@ -41,7 +41,7 @@ with env.from_collection(lines).map(speak).name("Speak").execute_and_collect("sp
 ENDLESS = """
 import itertools, sys
 from pathlib import Path
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
 
 class Endless(PythonSource):

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 ENDLESS = """
 import itertools, sys
 from pathlib import Path
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
 
 class Endless(PythonSource):

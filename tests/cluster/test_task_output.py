@@ -15,7 +15,7 @@ from typing import TextIO
 import pytest
 
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
-from flinkpy.connectors.collect import CollectServer
+from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState

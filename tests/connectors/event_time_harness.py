@@ -6,10 +6,10 @@ from collections import deque
 from typing import Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
-from flinkpy.connectors.ranges import NumberSequenceSource
-from flinkpy.connectors.sequence import Numbering
-from flinkpy.connectors.source import ReaderContext, SourceReader
-from flinkpy.connectors.timestamped_source import TimestampedSourceOperator
+from flinkpy.connectors.memory.ranges import NumberSequenceSource
+from flinkpy.connectors.collect.sequence import Numbering
+from flinkpy.connectors.source_api.source import ReaderContext, SourceReader
+from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, WatermarkStatus
 from flinkpy.operators.base import InputStatus, Output

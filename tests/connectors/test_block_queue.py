@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.connectors.ray_blocks import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
-from flinkpy.connectors.ray_keeper import News
+from flinkpy.connectors.ray.block_source import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
+from flinkpy.connectors.ray.block_keeper import News
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
 
@@ -144,7 +144,7 @@ def test_the_blocks_are_held_from_the_start_to_the_end_and_only_where_there_was_
 
 
 def test_a_source_tells_its_queue_which_blocks_are_there_and_which_are_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkpy.connectors.ray_store.Store", lambda name: Keeper())
+    monkeypatch.setattr("flinkpy.connectors.ray.object_store.Store", lambda name: Keeper())
     context: Any = Readers({0: "a"})
     source = RayBlockSource("keeper/shelf", pa.schema([]), [("a",), None, ()])
     fresh = source.create_enumerator(context)

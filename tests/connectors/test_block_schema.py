@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from flinkpy.connectors.block_schema import conformed, nullable, relabelled
+from flinkpy.connectors.memory.block_schema import conformed, nullable, relabelled
 
 INNER = pa.struct([pa.field("a", pa.int32(), False)])
 

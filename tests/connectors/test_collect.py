@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkpy.connectors.collect import CollectServer, CollectSink
-from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, MAGIC, NONCE_BYTES, proof
+from flinkpy.connectors.collect.collect_server import CollectServer, CollectSink
+from flinkpy.connectors.collect.collect_sink import HEADER, KIND_BATCH, MAGIC, NONCE_BYTES, proof
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError, RecipientUnreachableError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.connectors.coordinator import SourceCoordinator
+from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.iteration_head import ROUND_PAUSE_S, IterationHeadOperator, IterationSource
 from flinkpy.core.elements import MAX_TIMESTAMP, EndOfData, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError

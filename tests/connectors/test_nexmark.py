@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.connectors.nexmark import FIRST_AUCTION, FIRST_PERSON, KINDS, NexmarkGenerator
+from flinkpy.connectors.memory.nexmark import FIRST_AUCTION, FIRST_PERSON, KINDS, NexmarkGenerator
 from flinkpy.core.errors import ProgramError
 
 

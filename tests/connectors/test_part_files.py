@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from flinkpy.common import Encoder, Row, Types
-from flinkpy.connectors import buckets, compaction, rolling
-from flinkpy.connectors.file_sink import FileSink as PlainSink
-from flinkpy.connectors.file_system import (
+from flinkpy.connectors.part_files import buckets
+from flinkpy.connectors.part_files import compaction
+from flinkpy.connectors.part_files import rolling
+from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
+from flinkpy.connectors.files.builders import (
     BucketAssigner,
     FileCompactor,
     FileCompactStrategy,

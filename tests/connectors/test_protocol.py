@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.coordinator import SourceCoordinator
-from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.python_source import PythonSource, PythonSplit
-from flinkpy.connectors.ranges import CollectionSource, NumberSequenceSource, RangeSplit
-from flinkpy.connectors.sequence import Numbered, Reordering
-from flinkpy.connectors.source import (
+from flinkpy.connectors.source_api.coordinator import SourceCoordinator
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.source_api.python_source import PythonSource, PythonSplit
+from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, RangeSplit
+from flinkpy.connectors.collect.sequence import Numbered, Reordering
+from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,
     ReaderContext,
@@ -24,8 +24,8 @@ from flinkpy.connectors.source import (
     SplitRequested,
     SplitsAdded,
 )
-from flinkpy.connectors.source_operator import SourceReaderOperator
-from flinkpy.connectors.travel import pack, unpack
+from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
+from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.futures import Future
@@ -423,7 +423,7 @@ def test_the_operator_says_where_its_batch_came_from() -> None:
 
 
 def test_a_timer_of_the_reader_is_cancelled_when_the_operator_closes() -> None:
-    from flinkpy.connectors.datagen import DataGeneratorSource
+    from flinkpy.connectors.memory.datagen import DataGeneratorSource
 
     world = World(DataGeneratorSource(lambda index: index, rate=1.0))
     while not world.subtasks[0].output.batches or world.subtasks[0].timers.next_due() is None:

@@ -14,11 +14,11 @@ import pytest
 import ray
 
 from flinkpy.common import Types
-from flinkpy.connectors.ray_block_sink import RayBlockSink
-from flinkpy.connectors.ray_blocks import BlockReader, BlockSplit
-from flinkpy.connectors.ray_keeper import News
-from flinkpy.connectors.ray_store import NAMESPACE, Store, make_keeper, sound
-from flinkpy.connectors.source import ReaderContext
+from flinkpy.connectors.ray.block_sink import RayBlockSink
+from flinkpy.connectors.ray.block_source import BlockReader, BlockSplit
+from flinkpy.connectors.ray.block_keeper import News
+from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, sound
+from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
 from flinkpy.datastream import StreamExecutionEnvironment

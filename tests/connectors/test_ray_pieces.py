@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 import ray
 
-from flinkpy.connectors.pieces import Pieces, pieces_of
-from flinkpy.connectors.ray_pieces import SMALL_BYTES, StoredPieces, handed_over
-from flinkpy.connectors.ray_store import NAMESPACE, Store
+from flinkpy.connectors.memory.pieces import Pieces, pieces_of
+from flinkpy.connectors.ray.stored_pieces import SMALL_BYTES, StoredPieces, handed_over
+from flinkpy.connectors.ray.object_store import NAMESPACE, Store
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.waiting import eventually
@@ -37,7 +37,7 @@ class Own:
 
 def values(pieces: Pieces) -> list[Any]:
     """Of pieces that are here."""
-    from flinkpy.connectors.pieces import opened
+    from flinkpy.connectors.memory.pieces import opened
 
     return [value for number in range(len(pieces.pieces)) for value in opened(pieces.fetch(number, lambda: None).result())]
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from flinkpy.connectors.socket_sink import SocketSink
-from flinkpy.connectors.socket_text import SocketTextSource
+from flinkpy.connectors.sockets.socket_sink import SocketSink
+from flinkpy.connectors.sockets.socket_text import SocketTextSource
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import ProgramError, RecipientUnreachableError

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import WatermarkStrategy
-from flinkpy.connectors.arrow import ArrowSource
-from flinkpy.connectors.datagen import DataGeneratorSource
-from flinkpy.connectors.python_source import PythonSource
-from flinkpy.connectors.ranges import CollectionSource, NumberSequenceSource, cut
-from flinkpy.connectors.source import Boundedness, InputStatus
+from flinkpy.connectors.memory.arrow_tables import ArrowSource
+from flinkpy.connectors.memory.datagen import DataGeneratorSource
+from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, cut
+from flinkpy.connectors.source_api.source import Boundedness, InputStatus
 from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError, UserCodeError

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
-from flinkpy.connectors.split_watermarks import WatermarkMultiplexer
+from flinkpy.connectors.source_api.split_watermarks import WatermarkMultiplexer
 from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
 from tests.connectors.event_time_harness import BEGIN, END, EventTimeSource, SplitReader
 

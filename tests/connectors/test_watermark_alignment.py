@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
-from flinkpy.connectors.watermark_alignment import AlignmentGroups, ReaderAlignment, WatermarkAllowed, WatermarkReported
+from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups, ReaderAlignment, WatermarkAllowed, WatermarkReported
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import InputStatus
 from tests.connectors.event_time_harness import END, EventTimeSource
@@ -166,7 +166,7 @@ def test_without_a_group_nothing_is_said() -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_two_sources_of_a_job_keep_together(parallelism: int) -> None:
-    from flinkpy.connectors.ranges import NumberSequenceSource
+    from flinkpy.connectors.memory.ranges import NumberSequenceSource
     from flinkpy.datastream import StreamExecutionEnvironment
 
     env = StreamExecutionEnvironment.get_execution_environment({"execution.target": "embedded", "taskmanager.network.batch.max-records": 16})

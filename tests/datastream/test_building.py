@@ -290,7 +290,7 @@ def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment, tmp_
 
 
 def test_a_watermark_strategy_belongs_to_the_source_and_is_checked_there(env: StreamExecutionEnvironment) -> None:
-    from flinkpy.connectors.ranges import NumberSequenceSource
+    from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
     assert isinstance(env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.no_watermarks(), "numbers"), DataStream)
     assert env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.for_monotonous_timestamps(), "numbers").get_name() == "Source: numbers"

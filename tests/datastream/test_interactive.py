@@ -137,7 +137,7 @@ NOTEBOOK = {
 import itertools, threading
 from dataclasses import dataclass
 from flinkpy.cluster.launch import submitted_jobs
-from flinkpy.connectors.python_source import PythonSource
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
 
 class Endless(PythonSource):

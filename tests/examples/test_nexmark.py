@@ -10,7 +10,7 @@ import pytest
 
 from examples.nexmark.queries import EURO, QUERIES, House, bids_in_ten_seconds
 from flinkpy.common import Row
-from flinkpy.connectors.nexmark import NexmarkGenerator
+from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.testing import OneInputHarness
 

@@ -30,7 +30,7 @@ def address(batch: Any) -> int:
 
 @pytest.mark.finding("first-use 15")
 def test_a_table_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flinkpy.connectors.arrow import ArrowSource
+    from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
     batches: list[Any] = []
     slices = ArrowSource.batch_of
@@ -47,7 +47,7 @@ def test_a_table_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.finding("first-use 15")
 def test_the_very_values_of_a_collection_that_cannot_change_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flinkpy.connectors.ranges import CollectionSource
+    from flinkpy.connectors.memory.ranges import CollectionSource
 
     batches: list[Any] = []
     slices = CollectionSource.batch_of
@@ -105,7 +105,7 @@ def test_a_frame_is_what_it_was_when_it_was_handed_over() -> None:
 @pytest.mark.finding("first-use 15")
 def test_what_a_slice_of_a_table_sends_back_is_the_slice() -> None:
     """One megabyte is collected as one, however large the table is that it is a part of."""
-    from flinkpy.connectors.collect_sink import _CollectWriter
+    from flinkpy.connectors.collect.collect_sink import _CollectWriter
     from flinkpy.core.elements import ColumnBatch
 
     sent: list[bytes] = []

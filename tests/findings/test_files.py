@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 
 from examples import own_source_and_sink
 from flinkpy.common import Row, Types
-from flinkpy.connectors import parquet_part
-from flinkpy.connectors.arrow import ArrowSource
-from flinkpy.connectors.column_files import CsvSource, ParquetSource
-from flinkpy.connectors.csv_lines import CsvLines
-from flinkpy.connectors.file_formats import CsvFormat, ParquetFormat
-from flinkpy.connectors.file_sink import FileSink
-from flinkpy.connectors.file_system import BucketAssigner
-from flinkpy.connectors.parquet_part import ParquetPart
-from flinkpy.connectors.partition_folders import folder_of
+from flinkpy.connectors.part_files import parquet_part
+from flinkpy.connectors.memory.arrow_tables import ArrowSource
+from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
+from flinkpy.connectors.part_files.csv_lines import CsvLines
+from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat
+from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.files.builders import BucketAssigner
+from flinkpy.connectors.part_files.parquet_part import ParquetPart
+from flinkpy.connectors.files.partition_folders import folder_of
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment

@@ -15,9 +15,9 @@ import pytest
 
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.common import Configuration, Row, Types, Watermark, WatermarkStrategy
-from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.ranges import NumberSequenceSource, RangeSplit, cut
-from flinkpy.connectors.source import SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.memory.ranges import NumberSequenceSource, RangeSplit, cut
+from flinkpy.connectors.source_api.source import SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import JobExecutionError, JobRestartedError
 from flinkpy.core.lifecycles import JobState

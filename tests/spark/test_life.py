@@ -142,7 +142,7 @@ except FlinkpyError as error:
 def test_spark_gives_a_block_again_as_long_as_it_runs(cluster: RayCluster) -> None:
     said = run(cluster, """
 import pyarrow as pa
-from flinkpy.connectors.ray_store import Store
+from flinkpy.connectors.ray.object_store import Store
 stream = env.from_spark(spark.range(0, 200_000, 1, 2))
 store = Store(stream._transformation.source._keeper)
 while len(store.news(0).blocks) < 2:

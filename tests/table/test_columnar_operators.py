@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
-from flinkpy.connectors.arrow import ArrowSource
+from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream.keys import FieldKey

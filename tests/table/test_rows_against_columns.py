@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common import Duration, Time, TimestampAssigner, WatermarkStrategy
-from flinkpy.connectors.arrow import ArrowSource
+from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.datastream import AggregateFunction
 from flinkpy.datastream.window import TumblingEventTimeWindows
 from flinkpy.table.expressions import col

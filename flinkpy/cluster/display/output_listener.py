@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TextIO
 
-from flinkpy.connectors.collect import CollectServer
+from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import ATTACHED, TASK_OUTPUT, OutputForm
 from flinkpy.graph.job_graph import JobGraph

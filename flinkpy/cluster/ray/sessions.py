@@ -34,7 +34,7 @@ from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
-from flinkpy.connectors.ray_pieces import handed_over
+from flinkpy.connectors.ray.stored_pieces import handed_over
 from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flinkpy.connectors.source import Source
+from flinkpy.connectors.source_api.source import Source
 from flinkpy.operators.sinks.sink_port import Sink
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Reading and writing files, under PyFlink's module path."""
 
-from flinkpy.connectors.file_system import (
+from flinkpy.connectors.files.builders import (
     BucketAssigner,
     BulkFormat,
     DefaultRollingPolicy,

@@ -1,5 +1,5 @@
 """Whole numbers as a source, under PyFlink's module path."""
 
-from flinkpy.connectors.ranges import NumberSequenceSource
+from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
 __all__ = ["NumberSequenceSource"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TextIO
 
-from flinkpy.connectors.collect_sink import HEADER, KIND_BATCH, KIND_END, connect_to_client
+from flinkpy.connectors.collect.collect_sink import HEADER, KIND_BATCH, KIND_END, connect_to_client
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import EXECUTION
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState

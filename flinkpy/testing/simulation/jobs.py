@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from flinkpy.connectors.enumerators import SplitQueue
-from flinkpy.connectors.source import Boundedness, ReaderContext, Source, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.job_graph import DistributionPattern, IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo, ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
-from flinkpy.connectors.ranges import NumberSequenceSource
-from flinkpy.connectors.source import ReaderRegistered
-from flinkpy.connectors.watermark_alignment import WatermarkAllowed, WatermarkReported
+from flinkpy.connectors.memory.ranges import NumberSequenceSource
+from flinkpy.connectors.source_api.source import ReaderRegistered
+from flinkpy.connectors.source_api.watermark_alignment import WatermarkAllowed, WatermarkReported
 from flinkpy.core.program.code import dumps
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId

@@ -1,0 +1,1 @@
+"""Results back to the program that runs the job."""

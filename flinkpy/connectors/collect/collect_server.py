@@ -1,0 +1,371 @@
+"""The client's end of collecting: one thread reads all sinks' connections into a bounded queue, whoever iterates takes from it.
+
+Without checkpoints a job that restarts makes its results again, so what a subtask's earlier attempt sent is dropped when a later one begins. What
+the program has been given already cannot be taken back: there iterating ends with an error. Whoever gathers all before giving any (``gathered``) has
+only the last attempt's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import pickle
+import secrets
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.connectors.collect.collect_sink import (
+    DIGEST_BYTES,
+    HANDSHAKE_TIMEOUT_S,
+    HEADER,
+    KIND_BATCH,
+    KIND_BEGIN,
+    KIND_END,
+    MAGIC,
+    MAX_FRAME_BYTES,
+    NONCE_BYTES,
+    WHOSE,
+    CollectSink,
+    proof,
+)
+from flinkpy.connectors.rows import rows_of
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
+
+__all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
+
+_LOG = logging.getLogger(__name__)
+
+QUEUE_BYTES = 16 << 20
+RECEIVE_BYTES = 256 << 10
+NOBODY = -1  # subtask and attempt of who sends something else than a job's results
+DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
+
+
+@dataclass(frozen=True)
+class CollectStatistics:
+    """What a collecting client holds and has seen."""
+
+    connections: int
+    refused: int
+    batches: int
+    queued_bytes: int
+    ended: int  # sinks that said they are done
+
+
+class _Connection:
+    """Bytes of one sink, until they make a proof, then frames. Pure: knows no socket."""
+
+    def __init__(self, token: bytes, opened_at: float) -> None:
+        self._token = token
+        self.nonce = os.urandom(NONCE_BYTES)
+        self.opened_at = opened_at
+        self.authenticated = self.ended = False
+        self.subtask = self.attempt = NOBODY
+        self._data = bytearray()
+
+    def take(self, data: bytes) -> tuple[bytes, list[bytes]]:
+        """What to answer, and the payloads complete now; NetworkProtocolError for what must not be."""
+        self._data += data
+        answer = b""
+        if not self.authenticated:
+            if len(self._data) < NONCE_BYTES + DIGEST_BYTES:
+                return b"", []
+            answer = self._check_proof()
+        return answer, self._payloads()
+
+    def _check_proof(self) -> bytes:
+        size = NONCE_BYTES + DIGEST_BYTES
+        sink_nonce, given = bytes(self._data[:NONCE_BYTES]), bytes(self._data[NONCE_BYTES:size])
+        if not hmac.compare_digest(given, proof(self._token, b"sink", self.nonce, sink_nonce)):
+            raise NetworkProtocolError("wrong token")
+        del self._data[:size]
+        self.authenticated = True
+        return proof(self._token, b"client", self.nonce, sink_nonce)
+
+    def _payloads(self) -> list[bytes]:
+        payloads: list[bytes] = []
+        at = 0
+        while len(self._data) - at >= HEADER.size:
+            kind, length = HEADER.unpack_from(self._data, at)
+            if kind not in (KIND_BATCH, KIND_END, KIND_BEGIN) or length > MAX_FRAME_BYTES or self.ended:
+                raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")
+            if kind == KIND_BEGIN and (length != WHOSE.size or payloads or self.attempt != NOBODY):
+                raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
+            if len(self._data) - at - HEADER.size < length:
+                break
+            at += HEADER.size
+            if kind == KIND_END:
+                self.ended = True
+            elif kind == KIND_BEGIN:
+                self.subtask, self.attempt = WHOSE.unpack_from(self._data, at)
+            else:
+                payloads.append(bytes(self._data[at:at + length]))
+            at += length
+        del self._data[:at]
+        return payloads
+
+
+class CollectServer:
+    """Listens for the sinks of one job; iterating yields its records, in order per subtask, until ``job_ended`` was called and all is read.
+
+    ``host`` is the address to listen on, which must be reachable from the workers. Iterating raises what ``job_ended`` was given.
+
+    >>> with CollectServer() as server:                     # doctest: +SKIP
+    ...     job = submit(program_with(server.sink()))
+    ...     job.on_end(server.job_ended)
+    ...     for record in server: print(record)
+    """
+
+    def __init__(self, host: str = "127.0.0.1", *, clock: Clock = SYSTEM_CLOCK, queue_bytes: int = QUEUE_BYTES,
+                 decode: Callable[[bytes], Any] = pickle.loads) -> None:
+        self._decode = decode
+        self.token = secrets.token_bytes(32)
+        self._clock, self._queue_bytes = clock, queue_bytes
+        self._listener = socket.create_server((host, 0))
+        self._listener.setblocking(False)
+        self.host, self.port = host, self._listener.getsockname()[1]
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._wake_in, selectors.EVENT_READ)
+        self._connections: dict[socket.socket, _Connection] = {}
+        self._refused = self._batches = self._ended = 0
+        self._paused = False
+        self._quiet_since = clock.monotonic()
+        # shared between the two threads
+        self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
+        self._changed = threading.Condition(self._lock)
+        self._queue: deque[tuple[int, bytes | None]] = deque()  # of which subtask; None: what was given of it counts no more
+        self._attempts: dict[int, int] = {}  # subtask -> the latest
+        self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
+        self._queued = 0
+        self._job_ended = self._closed = self._complete = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"collect {self.port}", daemon=True)
+        self._thread.start()
+
+    def sink(self) -> CollectSink:
+        """The sink that leads here."""
+        return CollectSink(self.host, self.port, self.token)
+
+    # -- the client's thread --------------------------------------------------------------------------------------------------
+
+    def job_ended(self, error: BaseException | None = None) -> None:
+        """The job is over (from any thread): what is on its way is still given out, then iterating ends, raising ``error`` if there is one."""
+        with self._lock:
+            if not self._job_ended:
+                self._job_ended, self._error = True, error
+        self._wake()
+
+    def batches(self) -> Iterator[Any]:
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError where one comes that was made in
+        place of others that were given out."""
+        for _, batch in self._attributed():
+            if batch is None:
+                raise JobRestartedError(
+                    "the job was restarted from its beginning, and makes again what this iterator has given out already; take(), to_arrow(), "
+                    "to_pandas() and execute_and_collect(limit=...) give the last attempt's results only")
+            yield batch
+
+    def gathered(self, limit: int | None = None) -> list[Any]:
+        """The batches of the whole job, or so many that they hold ``limit`` records, each record made once; those of a subtask in their order."""
+        kept: list[tuple[int, Any]] = []
+        records = 0
+        for subtask, batch in self._attributed():
+            if batch is None:
+                kept = [each for each in kept if each[0] != subtask]
+                records = sum(len(each) for _, each in kept)
+                continue
+            kept.append((subtask, batch))
+            records += len(batch)
+            if limit is not None and records >= limit:
+                break
+        return [batch for _, batch in kept]
+
+    def _attributed(self) -> Iterator[tuple[int, Any | None]]:
+        """Batches with the subtask they are of; None in place of one: those given out of this subtask were of an attempt that counts no more."""
+        while True:
+            with self._lock:
+                self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
+                if not self._queue:
+                    if self._error is not None:
+                        raise self._error
+                    return
+                subtask, payload = self._queue.popleft()
+                was_full = self._queued >= self._queue_bytes
+                if payload is not None:
+                    self._queued -= len(payload)
+                    self._given.add(subtask)
+                resume = was_full and self._queued < self._queue_bytes
+            if resume:
+                self._wake()
+            yield subtask, None if payload is None else self._decode(payload)
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.batches():
+            yield from batch if isinstance(batch, list) else rows_of(ColumnBatch(batch))
+
+    def close(self) -> None:
+        """Stops listening and breaks all connections: sinks still writing fail. Iterating ends."""
+        with self._lock:
+            already, self._closed = self._closed, True
+            self._changed.notify_all()
+        if not already:
+            self._wake()
+            self._thread.join()
+            self._wake_out.close()
+
+    def __enter__(self) -> CollectServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def statistics(self) -> CollectStatistics:
+        return CollectStatistics(len(self._connections), self._refused, self._batches, self._queued, self._ended)
+
+    def __repr__(self) -> str:
+        return f"<CollectServer {self.host}:{self.port}: {self.statistics()}>"
+
+    def _wake(self) -> None:
+        try:
+            self._wake_out.send(b"\0")
+        except OSError:
+            pass  # closed, or woken often enough already
+
+    # -- the reading thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._closed and not self._complete:
+                for key, _ in self._selector.select(1.0 if self._connections or self._job_ended else None):
+                    sock: Any = key.fileobj
+                    if sock is self._listener:
+                        self._accept()
+                    elif sock is self._wake_in:
+                        self._drain_wakes()
+                    elif sock in self._connections:
+                        self._read(sock)
+                self._regulate()
+        except Exception as error:  # a bug must reach who iterates
+            _LOG.exception("collecting failed")
+            self._error = self._error or error
+        finally:
+            self._shut()
+
+    def _drain_wakes(self) -> None:
+        try:
+            self._wake_in.recv(4096)
+        except BlockingIOError:
+            pass
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return  # it went away again
+        sock.setblocking(False)
+        connection = _Connection(self.token, self._clock.monotonic())
+        self._connections[sock] = connection
+        self._selector.register(sock, selectors.EVENT_READ)
+        self._paused = False  # regulate again, with this one
+        self._answer(sock, MAGIC + connection.nonce)
+
+    def _answer(self, sock: socket.socket, data: bytes) -> None:
+        """A few bytes: they fit into a fresh socket's buffer, or the peer is not worth waiting for."""
+        try:
+            if data and sock.send(data) == len(data):
+                return
+        except OSError:
+            pass
+        if data:
+            self._drop(sock)
+
+    def _read(self, sock: socket.socket) -> None:
+        connection = self._connections[sock]
+        try:
+            data = sock.recv(RECEIVE_BYTES)
+            answer, payloads = connection.take(data)
+        except BlockingIOError:
+            return
+        except NetworkProtocolError as error:
+            self._refused += 1
+            _LOG.warning("refused a connection to the results of this job: %s", error)
+            self._drop(sock)
+            return
+        except OSError:
+            data, answer, payloads = b"", b"", []
+        self._quiet_since = self._clock.monotonic()
+        self._keep(connection, payloads)
+        if not data:
+            self._drop(sock)
+        elif answer:
+            self._answer(sock, answer)
+
+    def _keep(self, connection: _Connection, payloads: list[bytes]) -> None:
+        subtask, attempt = connection.subtask, connection.attempt
+        with self._lock:
+            if attempt > self._attempts.get(subtask, NOBODY):
+                self._begin(subtask, attempt)
+            if payloads and attempt == self._attempts.get(subtask, NOBODY):
+                self._batches += len(payloads)
+                self._queue.extend((subtask, payload) for payload in payloads)
+                self._queued += sum(map(len, payloads))
+                self._changed.notify_all()
+
+    def _begin(self, subtask: int, attempt: int) -> None:
+        """What an earlier attempt of the subtask sent counts no more."""
+        self._attempts[subtask] = attempt
+        self._queue = deque(each for each in self._queue if each[0] != subtask)
+        self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)
+        if subtask in self._given:
+            self._given.discard(subtask)
+            self._queue.append((subtask, None))
+            self._changed.notify_all()
+
+    def _drop(self, sock: socket.socket) -> None:
+        connection = self._connections.pop(sock, None)
+        if connection is not None:
+            self._ended += connection.ended
+            if sock in self._selector.get_map():
+                self._selector.unregister(sock)
+            sock.close()
+
+    def _regulate(self) -> None:
+        """Stops reading while the queue is full, drops who does not prove itself, and notices the end."""
+        full = self._queued >= self._queue_bytes
+        if full != self._paused:
+            self._paused = full
+            registered = self._selector.get_map()
+            for sock in self._connections:
+                if full and sock in registered:
+                    self._selector.unregister(sock)
+                elif not full and sock not in registered:
+                    self._selector.register(sock, selectors.EVENT_READ)
+        now = self._clock.monotonic()
+        for sock, connection in list(self._connections.items()):
+            if not connection.authenticated and (self._job_ended or now - connection.opened_at > HANDSHAKE_TIMEOUT_S):
+                self._drop(sock)
+        if not self._job_ended or self._paused:
+            self._quiet_since = now
+        elif not self._connections or now - self._quiet_since > DRAIN_TIMEOUT_S:
+            self._complete = True
+
+    def _shut(self) -> None:
+        for sock in list(self._connections):
+            self._drop(sock)
+        self._selector.close()
+        self._listener.close()
+        self._wake_in.close()
+        with self._lock:
+            self._complete = True
+            self._changed.notify_all()

@@ -1,0 +1,343 @@
+"""PyFlink's names for reading and writing files: builders over the text and column sources and :class:`~flinkpy.connectors.part_files.file_sink.FileSink`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from flinkpy.common.serialization import BulkWriterFactory, Encoder
+from flinkpy.common.time import Duration, to_milliseconds
+from flinkpy.connectors.part_files import file_sink
+from flinkpy.connectors.part_files.buckets import BucketAssigner
+from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.part_files.file_formats import EncodedFormat, FileFormat, ParquetFormat
+from flinkpy.connectors.part_files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
+from flinkpy.connectors.source_api.source import Source
+from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, TextFileSource
+from flinkpy.connectors.files.watched_files import WatchedTextFileSource
+from flinkpy.core.errors import ProgramError
+
+__all__ = [
+    "BucketAssigner", "BulkFormat", "DefaultRollingPolicy", "FileCompactor", "FileCompactStrategy", "FileEnumeratorProvider", "FileSink",
+    "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OnCheckpointRollingPolicy", "OutputFileConfig", "RollingPolicy", "StreamFormat",
+    "StreamingFileSink",
+]
+
+# -- reading ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamFormat:
+    """How records are found in a file.
+
+    >>> StreamFormat.text_line_format("latin-1").charset
+    'latin-1'
+    """
+
+    charset: str
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """A record per line."""
+        return StreamFormat(charset_name)
+
+
+@dataclass(frozen=True)
+class BulkFormat:
+    """How batches of columns are found in a file: ``open_files(paths)`` makes the source.
+
+    >>> BulkFormat.parquet(columns=["carrier"])  # doctest: +ELLIPSIS
+    BulkFormat(...)
+    """
+
+    open_files: Callable[[tuple[str | Path, ...]], Source[Any]]
+
+    @staticmethod
+    def parquet(columns: list[str] | None = None) -> BulkFormat:
+        """Parquet files; only the columns named are read."""
+        from flinkpy.connectors.files.column_files import ParquetSource
+
+        return BulkFormat(lambda paths: ParquetSource(paths, columns))
+
+
+@dataclass(frozen=True)
+class FileEnumeratorProvider:
+    """Whether a large file is cut, so that several readers share it.
+
+    >>> FileEnumeratorProvider.default_splittable_file_enumerator().splittable
+    True
+    """
+
+    splittable: bool
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Cut, but for compressed files; hidden files (their names begin with ``.`` or ``_``) are left out."""
+        return FileEnumeratorProvider(True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """A file is read by one reader; hidden files are left out."""
+        return FileEnumeratorProvider(False)
+
+
+@dataclass(frozen=True)
+class FileSplitAssignerProvider:
+    """Which reader gets which part of a file."""
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """Parts near the reader first, then in order. The file systems here say nothing of where a file lies, so it is the order."""
+        return FileSplitAssignerProvider()
+
+
+class FileSource:
+    """``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is ``TextFileSource(path)``.
+
+    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt").build()  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str | Path) -> FileSourceBuilder:
+        """Record by record: lines of text."""
+        if not isinstance(stream_format, StreamFormat):
+            raise ProgramError(f"for_record_stream_format takes a StreamFormat, this is {stream_format!r:.80}; see StreamFormat.text_line_format()")
+        return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str | Path) -> FileSourceBuilder:
+        """By columns: Parquet."""
+        if not isinstance(bulk_format, BulkFormat):
+            raise ProgramError(f"for_bulk_file_format takes a BulkFormat, this is {bulk_format!r:.80}; see BulkFormat.parquet()")
+        return FileSourceBuilder(bulk_format, paths)
+
+
+class FileSourceBuilder:
+    """Builds the source.
+
+    >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt")  # doctest: +ELLIPSIS
+    <...FileSourceBuilder...>
+    """
+
+    def __init__(self, form: StreamFormat | BulkFormat, paths: tuple[str | Path, ...]) -> None:
+        self._format, self._paths = form, paths
+        self._interval_ms: int | None = None
+        self._splittable = True
+
+    def monitor_continuously(self, discovery_interval: Duration | timedelta | int) -> FileSourceBuilder:
+        """Looks for new files so often, and never ends."""
+        milliseconds = to_milliseconds(discovery_interval)
+        if milliseconds < 1:
+            raise ProgramError(f"monitor_continuously() takes a duration above 0, this is {discovery_interval!r}")
+        self._interval_ms = milliseconds
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """The files there are now, and then it ends: the default."""
+        self._interval_ms = None
+        return self
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Whether large files are cut."""
+        if not isinstance(file_enumerator, FileEnumeratorProvider):
+            raise ProgramError(f"set_file_enumerator() takes a FileEnumeratorProvider, this is {file_enumerator!r:.80}")
+        self._splittable = file_enumerator.splittable
+        return self
+
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Which reader gets which part; there is one way."""
+        if not isinstance(split_assigner, FileSplitAssignerProvider):
+            raise ProgramError(f"set_split_assigner() takes a FileSplitAssignerProvider, this is {split_assigner!r:.80}")
+        return self
+
+    def build(self) -> Source[Any]:
+        """The source; ProgramError if there is no such file."""
+        if isinstance(self._format, BulkFormat):
+            if self._interval_ms is not None:
+                raise ProgramError("a bulk format reads the files there are now; leave monitor_continuously() out")
+            return self._format.open_files(self._paths)
+        split_bytes = DEFAULT_SPLIT_BYTES if self._splittable else None
+        if self._interval_ms is not None:
+            return WatchedTextFileSource(self._paths, self._format.charset, split_bytes, interval_ms=self._interval_ms)
+        return TextFileSource(self._paths, self._format.charset, split_bytes)
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OutputFileConfig:
+    """Names of part files: what they begin and end with.
+
+    >>> config = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt").build()
+    >>> config.get_part_prefix(), config.get_part_suffix()
+    ('words', '.txt')
+    """
+
+    part_prefix: str = "part"
+    part_suffix: str | None = None
+
+    def get_part_prefix(self) -> str:
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        return self.part_suffix or ""
+
+    class OutputFileConfigBuilder:
+        """Builds the configuration."""
+
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix: str | None = None
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            return OutputFileConfig(self._prefix, self._suffix)
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+
+Self = TypeVar("Self", bound="_SinkBuilder")
+
+
+S = TypeVar("S", bound=file_sink.FileSink)
+
+
+class _SinkBuilder:
+    """What all builders of a file sink offer. Without a bucket assigner there is a folder for each hour, as in Flink."""
+
+    def __init__(self, path: str | Path, form: FileFormat, rolling: RollingPolicy) -> None:
+        self._path, self._format, self._rolling = path, form, rolling
+        self._config = OutputFileConfig()
+        self._buckets = BucketAssigner.date_time_bucket_assigner()
+        self._check_interval_ms = file_sink.CHECK_INTERVAL_MS
+        self._compact: tuple[FileCompactStrategy, FileCompactor] | None = None
+
+    def with_output_file_config(self: Self, output_file_config: OutputFileConfig) -> Self:
+        """Names of part files."""
+        self._config = _checked(output_file_config, OutputFileConfig, "with_output_file_config()")
+        return self
+
+    def with_bucket_assigner(self: Self, bucket_assigner: BucketAssigner) -> Self:
+        """Which folder a record goes to."""
+        self._buckets = _checked(bucket_assigner, BucketAssigner, "with_bucket_assigner()")
+        return self
+
+    def with_bucket_check_interval(self: Self, interval: int) -> Self:
+        """How often, in milliseconds, a part is looked at that no record comes for."""
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise ProgramError(f"with_bucket_check_interval() takes milliseconds from 1 on, this is {interval!r}")
+        self._check_interval_ms = interval
+        return self
+
+    def with_rolling_policy(self: Self, rolling_policy: RollingPolicy) -> Self:
+        """When a part ends and the next begins."""
+        self._rolling = _checked(rolling_policy, RollingPolicy, "with_rolling_policy()")
+        return self
+
+    def _build(self, kind: type[S]) -> S:
+        return kind(self._path, self._format, self._config.part_prefix, self._config.part_suffix, buckets=self._buckets, rolling=self._rolling,
+                    check_interval_ms=self._check_interval_ms, compact=self._compact)
+
+
+class FileSink(file_sink.FileSink):
+    """The file sink with PyFlink's builders.
+
+    >>> sink = FileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
+    """
+
+    class BaseBuilder(_SinkBuilder):
+        """Builds the sink."""
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.BaseBuilder:
+            """Puts small parts together before they become visible: those of one subtask and one bucket."""
+            self._compact = (_checked(strategy, FileCompactStrategy, "enable_compact()"), _checked(compactor, FileCompactor, "enable_compact()"))
+            return self
+
+        def disable_compact(self) -> FileSink.BaseBuilder:
+            self._compact = None
+            return self
+
+        def build(self) -> FileSink:
+            return self._build(FileSink)
+
+    class RowFormatBuilder(BaseBuilder):
+        """For records that are written one by one; parts end by size and age unless said otherwise."""
+
+    class BulkFormatBuilder(BaseBuilder):
+        """For files that must be written as a whole; parts end with checkpoints only."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.BulkFormatBuilder:
+            return super().with_rolling_policy(_checked(rolling_policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))
+
+    @staticmethod
+    def for_row_format(base_path: str | Path, encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """What the encoder makes of each record."""
+        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
+        return FileSink.RowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
+
+    @staticmethod
+    def for_bulk_format(base_path: str | Path, writer_factory: BulkWriterFactory | None = None) -> FileSink.BulkFormatBuilder:
+        """Column files; Parquet unless another format is given."""
+        form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
+        return FileSink.BulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
+
+    def get_transformer(self) -> Any:
+        """None. What PyFlink puts in front of the sink to turn rows into Java's: nothing here."""
+
+
+class StreamingFileSink(file_sink.FileSink):
+    """Flink's older name: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``.
+
+    >>> sink = StreamingFileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
+    """
+
+    class BaseBuilder(_SinkBuilder):
+        """Builds the sink."""
+
+        def with_rolling_policy(self: Self, policy: RollingPolicy) -> Self:
+            """When a part ends and the next begins."""
+            return _SinkBuilder.with_rolling_policy(self, policy)
+
+        def build(self) -> StreamingFileSink:
+            return self._build(StreamingFileSink)
+
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """For records that are written one by one."""
+
+    class DefaultBulkFormatBuilder(BaseBuilder):
+        """For files that must be written as a whole."""
+
+        def with_rolling_policy(self, policy: RollingPolicy) -> StreamingFileSink.DefaultBulkFormatBuilder:
+            return super().with_rolling_policy(_checked(policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))
+
+    @staticmethod
+    def for_row_format(base_path: str | Path, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
+        form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
+        return StreamingFileSink.DefaultRowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
+
+    @staticmethod
+    def for_bulk_format(base_path: str | Path, writer_factory: BulkWriterFactory | None = None) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
+        return StreamingFileSink.DefaultBulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
+
+
+T = TypeVar("T")
+
+
+def _checked(value: Any, kind: type[T], call: str) -> T:
+    if not isinstance(value, kind):
+        raise ProgramError(f"{call} takes a {kind.__name__}, this is {value!r:.80}")
+    return value

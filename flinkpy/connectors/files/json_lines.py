@@ -1,0 +1,108 @@
+"""Blocks of JSON lines as columns.
+
+Arrow's JSON reader takes a moment's text for a timestamp, forgets its zone, and knows no dates and times. So columns of time are read as text,
+for the source to cast: that keeps zones, and refuses what has one in a column without, or the other way round. It knows numbers that are none as
+``NaN`` and ``Infinity`` only, which JSON has not: columns of floats hold them as texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import json
+
+from flinkpy.connectors.files.text_columns import as_text, changed_type, decoded, is_of_bytes, refuse_rounded, with_large_floats
+
+_NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
+_ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
+
+
+def shown_schema(block: bytes) -> Any:
+    """The schema that the first lines show."""
+    try:
+        shown = _read(block, None)
+    except pa.ArrowInvalid as error:
+        if "number to string" not in str(error) and "string to number" not in str(error):
+            raise
+        shown = _read(_ANY_NAMED_FLOAT.sub(rb"\1null", block), None)
+    times_as_text = as_text(shown.schema, _is_of_time)
+    if times_as_text.equals(shown.schema):
+        return shown.schema
+    texts = parse_lines(block, times_as_text)
+    fields = []
+    for field in shown.schema:
+        candidates = [field.type, changed_type(field.type, lambda kind: pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind)]
+        fields.append(field.with_type(next((kind for kind in candidates if _casts(texts[field.name], kind)), times_as_text.field(field.name).type)))
+    return pa.schema(fields)
+
+
+def parse_lines(block: bytes, schema: Any) -> Any:
+    """The lines as a table of this schema, but for moments and dates, which are text; ArrowInvalid for what does not fit, and for more fields."""
+    moments_as_text = as_text(schema, lambda kind: _is_of_time(kind) and not pa.types.is_time(kind))
+    read_as = as_text(moments_as_text, lambda kind: pa.types.is_time(kind) or is_of_bytes(kind))
+    try:
+        read = _read(block, read_as)
+    except pa.ArrowInvalid as error:
+        bare = _with_bare_floats(block, schema) if "number to string" in str(error) or "string to number" in str(error) else block
+        if bare == block:
+            raise
+        read = _read(bare, read_as)
+    if read_as.equals(moments_as_text):
+        return read
+    return pa.Table.from_batches([decoded(batch, moments_as_text) for batch in read.to_batches()], moments_as_text)
+
+
+def refuse_rounded_numbers(block: bytes, read: Any) -> None:
+    """ArrowInvalid for a whole number that the column of floats in which it was read has not."""
+    for name in {name for batch in read.to_batches() for name in with_large_floats(batch)}:
+        found = re.findall(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(-?\d{16,})(?=\s*[,}])', block)
+        refuse_rounded(pa.array([number.decode() for number in found], pa.string()), name)
+
+
+def _with_bare_floats(block: bytes, schema: Any) -> bytes:
+    """The block with ``"NaN"`` and ``"Infinity"`` of columns of floats without quotes. (Within a text, a name's quotes stand behind backslashes.)"""
+    for name in set(_names_of_floats(schema)):
+        block = re.sub(rb'("' + re.escape(name.encode()) + rb'"\s*:' + _NAMED_FLOAT, rb"\1\2", block)
+    return block
+
+
+def _names_of_floats(fields: Any) -> Iterator[str]:
+    for field in fields:
+        if pa.types.is_floating(field.type):
+            yield field.name
+        elif pa.types.is_struct(field.type):
+            yield from _names_of_floats(field.type)
+
+
+def _read(block: bytes, schema: Any) -> Any:
+    if not block.strip():
+        return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
+    try:
+        block.decode()
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid(f"{block[error.start:error.start + 20]!r} is no UTF-8, which JSON is written in") from None
+    read_options = json.ReadOptions(block_size=len(block) + 1)
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema is not None else "infer")
+    try:
+        return json.read_json(pa.BufferReader(block), read_options=read_options, parse_options=options)
+    except pa.ArrowInvalid as error:
+        if schema is None or "unexpected field" not in str(error):
+            raise
+        found = json.read_json(pa.BufferReader(block), read_options=read_options).schema.names
+        extra = ", ".join(repr(name) for name in found if name not in schema.names) or "inside an object"
+        raise pa.ArrowInvalid(f"field {extra} is not in the schema (from the first lines: {', '.join(schema.names)}); give schema=") from error
+
+
+def _is_of_time(kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
+
+
+def _casts(column: Any, kind: Any) -> bool:
+    try:
+        column.cast(kind)
+    except pa.ArrowException:
+        return False
+    return True

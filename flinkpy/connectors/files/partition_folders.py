@@ -1,0 +1,109 @@
+"""Folders such as ``city=Oslo`` in the paths of files: a column whose value is one for each file, as Hive, Spark and Arrow write and read them.
+
+Those below the folder that the program names count, or behind the first part with a wildcard in a pattern. A value is text, unless all are whole
+numbers or dates; ``__HIVE_DEFAULT_PARTITION__`` is null.
+"""
+
+from __future__ import annotations
+
+import datetime
+import glob
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from flinkpy.connectors.files.paths import FileInfo, PathArgument
+from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+
+
+class PartitionFolders:
+    """The columns that the folders of these files say.
+
+    >>> PartitionFolders("out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]).schema.names
+    ['city', 'year']
+    """
+
+    def __init__(self, paths: PathArgument, files: Sequence[FileInfo]) -> None:
+        roots = [_root(str(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        self._texts = {file.path: _named(_below(file.path, roots)) for file in files}
+        first = self._texts[files[0].path]
+        for path, texts in self._texts.items():
+            if list(texts) != list(first):
+                raise ProgramError(f"{files[0].path} lies in folders of {_listed(first)}, {path} in folders of {_listed(texts)}; files of one source "
+                                   "lie in folders of the same names")
+        readers = {name: _reader([texts[name] for texts in self._texts.values()]) for name in first}
+        import pyarrow as pa
+
+        self.schema: pa.Schema = pa.schema([(name, kind) for name, (kind, _) in readers.items()])
+        self._read = {name: read for name, (_, read) in readers.items()}
+
+    def columns(self, path: str, rows: int) -> dict[str, Any]:
+        """The columns of so many rows of this file."""
+        import pyarrow as pa
+
+        values = {name: None if text is None else self._read[name](text) for name, text in self._texts[path].items()}
+        return {name: pa.repeat(pa.scalar(value, self.schema.field(name).type), rows) for name, value in values.items()}
+
+
+def folder_of(fields: dict[str, Any]) -> str:
+    """The folder of a record with these values.
+
+    >>> folder_of({"city": "Oslo/Fornebu", "year": None})
+    'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__'
+    """
+    texts = {name: NOTHING if value is None or value == "" else quote(str(value), safe=" ") for name, value in fields.items()}
+    return "/".join(f"{quote(name, safe=' ')}={text}" for name, text in texts.items())
+
+
+def _root(path: str) -> str:
+    """The folder that the program names; of a pattern the part without wildcards."""
+    if "://" in path:
+        return path
+    path = os.path.abspath(path)
+    if os.path.exists(path):
+        return path if os.path.isdir(path) else os.path.dirname(path)
+    while glob.has_magic(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _below(path: str, roots: list[str]) -> list[str]:
+    """The folders between the root and the file."""
+    inside = [root for root in roots if path.startswith(root.rstrip("/") + "/")]
+    return path[len(max(inside, key=len)):].strip("/").split("/")[:-1] if inside else []
+
+
+def _named(folders: list[str]) -> dict[str, str | None]:
+    pairs = [folder.partition("=") for folder in folders]
+    return {unquote(name): None if text == NOTHING else unquote(text) for name, equals, text in pairs if name and equals}
+
+
+def _listed(texts: dict[str, Any]) -> str:
+    return ", ".join(f"{name}=…" for name in texts) or "no such names"
+
+
+def _reader(texts: Sequence[str | None]) -> tuple[Any, Callable[[str], Any]]:
+    """The type all these texts have, and what makes a value of one. A number with zeros in front is text: they would be lost."""
+    import pyarrow as pa
+
+    given = {text for text in texts if text is not None}
+    if given and all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in given):
+        return (pa.int32() if all(-(1 << 31) <= int(text) < 1 << 31 for text in given) else pa.int64()), int
+    if given and all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and _is_date(text) for text in given):
+        return pa.date32(), datetime.date.fromisoformat
+    return pa.string(), str
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(datetime.date.fromisoformat(text))
+    except ValueError:
+        return False

@@ -1,0 +1,202 @@
+"""Lines of text files. Plain files are cut into byte ranges, so that one large file is read by all readers; compressed ones are read whole.
+
+A line belongs to the range in which its first byte lies. So a reader that does not begin at 0 looks at the byte before its range: it starts
+behind the first line end at or after that byte, and reads on past its range to finish its last line. Every line is read exactly once wherever
+the cuts fall.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import IO, Any
+
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary
+from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
+
+DEFAULT_SPLIT_BYTES = 16 << 20
+BLOCK_BYTES = 256 << 10
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """The part of a file whose lines begin in [start, end); read up to byte ``offset``, and ``skip`` lines from there."""
+
+    split_id: str
+    file: FileInfo
+    start: int
+    end: int | None  # None: to the end of the file
+    offset: int | None = None  # None: not begun
+    skip: int = 0
+
+
+def cut_file(file: FileInfo, split_bytes: int) -> Iterator[FileSplit]:
+    """Ranges of about ``split_bytes``; a single one for what cannot be entered in the middle."""
+    if file.compression is not None or file.size <= split_bytes:
+        yield FileSplit(f"{file.path}:0", file, 0, None)
+        return
+    pieces = -(-file.size // split_bytes)
+    bounds = [file.size * index // pieces for index in range(pieces + 1)]
+    for low, high in pairwise(bounds):
+        yield FileSplit(f"{file.path}:{low}", file, low, high if high < file.size else None)
+
+
+class LineBlocks:
+    """The bytes of a split as blocks of whole lines, each with its offset in the file."""
+
+    def __init__(self, split: FileSplit, block_bytes: int = BLOCK_BYTES) -> None:
+        self._end, self._block_bytes = split.end, block_bytes
+        self._rest = b""
+        self._done = False
+        if split.offset is not None or split.start == 0:
+            self.offset = split.offset or 0  # of the rest
+            self._stream: IO[bytes] = open_binary(split.file, self.offset)
+        else:
+            self._stream = open_binary(split.file, split.start - 1)
+            self.offset = split.start - 1
+            self._skip_partial_line()
+
+    def _skip_partial_line(self) -> None:
+        while not self._done:
+            block = self._read()
+            line_end = block.find(b"\n")
+            if line_end >= 0:
+                self.offset += line_end + 1
+                self._rest = block[line_end + 1:]
+                return
+            self.offset += len(block)
+
+    def _read(self) -> bytes:
+        block = self._stream.read(max(self._block_bytes, len(self._rest)))  # doubled within a long line, which would be gone over again and again
+        if not block:
+            self._done = True
+        return bytes(block)
+
+    def next(self) -> tuple[int, bytes] | None:
+        """Offset and bytes of the next whole lines; None behind the last line that begins in the split."""
+        while True:
+            if self._end is not None and self.offset >= self._end:
+                return None
+            cut = self._last_line_end()
+            if cut or (self._done and self._rest):
+                offset, block = self.offset, self._rest[:cut] if cut else self._rest
+                self._rest = self._rest[len(block):]
+                self.offset += len(block)
+                return offset, block
+            if self._done:
+                return None
+            self._rest += self._read()
+
+    def _last_line_end(self) -> int:
+        """How many bytes of the rest are whole lines that begin before the split's end."""
+        if self._end is None or self.offset + len(self._rest) <= self._end:
+            return self._rest.rfind(b"\n") + 1
+        last = self._end - self.offset - 1  # the last byte of the split: the line it is part of is the split's last
+        return self._rest.find(b"\n", last) + 1 if last >= 0 else 0
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class LineReader(SplitReader[FileSplit]):
+    """Lines as text, without their ends."""
+
+    def __init__(self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES) -> None:
+        self._split, self._charset = split, charset
+        self._blocks = LineBlocks(split, block_bytes)
+        self._lines: list[str] = []
+        self._offset, self._next, self._last = split.offset, 0, 0
+        skip = split.skip
+        while skip and self._load():  # blocks may be cut elsewhere than the first time
+            self._next = min(skip, len(self._lines))
+            skip -= self._next
+
+    def _load(self) -> bool:
+        found = self._blocks.next()
+        if found is None:
+            return False
+        self._offset, block = found
+        try:
+            text = block.decode(self._charset)
+        except UnicodeDecodeError as error:
+            raise ProgramError(
+                f"{self._split.file.path} is not {self._charset}: byte {self._offset + error.start} {error.reason}; name its encoding with charset="
+            ) from None
+        lines = text.split("\n")
+        if text.endswith("\n"):
+            lines.pop()
+        self._lines = [line[:-1] if line.endswith("\r") else line for line in lines] if "\r" in text else lines
+        self._next = 0
+        return True
+
+    def next_batch(self, limit: int) -> Batch | None:
+        if self._next >= len(self._lines) and not self._load():
+            self._offset, self._lines, self._next = self._blocks.offset, [], 0
+            return None
+        start = self._last = self._next
+        self._next = min(start + limit, len(self._lines))
+        return RowBatch(self._lines[start:self._next])
+
+    def snapshot(self) -> FileSplit:
+        return replace(self._split, offset=self._offset, skip=self._next)
+
+    def position(self) -> str:
+        return f"{self._split.file.path}, line {self._last + 1} behind byte {self._offset or 0}"
+
+    def close(self) -> None:
+        self._blocks.close()
+
+
+def check_charset(charset: str) -> None:
+    """Refuses what cannot be cut at line ends."""
+    try:
+        line_end = "\n".encode(charset)
+    except (LookupError, TypeError):
+        raise ProgramError(f"{charset!r} is no character set Python knows") from None
+    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":  # utf-8-sig: for files that begin with a byte order mark
+        raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
+
+
+class TextFileSource(Source[FileSplit]):
+    """The lines of text files, as ``str`` without line ends.
+
+    ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst`` and ``.lz4`` files are decompressed.
+    Lines come in order within a split of ``split_bytes`` (None: files are not cut), and splits in order at parallelism 1.
+    ProgramError if there is no such file.
+
+    >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
+    """
+
+    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES) -> None:
+        check_charset(charset)
+        self._files = find_files(paths)
+        self._charset, self._split_bytes = charset, split_bytes
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None) -> SplitEnumerator[FileSplit]:
+        return SplitQueue(context, self._discover, checkpoint)
+
+    def _discover(self, parallelism: int) -> Iterator[FileSplit]:
+        largest = max(file.size for file in self._files)
+        if self._split_bytes is None:
+            yield from (split for file in self._files for split in cut_file(file, largest))
+            return
+        # A file that fits into one split is still shared out among the readers, but not in crumbs.
+        size = max(64 << 10, min(self._split_bytes, -(-largest // parallelism)))
+        for file in self._files:
+            yield from cut_file(file, size)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
+        return SequentialReader(context, lambda split: LineReader(split, self._charset))
+
+    def __repr__(self) -> str:
+        return f"TextFileSource({len(self._files)} files, {sum(file.size for file in self._files)} bytes)"

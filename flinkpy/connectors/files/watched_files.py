@@ -1,0 +1,104 @@
+"""Text files that go on appearing: the enumerator looks for new ones every so often, and the stream never ends.
+
+A file is read once, as it is when it is found: write it under a hidden name and rename it when it is whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files
+from flinkpy.connectors.source_api.readers import SequentialReader
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
+from flinkpy.core.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class WatchedFiles:
+    """What a checkpoint keeps of the enumerator."""
+
+    seen: frozenset[str]
+    left: tuple[FileSplit, ...]
+
+
+class WatchedTextFileSource(Source[FileSplit]):
+    """The lines of the files there are and of those to come. ``paths`` need not exist yet; ``split_bytes`` None: files are not cut.
+
+    >>> WatchedTextFileSource("incoming", interval_ms=1000).boundedness
+    <Boundedness.CONTINUOUS_UNBOUNDED: 'CONTINUOUS_UNBOUNDED'>
+    """
+
+    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = None, *, interval_ms: int) -> None:
+        check_charset(charset)
+        self._paths, self._charset, self._split_bytes, self._interval_s = paths, charset, split_bytes, interval_ms / 1000
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None) -> SplitEnumerator[FileSplit]:
+        return FileWatcher(context, self._look, self._cut, self._interval_s, checkpoint)
+
+    def _look(self) -> list[FileInfo]:
+        try:
+            return find_files(self._paths)
+        except ProgramError:  # nothing there yet
+            return []
+
+    def _cut(self, file: FileInfo) -> Iterable[FileSplit]:
+        return cut_file(file, max(file.size, 1) if self._split_bytes is None else self._split_bytes)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
+        return SequentialReader(context, lambda split: LineReader(split, self._charset))
+
+    def __repr__(self) -> str:
+        return f"WatchedTextFileSource({self._paths!r}, every {self._interval_s:g} s)"
+
+
+class FileWatcher(SplitEnumerator[FileSplit]):
+    """Hands out the parts of new files; readers that ask while there are none wait until there is one."""
+
+    def __init__(self, context: SplitEnumeratorContext[FileSplit], look: Callable[[], list[FileInfo]],
+                 cut: Callable[[FileInfo], Iterable[FileSplit]], interval_s: float, checkpoint: WatchedFiles | None = None) -> None:
+        self._context, self._look, self._cut, self._interval_s = context, look, cut, interval_s
+        self._seen = set(checkpoint.seen) if checkpoint is not None else set()
+        self._left: deque[FileSplit] = deque(checkpoint.left if checkpoint is not None else ())
+        self._waiting: list[int] = []
+
+    def start(self) -> None:
+        self._context.call_async(self._look, self._found, self._interval_s)
+
+    def _found(self, files: list[FileInfo] | None, error: BaseException | None) -> None:
+        if error is not None:
+            raise error
+        for file in files or ():
+            if file.path not in self._seen:
+                self._seen.add(file.path)
+                self._left.extend(self._cut(file))
+        self._serve()
+
+    def _serve(self) -> None:
+        registered = self._context.registered_readers if self._waiting and self._left else {}
+        while self._waiting and self._left:
+            subtask = self._waiting.pop(0)
+            if subtask in registered:  # it may have failed meanwhile; its next attempt asks for itself
+                self._context.assign_splits(subtask, [self._left.popleft()])
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        if subtask not in self._waiting:
+            self._waiting.append(subtask)
+        self._serve()
+
+    def add_splits_back(self, splits: list[FileSplit], subtask: int) -> None:
+        self._left.extendleft(reversed(splits))
+        self._serve()
+
+    def snapshot_state(self, checkpoint_id: int) -> WatchedFiles:
+        return WatchedFiles(frozenset(self._seen), tuple(self._left))
+
+    def __repr__(self) -> str:
+        return f"<FileWatcher: {len(self._seen)} files seen, {len(self._left)} splits left>"

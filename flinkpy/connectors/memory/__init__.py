@@ -1,0 +1,1 @@
+"""Data in the program's memory, and data made on the fly."""

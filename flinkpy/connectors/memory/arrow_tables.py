@@ -1,0 +1,92 @@
+"""Arrow tables and pandas frames as columnar sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.connectors.memory.pieces import Pieces
+from flinkpy.connectors.memory.ranges import InMemorySource
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.errors import ProgramError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+DEFAULT_BATCH_ROWS = 8192  # of columnar sources: long enough that a kernel's fixed cost vanishes, short enough to stay in the cache
+
+
+class ArrowSource(InMemorySource):
+    """The rows of a ``pyarrow.Table``, a ``RecordBatch``, or anything that gives itself as an Arrow stream (``__arrow_c_stream__``: frames of Polars,
+    DuckDB's relations), as column batches of ``batch_rows`` rows.
+
+    In order at parallelism 1; with more readers each gets a contiguous part.
+    """
+
+    def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
+        from flinkpy.table.conversion import without_views
+
+        table = without_views(_table_of(data))
+        super().__init__(Pieces([table], [table.num_rows]))
+        self._schema, self.batch_rows = table.schema, batch_rows
+
+    @staticmethod
+    def from_pandas(frame: pd.DataFrame, batch_rows: int = DEFAULT_BATCH_ROWS) -> ArrowSource:
+        """The rows of a pandas frame as it is at this moment; its index is left out."""
+        if not hasattr(frame, "columns") or not hasattr(frame, "index"):
+            advice = "; from_arrow() takes it" if is_arrow_stream(frame) else ""
+            raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}{advice}")
+        return ArrowSource(_table_of_pandas(frame), batch_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def is_columnar(self) -> bool:
+        return True
+
+    def batch_of(self, piece: Any, start: int, end: int) -> Batch:
+        return ColumnBatch(single_batch(piece.slice(start, end - start)))
+
+
+def is_arrow_stream(data: Any) -> bool:
+    """Whether it is a table, and gives its columns to whoever reads Arrow."""
+    return hasattr(data, "__arrow_c_stream__") and (hasattr(data, "schema") or hasattr(data, "columns")) and not isinstance(data, type)
+
+
+def _table_of_pandas(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(frame.copy(), preserve_index=False)  # Arrow shares the memory of columns of numbers
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
+
+
+def _table_of(data: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if type(data).__name__ == "DataFrame" and type(data).__module__.partition(".")[0] == "pandas":
+        return _table_of_pandas(data)
+    if not is_arrow_stream(data):
+        raise ProgramError(f"from_arrow takes a pyarrow.Table or RecordBatch, or a frame that gives an Arrow stream, this is a {type(data).__name__}")
+    try:
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProgramError(f"from_arrow: the {type(data).__name__} cannot be read as an Arrow stream: {error}") from error
+
+
+def single_batch(table: Any) -> Any:
+    """A short table as one record batch; copies only where it spans chunks."""
+    import pyarrow as pa
+
+    batches = table.to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    combined = table.combine_chunks().to_batches()
+    return combined[0] if combined else pa.RecordBatch.from_pylist([], schema=table.schema)

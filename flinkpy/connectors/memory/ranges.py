@@ -1,0 +1,197 @@
+"""Sources whose records are counted: a number sequence, a collection, an Arrow table. Their splits are ranges of indices."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.memory.pieces import Pieces, opened, pieces_of
+from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
+
+COMPARED_ROWS = 1000  # of two tables that are sources of one job
+
+
+@dataclass(frozen=True)
+class RangeSplit:
+    """The indices from ``start`` up to, not including, ``end``; ``start`` moves on as they are read."""
+
+    split_id: str
+    start: int
+    end: int
+
+
+def cut(start: int, end: int, pieces: int) -> list[RangeSplit]:
+    """The range in so many pieces of nearly equal length, in order; empty ones left out.
+
+    >>> [(split.start, split.end) for split in cut(0, 10, 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    bounds = [start + (end - start) * index // pieces for index in range(pieces + 1)]
+    return [RangeSplit(f"{low}-{high}", low, high) for low, high in pairwise(bounds) if low < high]
+
+
+class RangeReader(SplitReader[RangeSplit]):
+    """Reads a range by slices: ``slice_of(start, end)`` gives the batch of those indices."""
+
+    def __init__(self, split: RangeSplit, slice_of: Callable[[int, int], Batch]) -> None:
+        self._split, self._next, self._last = split, split.start, split.start
+        self._slice_of = slice_of
+
+    def next_batch(self, limit: int) -> Batch | None:
+        start = self._next
+        if start >= self._split.end:
+            return None
+        self._last, self._next = start, min(start + limit, self._split.end)
+        return self._slice_of(start, self._next)
+
+    def snapshot(self) -> RangeSplit:
+        return replace(self._split, start=self._next)
+
+    def position(self) -> str:
+        return f"index {self._last}"
+
+
+class RangeSource(Source[RangeSplit]):
+    """Indices from ``start`` to ``end``, cut into a piece per reader, and a slice of records for each run of them."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self._start, self._end = start, end
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        start, end = self._start, self._end
+        return SplitQueue(context, lambda parallelism: cut(start, end, parallelism), checkpoint)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
+        slice_of = self.slicer()
+        return SequentialReader(context, lambda split: RangeReader(split, slice_of))
+
+    def slicer(self) -> Callable[[int, int], Batch]:
+        """In the task: the function that gives the batch of the indices from one up to another."""
+        return lambda start, end: RowBatch(list(range(start, end)))
+
+    def without_data(self) -> Source[RangeSplit]:
+        return RangeSource(self._start, self._end)
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._start}..{self._end - 1})"
+
+
+class NumberSequenceSource(RangeSource):
+    """The integers from ``start`` to ``end``, both included; in order within each reader.
+
+    >>> NumberSequenceSource(1, 1000)
+    NumberSequenceSource(1..1000)
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        for number in (start, end):
+            if type(number) is bool or not hasattr(number, "__index__"):
+                raise ProgramError(f"a number sequence is from one whole number to another, this is {number!r:.80}")
+        if start > end:
+            raise ProgramError(f"a number sequence goes up: start {start} is greater than end {end}")
+        super().__init__(operator.index(start), operator.index(end) + 1)
+
+
+class InMemorySource(RangeSource):
+    """Records the program has in memory, by their indices."""
+
+    batch_rows: int | None = None  # of a batch, whatever the task asks for
+
+    def __init__(self, pieces: Pieces) -> None:
+        super().__init__(0, len(pieces))
+        self.pieces = pieces
+
+    def create_enumerator(self, context: SplitEnumeratorContext[RangeSplit], checkpoint: Any = None) -> SplitEnumerator[RangeSplit]:
+        return _QueueOfPieces(context, lambda parallelism: cut(self._start, self._end, parallelism), checkpoint, self.pieces)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader[RangeSplit]:
+        return SequentialReader(context, lambda split: PieceReader(split, self, context.wake_up))
+
+    def batch_of(self, piece: Any, start: int, end: int) -> Batch:
+        """These records of the piece."""
+        return RowBatch(piece[start:end])
+
+    def told_apart_by(self) -> Any:
+        """How many records there are, and the first of them."""
+        first = opened(self.pieces.fetch(0, lambda: None).result()) if len(self.pieces) else []
+        return len(self.pieces), first if isinstance(first, list) else (str(first.schema), first.slice(0, COMPARED_ROWS).to_pylist())
+
+    def without_data(self) -> Source[RangeSplit]:
+        return self  # its data travels beside it
+
+
+class _QueueOfPieces(SplitQueue[RangeSplit]):
+    """As long as it is there, so are the pieces."""
+
+    def __init__(self, context: SplitEnumeratorContext[RangeSplit], discover: Callable[[int], Iterable[RangeSplit]], checkpoint: Any,
+                 pieces: Pieces) -> None:
+        super().__init__(context, discover, checkpoint)
+        self._pieces, self._began = pieces, False
+
+    def start(self) -> None:
+        self._pieces.job_begins()
+        self._began = True
+        super().start()
+
+    def close(self) -> None:
+        if self._began:
+            self._pieces.job_ended()
+
+
+class PieceReader(SplitReader[RangeSplit]):
+    """Reads a range piece by piece, each once it is here."""
+
+    def __init__(self, split: RangeSplit, source: InMemorySource, wake_up: Callable[[], None]) -> None:
+        self._split, self._next, self._last = split, split.start, split.start
+        self._pieces, self._batch_of, self._rows, self._wake_up = source.pieces, source.batch_of, source.batch_rows, wake_up
+        self._begin = self._end = split.start  # of the piece
+        self._fetched: Future[Any] | None = None
+        self._piece: Any = None
+
+    def next_batch(self, limit: int) -> Batch | float | None:
+        start = self._next
+        if start >= self._split.end:
+            return None
+        if self._fetched is None or start >= self._end:
+            number, self._begin, self._end = self._pieces.span(start)
+            self._fetched, self._piece = self._pieces.fetch(number, self._wake_up), None
+        if self._piece is None:
+            if not self._fetched.done():
+                return float("inf")
+            self._piece = opened(self._fetched.result())
+        self._last, self._next = start, min(start + (self._rows or limit), self._split.end, self._end)
+        return self._batch_of(self._piece, start - self._begin, self._next - self._begin)
+
+    def snapshot(self) -> RangeSplit:
+        return replace(self._split, start=self._next)
+
+    def position(self) -> str:
+        return f"index {self._last}"
+
+    def close(self) -> None:
+        self._piece = None
+
+
+class CollectionSource(InMemorySource):
+    """The values of a collection, in its order at parallelism 1; with more readers each gets a contiguous part, in order.
+
+    An iterator is read to its end when the program is built. The values are those of that moment, whatever happens to them later.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        super().__init__(pieces_of(list(values)))

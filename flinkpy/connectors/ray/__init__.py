@@ -1,0 +1,1 @@
+"""Blocks in Ray's object store as sources and sinks."""

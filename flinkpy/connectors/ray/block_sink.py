@@ -1,0 +1,92 @@
+"""A sink that writes column batches as blocks into Ray's object store: in parallel, owned by a keeper, and nothing through the driver.
+
+What a subtask wrote counts when it has ended well, and the whole when all have. Batches are gathered until a block is worth having; a subtask that
+has as many blocks waiting as ``WAITING_BLOCKS`` takes no more for the moment, so memory is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES = 32 << 20
+WAITING_BLOCKS = 2  # of a subtask, on their way into the store
+
+
+class RayBlockSink(Sink):
+    """Blocks of about ``block_bytes``, for the keeper of that name. Takes column batches; ``stream.to_ray_dataset()`` sees to that."""
+
+    def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
+        self.keeper, self.block_bytes = keeper, block_bytes
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        return _BlockWriter(self, context)
+
+    def block_of(self, table: pa.Table) -> Any:
+        """What is put into the store for these records."""
+        from flinkpy.connectors.ray.object_store import sound
+
+        return sound(table.combine_chunks())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.keeper})"
+
+
+class _BlockWriter(SinkWriter):
+    def __init__(self, sink: RayBlockSink, context: OperatorContext) -> None:
+        from flinkpy.connectors.ray.object_store import Store
+
+        self._sink, self._store = sink, Store(sink.keeper)
+        self._subtask, self._attempt, self._subtasks = context.task.subtask_index, context.task.attempt_id.attempt, context.task.parallelism
+        self._run_in_task = context.run_in_task
+        self._listener: Callable[[], None] = lambda: None
+        self._waiting = 0
+        self._gathered: list[Any] = []
+        self._bytes = 0
+
+    def write_batch(self, batch: Batch) -> None:
+        if not isinstance(batch, ColumnBatch):
+            raise ProgramError("blocks are made of columns, and rows came: declare their type where they are made, output_type=Types.ROW_NAMED(...)")
+        self._gathered.append(batch.data)
+        self._bytes += batch.data.nbytes
+        if self._bytes >= self._sink.block_bytes:
+            self._put()
+
+    def _put(self) -> None:
+        import pyarrow as pa
+
+        gathered, self._gathered, self._bytes = self._gathered, [], 0
+        if gathered:
+            self._waiting += 1
+            block = self._sink.block_of(pa.Table.from_batches(gathered))
+            self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
+
+    def _taken(self) -> None:
+        self._waiting -= 1
+        if self._waiting == WAITING_BLOCKS - 1:
+            self._listener()
+
+    @property
+    def available(self) -> bool:
+        return self._waiting < WAITING_BLOCKS
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self._listener = on_available
+
+    def flush(self) -> None:
+        """Nothing: half a block is kept until there is more, or the end."""
+
+    def finish(self) -> None:
+        self._put()
+        self._store.commit(self._subtask, self._attempt, self._subtasks)
+
+    def close(self) -> None:
+        self._gathered = []

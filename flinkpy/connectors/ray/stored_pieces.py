@@ -1,0 +1,78 @@
+"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers find them, small ones travel with the job.
+
+What lies in the store ends with its program, so a job that outlives it (``flinkpy run -d``) takes everything along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from flinkpy.connectors.memory.pieces import Pieces, pickled
+from flinkpy.connectors.ray.object_store import Store, forget_with, is_own, keep, sound
+from flinkpy.core.program.code import OutOfBand
+
+SMALL_BYTES = 1 << 20  # that travel with a job: less trouble than a keeper
+BLOCK_BYTES = 32 << 20  # of a table, in the store
+
+
+class StoredPieces(Pieces):
+    """Pieces that a keeper has (``flinkpy.connectors.ray.block_keeper``)."""
+
+    def __init__(self, keeper: str, rows: list[int]) -> None:
+        super().__init__((), rows)
+        self.keeper = keeper
+        self._store: Store | None = None
+
+    def _kept(self) -> Store:
+        if self._store is None:
+            self._store = Store(self.keeper)
+        return self._store
+
+    def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
+        return self._kept().fetch(number, on_done)
+
+    def job_begins(self) -> None:
+        self._kept().job_begins()
+
+    def job_ended(self) -> None:
+        self._kept().job_ended()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredPieces, (self.keeper, self.rows)
+
+
+def handed_over(data: OutOfBand, *, outlives_program: bool) -> OutOfBand:
+    """The same data as a job on Ray takes it along."""
+    if not isinstance(data, Pieces):
+        return data
+    tables = [piece for piece in data.pieces if hasattr(piece, "schema")]
+    ready = data if sum(table.nbytes for table in tables) > SMALL_BYTES and not outlives_program else pickled(data)
+    if outlives_program or sum(len(piece) for piece in ready.pieces if isinstance(piece, bytes)) + sum(t.nbytes for t in tables) <= SMALL_BYTES:
+        return ready
+    return _stored(data, ready)
+
+
+_known: WeakKeyDictionary[Pieces, StoredPieces] = WeakKeyDictionary()  # this program's pieces that are in the store
+
+
+def _stored(data: Pieces, ready: Pieces) -> StoredPieces:
+    stored = _known.get(data)
+    if stored is None or not is_own(stored.keeper):  # connected to another Ray since
+        blocks = list(_blocks(ready))
+        stored = _known[data] = StoredPieces(keep(block for block, _ in blocks), [rows for _, rows in blocks])
+        forget_with(data, stored.keeper)
+    return stored
+
+
+def _blocks(ready: Pieces) -> Iterator[tuple[Any, int]]:
+    for piece, rows in zip(ready.pieces, ready.rows):
+        if isinstance(piece, bytes):
+            yield piece, rows
+        else:
+            step = max(1, rows * BLOCK_BYTES // piece.nbytes)
+            for start in range(0, rows, step):
+                part = piece.slice(start, step)
+                yield sound(part), part.num_rows

@@ -1,0 +1,1 @@
+"""Lines from TCP servers, and bytes to them."""

@@ -1,0 +1,263 @@
+"""Readers made of split readers: one split after the other or all side by side, in the task's thread or, where reading blocks, on threads of
+their own.
+
+A :class:`SplitReader` knows how to read one split and where it stands; everything else (asking for splits, ending, snapshots, threads)
+is here, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from flinkpy.connectors.source_api.source import InputStatus, ReaderContext, SourceReader, SourceSplit
+from flinkpy.core.elements import Batch, RowBatch
+
+S = TypeVar("S", bound=SourceSplit)
+
+QUEUED_BATCHES = 4  # a thread reads ahead this far
+JOINED_RECORDS = 1024  # short batches waiting for the task are joined up to this length
+
+
+class SplitReader(ABC, Generic[S]):
+    """Reads one split."""
+
+    @abstractmethod
+    def next_batch(self, limit: int) -> Batch | float | None:
+        """The next batch of about ``limit`` records at most; None at the end of the split; or, for a reader that keeps to a schedule, how many
+        seconds from now there is more (infinity: its own call of ``context.wake_up`` will tell)."""
+
+    @abstractmethod
+    def snapshot(self) -> S:
+        """The split, with the position behind what ``next_batch`` gave out."""
+
+    def position(self) -> str | None:
+        """Where the last batch came from, for error messages."""
+        return None
+
+    def interrupt(self) -> None:
+        """From another thread: makes a blocked ``next_batch`` return or raise."""
+
+    def close(self) -> None:
+        """Gives back what was opened."""
+
+
+class SequentialReader(SourceReader[S]):
+    """Reads split after split in the task's thread, and asks for another one when it has none."""
+
+    def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
+        self._context = context
+        self._open_split = open_split
+        self._splits: deque[S] = deque()
+        self._current: SplitReader[S] | None = None
+        self._asked = self._no_more = False
+
+    def poll(self, limit: int) -> Batch | InputStatus:
+        while True:
+            current = self._current
+            if current is None:
+                if not self._splits:
+                    return self._without_split()
+                self._current = current = self._open_split(self._splits.popleft())
+            batch = current.next_batch(limit)
+            if batch is None:
+                self._current = None
+                current.close()
+            elif isinstance(batch, float):
+                if batch != float("inf"):
+                    self._context.wake_up_after(batch)
+                return InputStatus.NOTHING_AVAILABLE
+            elif len(batch):
+                return batch
+
+    def _without_split(self) -> InputStatus:
+        if self._no_more:
+            return InputStatus.END_OF_INPUT
+        if not self._asked:
+            self._asked = True
+            self._context.request_split()
+        return InputStatus.NOTHING_AVAILABLE
+
+    def add_splits(self, splits: list[S]) -> None:
+        self._asked = False
+        self._splits.extend(splits)
+
+    def notify_no_more_splits(self) -> None:
+        self._no_more = True
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        return [*([self._current.snapshot()] if self._current is not None else []), *self._splits]
+
+    def position(self) -> str | None:
+        return self._current.position() if self._current is not None else None
+
+    def close(self) -> None:
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self._splits)} splits waiting{', one open' if self._current is not None else ''}>"
+
+
+class SideBySideReader(SourceReader[S]):
+    """Reads all splits it is given at once, a batch of each in turn: for splits without an end, where the second would never have its turn."""
+
+    def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
+        self._context = context
+        self._open_split = open_split
+        self._splits: deque[S] = deque()
+        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # whose turn it is comes first
+        self._last: tuple[str, SplitReader[S]] | None = None  # whose batch was given out last
+        self._no_more = False
+
+    def poll(self, limit: int) -> Batch | InputStatus:
+        while self._splits:
+            split = self._splits.popleft()
+            self._open.append((split.split_id, self._open_split(split)))
+            self._context.split_begun(split.split_id)
+        pause = float("inf")
+        for _ in range(len(self._open)):
+            self._open.rotate(-1)
+            split_id, reader = self._last = self._open[-1]
+            batch = reader.next_batch(limit)
+            if batch is None:
+                self._open.pop()
+                reader.close()
+                self._context.split_finished(split_id)
+            elif isinstance(batch, float):
+                pause = min(pause, batch)
+            elif len(batch):
+                return batch
+            else:
+                pause = 0.0
+        if not self._open and self._no_more:
+            return InputStatus.END_OF_INPUT
+        if pause != float("inf"):
+            self._context.wake_up_after(pause)
+        return InputStatus.NOTHING_AVAILABLE
+
+    def add_splits(self, splits: list[S]) -> None:
+        self._splits.extend(splits)
+
+    def notify_no_more_splits(self) -> None:
+        self._no_more = True
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        return [*(reader.snapshot() for _, reader in self._open), *self._splits]
+
+    def split_of_batch(self) -> str | None:
+        return self._last[0] if self._last is not None else None
+
+    def position(self) -> str | None:
+        return self._last[1].position() if self._last is not None else None
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop()[1].close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self._splits)} splits waiting, {len(self._open)} open>"
+
+
+@dataclass(frozen=True)
+class _Read(Generic[S]):
+    """What the thread hands over: a batch with what the split looks like behind it, or the end, or a failure."""
+
+    batch: Batch | None
+    split: S
+    position: str | None
+    error: BaseException | None = None
+
+
+class ThreadedSplitReader(SplitReader[S]):
+    """Runs a split reader that blocks on a thread of its own, a few batches ahead; the task's thread never waits for it."""
+
+    def __init__(self, split: S, open_split: Callable[[S], SplitReader[S]], limit: int, wake_up: Callable[[], None], name: str) -> None:
+        self._split = split
+        self._position: str | None = None
+        self._open_split, self._limit, self._wake_up = open_split, limit, wake_up
+        self._queue: deque[_Read[S]] = deque()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._inner: SplitReader[S] | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)  # a read that cannot be interrupted must not keep the process alive
+        self._thread.start()
+
+    # -- the task's thread --------------------------------------------------------------------------------------------------
+
+    def next_batch(self, limit: int) -> Batch | float | None:
+        with self._changed:
+            if not self._queue:
+                return float("inf")
+            read = self._queue.popleft()
+            self._changed.notify_all()
+        self._split, self._position = read.split, read.position
+        if read.error is not None:
+            raise read.error
+        return read.batch
+
+    def snapshot(self) -> S:
+        return self._split
+
+    def position(self) -> str | None:
+        return self._position
+
+    def close(self) -> None:
+        with self._changed:
+            self._stopped = True
+            inner = self._inner
+            self._changed.notify_all()
+        if inner is not None:
+            inner.interrupt()  # the thread is not waited for: it closes what it opened when its read comes back
+
+    # -- the reading thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        split = self._split
+        try:
+            inner = self._open_split(split)
+            with self._changed:
+                self._inner = inner
+            try:
+                self._read_all(inner)
+            finally:
+                inner.close()
+        except BaseException as error:  # also an exit: the thread has nobody else to tell
+            self._put(_Read(None, self._split, None, error))
+
+    def _read_all(self, inner: SplitReader[S]) -> None:
+        while not self._stopped:
+            batch = inner.next_batch(self._limit)
+            if isinstance(batch, float):
+                raise TypeError("a blocking split reader waits by itself, it does not return a delay")
+            if not self._put(_Read(batch, inner.snapshot(), inner.position())) or batch is None:
+                return
+
+    def _put(self, read: _Read[S]) -> bool:
+        """Waits for room; False when nobody wants it any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or len(self._queue) < QUEUED_BATCHES)
+            if self._stopped:
+                return False
+            was_empty = not self._queue
+            if not self._joined_to_last(read):
+                self._queue.append(read)
+        if was_empty:  # otherwise the task is still taking what there was
+            self._wake_up()
+        return True
+
+    def _joined_to_last(self, read: _Read[S]) -> bool:
+        """Adds short row batches to the one still waiting, so that a stream of single records moves in batches when it is fast."""
+        last = self._queue[-1] if self._queue else None
+        if last is None or not isinstance(last.batch, RowBatch) or not isinstance(read.batch, RowBatch):
+            return False
+        if last.batch.timestamps is not None or read.batch.timestamps is not None or len(last.batch) + len(read.batch) > JOINED_RECORDS:
+            return False
+        last.batch.values.extend(read.batch.values)
+        self._queue[-1] = _Read(last.batch, read.split, last.position)
+        return True
