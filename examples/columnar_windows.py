@@ -14,7 +14,7 @@ from pathlib import Path
 from flinkpy.common import Duration, Time, WatermarkStrategy
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
-from flinkpy.table.data_types import DataTypes
+from flinkpy.table import DataTypes
 from flinkpy.table.expressions import col
 
 DATA = Path(__file__).parent / "data" / "flights.parquet"

@@ -16,7 +16,7 @@ from typing import Any
 from flinkpy.common import Time
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.table.data_types import DataTypes
+from flinkpy.table import DataTypes
 from flinkpy.table.expressions import col
 
 DATA = Path(__file__).resolve().parent / "data" / "flights.parquet"

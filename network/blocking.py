@@ -16,9 +16,9 @@ from flinkpy.core.ids import ResultPartitionId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.spill_file import SpillFile
-from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, HEADER_SIZE, Frame, decode_header, encode_header, own_copy
 from flinkpy.network.partition import SubpartitionReader
 from flinkpy.network.partitioning.partitioners import ChannelSelector
+from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, HEADER_SIZE, Frame, decode_header, encode_header, own_copy
 from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
 from flinkpy.network.writer import PartitionWriter
 

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.elements import Element, EndOfPartition
-from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.flow.segments import LocalBufferPool
+from flinkpy.network.partition import ReadableSubpartition
 
 
 class InputChannel(ABC):

@@ -15,15 +15,15 @@ from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
 from flinkpy.network.blocking import BatchShuffleMemory, BlockingPartition, BlockingWriter
-from flinkpy.network.wire.connection import Connection
-from flinkpy.network.wire.connection_manager import ConnectionManager, Peer
 from flinkpy.network.flow.credits import ReceiverCredits
+from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, make_selector
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
+from flinkpy.network.wire.connection import Connection
+from flinkpy.network.wire.connection_manager import ConnectionManager, Peer
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel, not_found
-from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.writer import PartitionWriter
 
 GUARANTEED_PARTITION_SEGMENTS = 4

@@ -15,9 +15,9 @@ from typing import Any
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
+from flinkpy.network.flow.sizing import SizeEstimator, pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
-from flinkpy.network.flow.sizing import SizeEstimator, pieces
 
 _BY_REFERENCE_SHARE = 8  # a part of an eighth of a full batch is worth no copying
 

@@ -18,9 +18,9 @@ from flinkpy.graph.deployment import ShuffleDescriptor, ShuffleDescriptors, Task
 from flinkpy.graph.job_graph import DistributionPattern, JobEdge, JobGraph, JobVertex
 
 if TYPE_CHECKING:
+    from flinkpy.scheduler.execution_slots import SharedSlot
     from flinkpy.scheduler.failover import Failover
     from flinkpy.scheduler.regions import PipelinedRegion
-    from flinkpy.scheduler.execution_slots import SharedSlot
 
 _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 TERMINAL = (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flinkpy.core.options.engine import engine as options
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import SchedulingStrategyKind
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options.schema import read
 
 
 class RestartStrategy(Protocol):

@@ -13,16 +13,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError, RpcError, TaskExecutorLostError
 from flinkpy.core.ids import ExecutionAttemptId, IdFactory, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState, StateMachine
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode, SchedulingStrategyKind
+from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.deploying import deploy_commands
 from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerDetails, execution_summary, vertex_summaries
 from flinkpy.scheduler.execution_graph import TERMINAL, Execution, ExecutionGraph, ExecutionVertex
+from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.failover import Failover, RootCause, is_worth_a_restart, mark_lost_results, vertices_to_restart
 from flinkpy.scheduler.invariants import check
 from flinkpy.scheduler.protocol import (
@@ -46,7 +47,6 @@ from flinkpy.scheduler.protocol import (
 )
 from flinkpy.scheduler.regions import compute_regions
 from flinkpy.scheduler.restart import SchedulerConfig
-from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.strategies import scheduling_strategy
 
 __all__ = ["Scheduler", "SchedulerConfig"]

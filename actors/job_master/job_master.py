@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.gateways import (
     JobDetails,
     JobHeartbeat,
@@ -22,11 +21,12 @@ from flinkpy.actors.gateways import (
     RegistrationResponse,
     TaskExecutorGateway,
 )
-from flinkpy.actors.rpc.heartbeat import heartbeat_requester
+from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.actors.job_master.slot_requests import SlotRequester
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_master.task_executors import DeployedTask, ExecutorConnection
-from flinkpy.actors.job_master.slot_requests import SlotRequester
-from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
+from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.service import Cancellable, RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError, NotRegisteredError, TaskExecutorLostError

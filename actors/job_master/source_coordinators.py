@@ -8,10 +8,10 @@ from typing import Any
 
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups
-from flinkpy.core.program.code import loads
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
+from flinkpy.core.program.code import loads
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
 from flinkpy.actors.rpc.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, OperatorId, ResourceId

@@ -23,11 +23,11 @@ from flinkpy.actors.gateways import (
     TaskExecutorRegistration,
     WorkerDriver,
 )
+from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
+from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.actors.rpc.leadership import LeaderElectionService, LeadingEndpoint
 from flinkpy.actors.rpc.service import Cancellable, RpcService
-from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
-from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, InstanceId, JobId, ResourceId

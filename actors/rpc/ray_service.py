@@ -21,20 +21,20 @@ from typing import Any, cast
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError
 
+from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.envelope import Request, RpcAnswer
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
+from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
 from flinkpy.actors.rpc.sequencer import Sequencers
 from flinkpy.actors.rpc.service import Cancellable
-from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
 from flinkpy.connectors.ray.object_store import take
-from flinkpy.core.program import code
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import RpcConfig
+from flinkpy.core.program import code
 
 log = logging.getLogger("flinkpy.rpc")
 

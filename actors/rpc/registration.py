@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import RegistrationResponse
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.errors import RpcError
 from flinkpy.core.futures import Future

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.gateways import (
     SlotAllocation,
     SlotReport,
@@ -19,12 +18,13 @@ from flinkpy.actors.gateways import (
     TaskExecutorGateway,
     TaskExecutorRegistration,
 )
+from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
-from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
 from flinkpy.actors.task_executor.job_connection import JobConnection
+from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
 from flinkpy.core.errors import FencingError, NotRegisteredError, TaskExecutorLostError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from flinkpy.cluster.settings import environment_name
-from flinkpy.core.options.schema import SCHEMA, Option
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.schema import SCHEMA, Option
 
 
 def show_options(pattern: str) -> None:

@@ -17,11 +17,11 @@ from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
 from flinkpy.cluster.end_of_program import forget, let_go, see_off
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.settings import load_settings, parse_definitions
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
+from flinkpy.core.options.schema import read
 from flinkpy.core.program.exit_codes import INTERRUPTED, SIGNALLED
 from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, is_pending, set_launch_context
-from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 
 
 class Terminated(KeyboardInterrupt):

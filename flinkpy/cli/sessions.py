@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flinkpy.cli.run import gather
-from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import CLUSTER_NAME, Target
+from flinkpy.core.options.schema import read
 
 if TYPE_CHECKING:
     from flinkpy.cluster.ray.sessions import RunningCluster

@@ -18,9 +18,9 @@ from flinkpy.cli.run import gather, pyflink_names
 from flinkpy.cli.script import exit_code, exit_message
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.core.program.launch_context import set_launch_context
 from flinkpy.core.lifecycles import JOB
 from flinkpy.core.options.engine import Target
+from flinkpy.core.program.launch_context import set_launch_context
 
 CANCEL_TIMEOUT_S = 10.0
 
@@ -43,7 +43,7 @@ def fill(namespace: dict[str, Any]) -> None:
     import flinkpy.common
     import flinkpy.datastream
     import flinkpy.datastream.window
-    from flinkpy.table import expressions
+    from flinkpy.columns import expressions
 
     for module in (flinkpy.datastream.window, flinkpy.datastream, flinkpy.common):
         namespace.update({name: getattr(module, name) for name in module.__all__})

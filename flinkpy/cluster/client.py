@@ -15,7 +15,6 @@ from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetai
 from flinkpy.cluster.display.job_picture import JobPicture, Looks
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.program.code import loads
 from flinkpy.core.errors import (
     EndpointNotRunningError,
     FencingError,
@@ -28,10 +27,11 @@ from flinkpy.core.errors import (
     RpcTimeoutError,
     UserCodeError,
 )
-from flinkpy.core.program.exit_codes import READER_GONE
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.program.code import loads
+from flinkpy.core.program.exit_codes import READER_GONE
 from flinkpy.core.program.places import shorten
 from flinkpy.graph.job_graph import JobGraph
 

@@ -15,9 +15,9 @@ import threading
 
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.core.errors import FlinkpyError, JobCancelledError
+from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.program.exit_codes import INTERRUPTED, READER_GONE
 from flinkpy.core.program.launch_context import has_failed
-from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.program.places import running_ipython
 
 _begun: list[ClusterJob] = []

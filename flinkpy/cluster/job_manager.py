@@ -7,10 +7,10 @@ from collections.abc import Callable
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import WorkerDriver
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.rpc.leadership import StandaloneLeadership
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
-from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
+from flinkpy.actors.rpc.leadership import StandaloneLeadership
+from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.session import SessionConfig
 from flinkpy.graph.job_graph import JobGraph
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from flinkpy.cluster.client import ClusterClient, ClusterJob
 from flinkpy.cluster.modes import RAY_JOB
-from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import TARGET, Target
+from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
 
 _RAY_ADDRESS = "RAY_ADDRESS"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import CLUSTER_NAME, TARGET, Target
+from flinkpy.core.options.schema import read
 
 RAY_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by `ray job submit` for the program it runs
 

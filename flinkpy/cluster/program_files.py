@@ -11,9 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_REQUIREMENTS
+from flinkpy.core.options.schema import read
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
-from flinkpy.core.options.schema import SCHEMA
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.schema import SCHEMA
 
 _OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
 

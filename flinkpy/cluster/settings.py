@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common.foreign_options import check_options
-from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.program.launch_context import launch_configuration, launched_by_command_line
 from flinkpy.core.options.engine import PYFLINK_IMPORTS
+from flinkpy.core.options.schema import SCHEMA, read
+from flinkpy.core.program.launch_context import launch_configuration, launched_by_command_line
 
 FILE_NAME = "flinkpy-conf.yaml"
 FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # today's, and that of Flink 1.x

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from flinkpy.common.config_options import ConfigOption
-from flinkpy.core.options.schema import parse_bool
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.schema import parse_bool
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ _OURS = ("common", "datastream", "metrics")
 _FILES = "read and write files through flinkpy.connectors, or write a source of your own (flinkpy.connectors.source_api.python_source)"
 _INSTEAD = {
     "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
-             "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
+             "from_pandas() with flinkpy.columns.expressions, for generated ones env.generate()",
     "java_gateway": "there is no JVM; write the function in Python",
     "util": "PyFlink's helpers for Java objects have nothing to stand for",
     "fn_execution": "functions run in the engine itself, there is no second process that executes them",
@@ -92,7 +92,7 @@ class _Alias(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system looks again in sys.modules after this, so the module may be another one. For "pyflink" itself it stays this empty
-        # package: the attributes of flinkpy (flinkpy.table, say) must not be found below it.
+        # package: the attributes of flinkpy (flinkpy.columns, say) must not be found below it.
         if module.__name__ != "pyflink":
             sys.modules[module.__name__] = importlib.import_module(self._name)
 

@@ -104,7 +104,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 @runtime_checkable
 class ColumnExpression(Protocol):
-    """An expression of ``flinkpy.table``, which stands on a floor above."""
+    """An expression of ``flinkpy.columns``, which stands on a floor above."""
 
     def columns(self) -> list[str]: ...
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+from flinkpy.operators.user_errors import user_code_error
 
 
 class ObjectSink(Sink):

@@ -12,8 +12,8 @@ from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.program import check_arity, check_type, located, refuse
 from flinkpy.datastream.typed import declared
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
-from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
+from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 
 AsyncFunctionLike: TypeAlias = "AsyncFunction | Callable[[Any], Awaitable[list[Any]]]"
 Timeout: TypeAlias = "Time | timedelta | int"

@@ -24,9 +24,9 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.program import caller, check_arity, check_type, located, refuse
 from flinkpy.datastream.typed import declared
 from flinkpy.graph.transformations import TwoInputTransformation
+from flinkpy.operators.functions import Function
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from flinkpy.operators.functions import Function
 from flinkpy.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from flinkpy.common.time import to_milliseconds
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import compatibility as options
 from flinkpy.core.options.schema import Option, read
-from flinkpy.core.errors import ConfigurationError
 from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention

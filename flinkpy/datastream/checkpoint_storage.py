@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import compatibility as kept
 from flinkpy.core.options.schema import read
-from flinkpy.core.errors import ConfigurationError
 
 
 class CheckpointStorage(ABC):

@@ -11,8 +11,8 @@ from flinkpy.datastream.program import check_arity, located, refuse
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from flinkpy.columns.expression import Expression
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.table.expression import Expression
 
 
 class ColumnarOperations:
@@ -24,8 +24,8 @@ class ColumnarOperations:
         >>> from flinkpy.table.expressions import col
         >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
         """
+        from flinkpy.columns.expressions import named
         from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
-        from flinkpy.table.expressions import named
 
         if not expressions:
             raise refuse("select() takes the names of columns, or expressions")
@@ -90,8 +90,8 @@ class KeyedColumnarOperations:
         >>> from flinkpy.table.expressions import col
         >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP
         """
+        from flinkpy.columns.expressions import aggregate_calls
         from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-        from flinkpy.table.expressions import aggregate_calls
 
         if not aggregates:
             raise refuse('aggregate() takes aggregates of columns, such as col("delay").avg.alias("mean_delay")')
@@ -155,6 +155,6 @@ def common_columns(schemas: Iterable[Any], call: str) -> Any:
 
 
 def _is_expression(value: Any) -> bool:
-    from flinkpy.table.expression import Expression
+    from flinkpy.columns.expression import Expression
 
     return isinstance(value, Expression)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def are_aggregates(arguments: tuple[Any, ...]) -> bool:
     """Whether ``aggregate`` was given expressions."""
-    from flinkpy.table.expression import Expression
+    from flinkpy.columns.expression import Expression
 
     return any(isinstance(each, Expression) for each in arguments)
 
 
 def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
     """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
-    from flinkpy.table.expressions import aggregate_calls
+    from flinkpy.columns.expressions import aggregate_calls
     from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
 
     slicing = _slicing(windowed)
@@ -44,7 +44,7 @@ def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataSt
 
 def count_columns(windowed: Windowed) -> DataStream | None:
     """How many records a window has, as a column ``count`` beside the key's; None where that is left to rows."""
-    from flinkpy.table.expressions import lit
+    from flinkpy.columns.expressions import lit
 
     if not _can(windowed):
         return None

@@ -28,8 +28,8 @@ from flinkpy.graph.transformations import (
 )
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.process.process_operators import ProcessOperator
-from flinkpy.operators.sinks.sink_context import takes_context
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
+from flinkpy.operators.sinks.sink_context import takes_context
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -67,7 +67,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """The declared type of the records; PICKLED_BYTE_ARRAY where none was."""
         declared: TypeInformation | None = self._transformation.output_type
         if declared is None and self._schema is not None:
-            from flinkpy.table.arrow_types import row_type_of
+            from flinkpy.columns.arrow_types import row_type_of
 
             return row_type_of(self._schema)
         return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
@@ -429,7 +429,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
 
 
 def _is_expression(value: Any) -> bool:
-    from flinkpy.table.expression import Expression
+    from flinkpy.columns.expression import Expression
 
     return isinstance(value, Expression)
 

@@ -77,7 +77,6 @@ A lambda will do for ``map``, ``filter``, ``reduce`` and the like. A class is fo
 
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
-from flinkpy.operators.process.broadcast_functions import BaseBroadcastProcessFunction, BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
 from flinkpy.operators.functions import (
     AggregateFunction,
@@ -99,6 +98,7 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
+from flinkpy.operators.process.broadcast_functions import BaseBroadcastProcessFunction, BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 

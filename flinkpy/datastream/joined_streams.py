@@ -178,8 +178,8 @@ class JoinedStreams(TwoStreams):
         Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
         second, where a name that the first has too gets ``_right`` behind it, and a key column of the same name is left out.
         """
-        from flinkpy.windowing.joins.window_join import WindowJoinOperator
         from flinkpy.windowing.joins.tagged import JoinPairs
+        from flinkpy.windowing.joins.window_join import WindowJoinOperator
 
         keyed = self._need_window("apply()")
         if function is None:
@@ -228,8 +228,8 @@ class CoGroupedStreams(TwoStreams):
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
         timestamp."""
-        from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
         from flinkpy.windowing.joins.tagged import CoGroup
+        from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
 
         keyed = self._need_window("apply()")
         check_function(function, CoGroupFunction, "co_group", 2, "apply()")

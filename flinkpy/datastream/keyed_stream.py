@@ -16,9 +16,9 @@ from flinkpy.datastream.typed import declared, typed
 from flinkpy.datastream.windows import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import Transformation
+from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
-from flinkpy.operators.process.process_operators import KeyedProcessOperator
 
 if TYPE_CHECKING:
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -164,7 +164,7 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
 
 
 def _checked(kind: str, position: Any) -> int | str:
-    from flinkpy.table.expression import Expression
+    from flinkpy.columns.expression import Expression
 
     if isinstance(position, Expression):
         with located():

@@ -98,7 +98,7 @@ def _exactly(batch: Any, field: Any) -> Any:
     """The batch's column, or nulls, in the field's type; ValueError for a number that is none of it."""
     import pyarrow as pa
 
-    from flinkpy.table.exact_arrays import array_of
+    from flinkpy.columns.exact_arrays import array_of
 
     at = batch.schema.get_field_index(field.name)
     if at < 0:
@@ -185,7 +185,7 @@ class RaySources:
 def _with_timestamps(strategy: WatermarkStrategy | None, column: str | None) -> WatermarkStrategy | None:
     if column is None:
         return strategy
-    from flinkpy.table.expressions import col
+    from flinkpy.columns.expressions import col
 
     return (strategy or WatermarkStrategy.no_watermarks()).with_timestamp_assigner(col(column))
 

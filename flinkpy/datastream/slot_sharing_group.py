@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flinkpy.core.options.schema import parse_memory
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.schema import parse_memory
 from flinkpy.graph.resources import ResourceProfile
 
 

@@ -95,8 +95,8 @@ class SourceMethods:
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
         """
-        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.files.column_files import ParquetSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
@@ -112,8 +112,8 @@ class SourceMethods:
 
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
         """
-        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.files.column_files import CsvSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
@@ -123,9 +123,9 @@ class SourceMethods:
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
                         batch_rows: int | None = None, split_bytes: int | None = None) -> DataStream:
         """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
-        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
         from flinkpy.connectors.files.column_files import JsonLinesSource
         from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,

@@ -6,9 +6,9 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.program.code import OutOfBand
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
 from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.program.code import OutOfBand
 from flinkpy.graph.job_graph import ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.program.code import OutOfBand
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
+from flinkpy.core.program.code import OutOfBand
 from flinkpy.graph.resources import ANY, ResourceProfile
 
 DEFAULT_SLOT_SHARING_GROUP = "default"

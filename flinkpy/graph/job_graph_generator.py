@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flinkpy.core.program import code
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
 from flinkpy.core.options.engine import RUNTIME_MODE
+from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import data_set_id, operator_ids
 from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
+from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OperatorContext, StreamOperator, Work

@@ -15,8 +15,8 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from flinkpy.core.program.code import dumps
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
+from flinkpy.core.program.code import dumps
 from flinkpy.operators.base import OperatorContext
 
 RECORD_REPR_CHARS = 200

@@ -27,10 +27,10 @@ from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, OperatorContext, SourceOperator, TaskInfo
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, Portion
+from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between

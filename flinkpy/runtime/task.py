@@ -14,23 +14,23 @@ from functools import partial
 from typing import Any
 
 from flinkpy.common.pyflink_imports import install as install_pyflink_imports
-from flinkpy.core.program.code import loads
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
+from flinkpy.core.options.schema import read
+from flinkpy.core.program.code import loads
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.base import TaskInfo
-from flinkpy.operators.user_errors import told, user_frames
 from flinkpy.operators.chain.own_functions import with_own_functions
+from flinkpy.operators.user_errors import told, user_frames
 from flinkpy.runtime.loop.busy_time import Waiting
-from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
 
 LOG = logging.getLogger(__name__)

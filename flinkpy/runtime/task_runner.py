@@ -9,17 +9,17 @@ from datetime import timedelta
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
+from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
-from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.task import Task
 from flinkpy.runtime.output.task_output import TaskOutput
+from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
+from flinkpy.runtime.task import Task
 
 LOG = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ import ray
 from flinkpy.cluster.ray.ray_connection import connect_ray, tell_what_stays
 from flinkpy.cluster.settings import program_settings
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import PARALLELISM, TASK_CPUS
+from flinkpy.core.options.schema import read
 from flinkpy.spark.computation import reason_of
 from flinkpy.spark.hand_over import wait_for_all
 from flinkpy.spark.java import trouble_on_node, use_java

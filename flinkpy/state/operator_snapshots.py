@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.program import code
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program import code
 
 MAGIC, VERSION = b"FOS", 1
 _PREFIX = len(MAGIC) + 1 + 4

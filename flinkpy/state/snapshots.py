@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from flinkpy.core.program import code
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program import code
 
 MAGIC, VERSION = b"FKS", 1
 _PREFIX = len(MAGIC) + 1 + 4

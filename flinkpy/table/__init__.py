@@ -1,7 +1,5 @@
-"""Expressions over columns, with the names of PyFlink's Table API: the tree, its meaning for one row, and its Arrow kernels for a batch."""
+"""Expressions over columns, at the module path they have in PyFlink's Table API."""
 
-from flinkpy.table.data_types import DataTypes
-from flinkpy.table.expression import Expression
-from flinkpy.table.expressions import col, lit
+from flinkpy.columns import DataTypes, Expression, col, lit
 
 __all__ = ["DataTypes", "Expression", "col", "lit"]

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
 from flinkpy.state.containers import redistribute_all

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.source import Boundedness, InputStatus, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    InputStatus,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.elements import Batch, RowBatch, Watermark, WatermarkStatus
 
 IDLE = WatermarkStatus(True)

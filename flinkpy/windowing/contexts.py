@@ -13,10 +13,10 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.evictors import Evictor
-from flinkpy.windowing.triggers import Trigger
-from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.general.window_state import WindowStates
 from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.triggers import Trigger
+from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):

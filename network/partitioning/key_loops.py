@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.errors import ProgramError
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.codegen.inlining import call_or_inline
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import stable_hash
 
 _PLAIN = """\

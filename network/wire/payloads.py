@@ -19,7 +19,6 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import (
     CheckpointBarrier,
     ColumnBatch,
@@ -33,6 +32,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, FLAG_STREAM, FLAG_TIMESTAMPS, Frame, FrameKind
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from flinkpy.graph.job_graph_generator import build_job_graph
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.stream_graph import build_stream_graph
 from flinkpy.graph.transformations import OneInputTransformation, PartitionTransformation, SourceTransformation, Transformation
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
+from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
 _IDS = itertools.count(1)
 LINES = ("to be or not to be", "that is the question", "be not afraid")

@@ -20,8 +20,8 @@ from flinkpy.core.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexI
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.output.task_output import CLIENT, STDERR, STDOUT, JobOutput, OutputAddress, TaskOutput, name_of
+from flinkpy.runtime.runner_port import TaskReporter
 
 
 class Reports:

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.rows import rows_of
+from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.core.clock import Clock, ManualClock
-from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import InputStatus, OperatorContext, Output, TaskInfo
 from flinkpy.state.containers import redistribute_all
 

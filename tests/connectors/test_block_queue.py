@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.connectors.ray.block_source import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
 from flinkpy.connectors.ray.block_keeper import News
+from flinkpy.connectors.ray.block_source import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
 

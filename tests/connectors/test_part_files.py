@@ -9,10 +9,6 @@ from typing import Any
 import pytest
 
 from flinkpy.common import Encoder, Row, Types
-from flinkpy.connectors.part_files import buckets
-from flinkpy.connectors.part_files import compaction
-from flinkpy.connectors.part_files import rolling
-from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
 from flinkpy.connectors.files.builders import (
     BucketAssigner,
     FileCompactor,
@@ -21,6 +17,8 @@ from flinkpy.connectors.files.builders import (
     OutputFileConfig,
     RollingPolicy,
 )
+from flinkpy.connectors.part_files import buckets, compaction, rolling
+from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import ProgramError

@@ -14,9 +14,9 @@ import pytest
 import ray
 
 from flinkpy.common import Types
+from flinkpy.connectors.ray.block_keeper import News
 from flinkpy.connectors.ray.block_sink import RayBlockSink
 from flinkpy.connectors.ray.block_source import BlockReader, BlockSplit
-from flinkpy.connectors.ray.block_keeper import News
 from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, sound
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock

@@ -12,8 +12,8 @@ import pytest
 import ray
 
 from flinkpy.connectors.memory.pieces import Pieces, pieces_of
-from flinkpy.connectors.ray.stored_pieces import SMALL_BYTES, StoredPieces, handed_over
 from flinkpy.connectors.ray.object_store import NAMESPACE, Store
+from flinkpy.connectors.ray.stored_pieces import SMALL_BYTES, StoredPieces, handed_over
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.waiting import eventually

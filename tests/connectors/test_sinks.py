@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from flinkpy.common import Row, Types
 from flinkpy.common.serialization import Encoder
+from flinkpy.connectors.files.builders import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
+from flinkpy.connectors.files.builders import FileSink as FileSystemSink
+from flinkpy.connectors.files.text_files import TextFileSource
+from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.part_files import parquet_part
 from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat, TextFormat
 from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.files.builders import BucketAssigner, FileSource, OutputFileConfig, StreamFormat
-from flinkpy.connectors.files.builders import FileSink as FileSystemSink
-from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.print_sink import PrintSink
-from flinkpy.connectors.files.text_files import TextFileSource
-from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.sinks.sink_port import Sink
+from flinkpy.operators.sinks.source_and_sink import SinkOperator
 from tests.connectors.harness import Collected, operator_context, read_all
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from flinkpy.common import WatermarkStrategy
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
-from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, cut
+from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.connectors.source_api.source import Boundedness, InputStatus
-from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.core.program.code import dumps
 from flinkpy.testing import embedded_environment
 from tests.connectors.harness import World, read_all
 

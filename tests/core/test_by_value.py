@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import RowBatch
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.network.wire.frames import Frame
 from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from flinkpy.core.options.engine import engine as options
-from flinkpy.core.options.schema import SCHEMA, option, parse_duration, parse_memory, read, validate
 from flinkpy.core.errors import ConfigurationError, EngineError
 from flinkpy.core.options.engine import NetworkConfig, RpcConfig, RuntimeMode, spill_folders
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options.schema import SCHEMA, option, parse_duration, parse_memory, read, validate
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("100ms", 0.1), ("2 h", 7200), ("1500", 1.5), ("1.5 min", 90),

@@ -16,10 +16,8 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from flinkpy.core.program import code
-
-from flinkpy.core.program import unpicklable
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program import code, unpicklable
 
 PROGRAM = """
 import functools, threading

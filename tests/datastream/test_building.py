@@ -15,8 +15,8 @@ import pytest
 
 from flinkpy.common import Configuration, RestartStrategies, Row, Types, WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, ProgramError
-from flinkpy.core.program.launch_context import ProgramAborted, launch_configuration, set_launch_context
 from flinkpy.core.options.engine import RuntimeMode
+from flinkpy.core.program.launch_context import ProgramAborted, launch_configuration, set_launch_context
 from flinkpy.datastream import (
     CheckpointingMode,
     CoMapFunction,

@@ -26,8 +26,8 @@ from flinkpy.datastream.window import (
     WindowAssigner,
 )
 from flinkpy.table.expressions import col
-from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 
 BIDS = [(auction, price, at) for at, (auction, price) in enumerate(zip([3, 1, 2, 1, 3, 1, 2] * 40, range(500, 10, -1)))]

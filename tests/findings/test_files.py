@@ -21,21 +21,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from examples import own_source_and_sink
+from flinkpy.columns.conversion import batch_of_rows, rows_of_batch
+from flinkpy.columns.exact_arrays import array_of
 from flinkpy.common import Row, Types
-from flinkpy.connectors.part_files import parquet_part
-from flinkpy.connectors.memory.arrow_tables import ArrowSource
+from flinkpy.connectors.files.builders import BucketAssigner
 from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
+from flinkpy.connectors.files.partition_folders import folder_of
+from flinkpy.connectors.memory.arrow_tables import ArrowSource
+from flinkpy.connectors.part_files import parquet_part
 from flinkpy.connectors.part_files.csv_lines import CsvLines
 from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat
 from flinkpy.connectors.part_files.file_sink import FileSink
-from flinkpy.connectors.files.builders import BucketAssigner
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
-from flinkpy.connectors.files.partition_folders import folder_of
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.table.conversion import batch_of_rows, rows_of_batch
-from flinkpy.table.exact_arrays import array_of
 from flinkpy.table.expressions import col
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -15,8 +15,8 @@ import pytest
 
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.common import Configuration, Row, Types, Watermark, WatermarkStrategy
-from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.memory.ranges import NumberSequenceSource, RangeSplit, cut
+from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.source import SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import JobExecutionError, JobRestartedError

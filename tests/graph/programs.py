@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any, TypeVar
 
-from flinkpy.core.program import code
 from flinkpy.core.ids import JobId
+from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainingStrategy
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.job_graph_generator import build_job_graph

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from flinkpy.core.program import code
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.options.engine import RuntimeMode
+from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainedEdge, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph

@@ -8,9 +8,9 @@ from typing import Any
 
 from flinkpy.core.elements import CheckpointBarrier, ControlElement, LatencyMarker, RowBatch, Watermark, WatermarkStatus
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
+from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.output_queues import Entry
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
-from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.functions import RuntimeContext
 from tests.operators.harness import ChainHarness, linear
 

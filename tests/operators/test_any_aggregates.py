@@ -13,8 +13,8 @@ from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.built_in import FieldReduce

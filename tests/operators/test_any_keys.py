@@ -17,14 +17,14 @@ from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.network.partitioning.partitioners import make_selector
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
-from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.process.process_operators import KeyedProcessOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing

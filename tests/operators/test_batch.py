@@ -18,9 +18,9 @@ from flinkpy.operators.functions import (
     MapFunction,
     TimeDomain,
 )
+from flinkpy.operators.process.process_operators import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
-from flinkpy.operators.process.process_operators import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from tests.operators.batch_harness import BatchHarness

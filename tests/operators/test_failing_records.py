@@ -21,8 +21,6 @@ from flinkpy.operators.functions import (
     RuntimeContext,
 )
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
-from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
-from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
 from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -31,6 +29,8 @@ from flinkpy.operators.process.process_operators import (
     KeyedProcessOperator,
     ProcessOperator,
 )
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
+from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.errors import UserCodeError
 from flinkpy.core.codegen.generated import GENERATED
+from flinkpy.core.errors import UserCodeError
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.chain.fusion import fused_source, segments
 from flinkpy.operators.chain.stages import Stage, StageKind

@@ -28,9 +28,15 @@ from flinkpy.operators.functions import (
     RuntimeContext,
     TimeDomain,
 )
+from flinkpy.operators.process.process_operators import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+)
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
-from flinkpy.operators.process.process_operators import CoFlatMapOperator, CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from flinkpy.state.ttl.config import StateTtlConfig

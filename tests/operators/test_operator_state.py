@@ -28,11 +28,11 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
-from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
+from flinkpy.operators.process.process_operators import CoMapOperator, KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
-from flinkpy.operators.process.process_operators import CoMapOperator, KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
+from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
 from flinkpy.state.containers import split
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from tests.operators.harness import ChainHarness, linear

@@ -14,10 +14,10 @@ from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.chain.own_functions import functions_in, functions_of_writer, with_own_functions
 from flinkpy.operators.functions import KeySelector, MapFunction, Partitioner, RuntimeContext, method_of
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
-from flinkpy.operators.chain.own_functions import functions_in, functions_of_writer, with_own_functions
 from flinkpy.operators.rows.stateless import MapOperator
 from tests.operators.harness import ChainHarness, RecordingWriter, linear
 

@@ -24,6 +24,7 @@ from flinkpy.operators.functions import (
     ProcessFunction,
     TimeDomain,
 )
+from flinkpy.operators.process.key_timers import TimerQueue
 from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -32,7 +33,6 @@ from flinkpy.operators.process.process_operators import (
     KeyedProcessOperator,
     ProcessOperator,
 )
-from flinkpy.operators.process.key_timers import TimerQueue
 from tests.operators.harness import ChainHarness, linear
 
 LATE = OutputTag("late")

@@ -24,8 +24,8 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Element, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.options.engine import AUTO_WATERMARK_INTERVAL
-from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.operators.event_time.watermarks import IdlenessTimer, TimestampsAndWatermarksOperator
+from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.table.expressions import col
 from tests.operators.harness import ChainHarness, linear

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, OperatorId, ResourceId, ResultPartitionId
 from flinkpy.core.lifecycles import TASK
 from flinkpy.core.options.engine import NetworkConfig
+from flinkpy.core.program.code import dumps
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.deployment import (
     InputGateDescriptor,

@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.runtime.loop.yield_policy import Courtesy
 from flinkpy.runtime.loop.poller import READABLE, WRITABLE, Poller, SelectorPoller, make_poller
-from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.loop.processing_timers import TaskTimers
+from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.runtime.loop.yield_policy import Courtesy
 
 
 class Counting:

@@ -23,8 +23,8 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
-from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.adaptive_batch_size import GOOD_S
+from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear

@@ -12,8 +12,8 @@ from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import OperatorId, ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.operators.functions import SourceContext, SourceFunction
-from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
 from flinkpy.operators.rows.stateless import MapOperator
+from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
 from flinkpy.runtime.runner_port import RunnerStatistics
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from tests.runtime.harness import JOURNAL, RESOURCE, SECRET, JournalOperator, JournalSource, Reporter, attempt, descriptor

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from flinkpy.core.clock import ManualClock
-from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from flinkpy.state.rocksdb.folders import OwnFolder, remove_abandoned
 
 pytest.importorskip("rocksdict")

@@ -14,7 +14,6 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
-from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from flinkpy.state.broadcast_state import HeapBroadcastState
 from flinkpy.state.descriptors import (
     AggregatingStateDescriptor,
@@ -24,6 +23,7 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
 from tests.state.helpers import KINDS, backend, close_all, seconds
 from tests.values import ATOMS, KEYS, TWINS, key_of, shown
 

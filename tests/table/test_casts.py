@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.expression import Expression
+from flinkpy.columns.rowwise import evaluate
 from flinkpy.common import Types
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.compiler import compile_expression
-from flinkpy.table.expression import Expression
 from flinkpy.table.expressions import col
-from flinkpy.table.rowwise import evaluate
 
 MOMENTS = [None, 0, -1, 1, 86_399_999, -86_400_001, 1_700_000_000_123]  # milliseconds
 DECIMALS = st.none() | st.decimals("-999.99", "999.99", places=2) | st.sampled_from([Decimal("999.99"), Decimal("2.55"), Decimal("-999.50")])

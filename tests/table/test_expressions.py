@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.expression import Expression, Literal
+from flinkpy.columns.rowwise import evaluate
 from flinkpy.common import Types
 from flinkpy.core.errors import ProgramError
 from flinkpy.table import DataTypes
-from flinkpy.table.compiler import compile_expression
-from flinkpy.table.expression import Expression, Literal
 from flinkpy.table.expressions import and_, coalesce, col, concat, concat_ws, if_then_else, lit, not_, null_of, or_
-from flinkpy.table.rowwise import evaluate
 
 SMALL = st.integers(-50, 50)
 INTS = st.integers(-(2**53), 2**53)

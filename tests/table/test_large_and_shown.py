@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.rowwise import evaluate
 from flinkpy.common import Types
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.table.compiler import compile_expression
-from flinkpy.table.data_types import DataTypes
+from flinkpy.table import DataTypes
 from flinkpy.table.expressions import col
-from flinkpy.table.rowwise import evaluate
 from flinkpy.testing import embedded_environment
 
 LARGE = pa.table({"k": ["a", "a"], "u": pa.array([2**63, 1], pa.uint64())})

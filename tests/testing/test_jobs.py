@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.program.code import dumps, loads
 from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.program.code import dumps, loads
 from flinkpy.datastream import ProcessFunction
 from flinkpy.testing import ACTIVE, IDLE, At, CollectingSink, Fail, ScriptedSource, Watermark, embedded_environment
 

@@ -12,10 +12,10 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
-from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
+from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear

@@ -20,8 +20,8 @@ from flinkpy.windowing.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult

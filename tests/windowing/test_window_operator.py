@@ -30,8 +30,8 @@ from flinkpy.windowing.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import (
     DynamicEventTimeSessionWindows,

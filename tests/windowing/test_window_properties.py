@@ -18,6 +18,7 @@ from flinkpy.windowing.assigners import (
 )
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.general.window_timers import WindowTimers
 from flinkpy.windowing.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -25,7 +26,6 @@ from flinkpy.windowing.sessions import (
     ProcessingTimeSessionWindows,
 )
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
-from flinkpy.windowing.general.window_timers import WindowTimers
 from tests.windowing.harness import FIRST, Mean, WindowHarness, add, numbers
 
 LATE = OutputTag("late")

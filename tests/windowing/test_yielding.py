@@ -16,10 +16,10 @@ from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator
 from flinkpy.windowing.assigners import GlobalWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.evictors import CountEvictor
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing

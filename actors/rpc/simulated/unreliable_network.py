@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from flinkpy.actors.rpc.base_service import OnFatal, Watch
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.envelope import Message, RpcAnswer
-from flinkpy.actors.rpc.base_service import OnFatal, Watch
-from flinkpy.actors.rpc.service import Cancellable
-from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.actors.rpc.message_bytes import describe, pack, unpack
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, RecipientUnreachableError
 from flinkpy.core.options.engine import RpcConfig
 

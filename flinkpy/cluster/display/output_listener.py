@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, TextIO
 
 from flinkpy.connectors.collect.collect_server import CollectServer
-from flinkpy.core.options.schema import read
 from flinkpy.core.options.engine import ATTACHED, TASK_OUTPUT, OutputForm
+from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.runtime.output.task_output import CLIENT, STDERR, OutputAddress
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from flinkpy.actors.gateways import JobDetails, VertexDetails
 from flinkpy.cluster.display.slot_notice import SlotNotice, waiting_for_slots
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.options.schema import read
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import SHOW_PROGRESS
+from flinkpy.core.options.schema import read
 from flinkpy.core.program.places import in_notebook
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import Any
 
 import ray
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.options.engine import RAY_ADDRESS
+from flinkpy.core.options.schema import read
 
 AUTO = "auto"
 REACHABLE_TIMEOUT_S = 3.0

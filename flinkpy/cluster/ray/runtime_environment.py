@@ -21,9 +21,9 @@ from typing import Any
 import ray
 
 from flinkpy.cluster.program_files import requirement_lines
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_FILES, PYTHON_REQUIREMENTS
+from flinkpy.core.options.schema import read
 
 NO_ENVIRONMENT = ""
 PIN_S = 600

@@ -25,20 +25,20 @@ from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
 from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.display.output_listener import make_printer, output_wanted
+from flinkpy.cluster.display.progress import make_progress
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
-from flinkpy.cluster.display.progress import make_progress
+from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.ray_connection import connect_ray
 from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
-from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.workers import first_line, set_up_job_manager
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
-from flinkpy.cluster.display.output_listener import make_printer, output_wanted
 from flinkpy.connectors.ray.stored_pieces import handed_over
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
+from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
 
 START_TIMEOUT_S = 60.0

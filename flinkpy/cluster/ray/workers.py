@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
+from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
 from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
-from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.options.schema import read
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
+from flinkpy.core.options.schema import read
 from flinkpy.graph.resources import ResourceProfile
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ import struct
 from typing import Any
 
 from flinkpy.connectors.sockets.outbox import Outbox
-from flinkpy.core.program.by_value import StreamPickler
-from flinkpy.core.program.code import dumps
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
+from flinkpy.core.program.by_value import StreamPickler
+from flinkpy.core.program.code import dumps
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.time import Duration, to_milliseconds
+from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, TextFileSource
+from flinkpy.connectors.files.watched_files import WatchedTextFileSource
 from flinkpy.connectors.part_files import file_sink
 from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_formats import EncodedFormat, FileFormat, ParquetFormat
 from flinkpy.connectors.part_files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
 from flinkpy.connectors.source_api.source import Source
-from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, TextFileSource
-from flinkpy.connectors.files.watched_files import WatchedTextFileSource
 from flinkpy.core.errors import ProgramError
 
 __all__ = [

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
-from flinkpy.connectors.part_files.csv_lines import check_encoding
-from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.files.json_lines import parse_lines, refuse_rounded_numbers, shown_schema
 from flinkpy.connectors.files.partition_folders import PartitionFolders
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary, open_seekable
-from flinkpy.connectors.memory.ranges import cut
-from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.connectors.files.text_columns import as_text, decoded, is_of_bytes, refuse_rounded, with_large_floats
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
+from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+from flinkpy.connectors.memory.ranges import cut
+from flinkpy.connectors.part_files.csv_lines import check_encoding
+from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 
@@ -169,7 +169,7 @@ class ColumnFileSource(Source[RowsSplit]):
         """The batches of the split; what Arrow cannot read is told with the file's name."""
         import pyarrow as pa
 
-        from flinkpy.table.conversion import conformed
+        from flinkpy.columns.conversion import conformed
 
         try:
             for batch in self._batches_of(split):

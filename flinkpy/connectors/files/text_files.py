@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import IO, Any
 
-from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary
+from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, RowBatch

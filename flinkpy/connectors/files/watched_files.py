@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files
+from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
 from flinkpy.connectors.source_api.readers import SequentialReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
-from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
 from flinkpy.core.errors import ProgramError
 
 

@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from itertools import accumulate
 from typing import Any
 
-from flinkpy.core.program.code import OutOfBand, dumps_data, loads
 from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.core.program.code import OutOfBand, dumps_data, loads
 
 PIECE_ROWS = 1 << 14  # of a collection that is pickled: the first record has to wait for the first piece
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, PartWriter, TextFormat
-from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.connectors.sockets.outbox import Outbox
 from flinkpy.connectors.rows import rows_of
+from flinkpy.connectors.sockets.outbox import Outbox
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import RecipientUnreachableError
 from flinkpy.operators.base import OperatorContext

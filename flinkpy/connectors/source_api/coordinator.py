@@ -11,9 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.connectors.collect.sequence import Numbering, Reordering
-from flinkpy.connectors.source_api.source import CustomSourceEvent, NoMoreSplits, ReaderRegistered, Source, SplitEnumerator, SplitRequested, SplitsAdded
+from flinkpy.connectors.source_api.source import (
+    CustomSourceEvent,
+    NoMoreSplits,
+    ReaderRegistered,
+    Source,
+    SplitEnumerator,
+    SplitRequested,
+    SplitsAdded,
+)
+from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.connectors.source_api.watermark_alignment import AlignmentGroups, WatermarkReported
 from flinkpy.core.errors import EngineError, ProgramError

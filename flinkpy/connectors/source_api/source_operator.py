@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.connectors.collect.sequence import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -17,6 +16,7 @@ from flinkpy.connectors.source_api.source import (
     SplitRequested,
     SplitsAdded,
 )
+from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError

@@ -8,8 +8,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.options.schema import option, read
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.schema import option, read
 from flinkpy.core.options.state import folders
 
 
@@ -309,4 +309,3 @@ class SlotConfig:
 
 
 from flinkpy.core import kept_options as kept_options  # noqa: E402  (declares its options too: one schema, whoever asks)
-from flinkpy.core.options.engine import state as state_options  # noqa: E402

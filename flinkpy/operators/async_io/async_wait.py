@@ -23,10 +23,10 @@ from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.output_queues import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flinkpy.operators.async_io.retry import Retries
 from flinkpy.operators.base import OneInputOperator, TimerHandle
-from flinkpy.operators.user_errors import bounded_repr, user_code_error
-from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import bounded_repr, user_code_error
 
 if TYPE_CHECKING:
     from flinkpy.operators.async_io.event_loop import CallLoop, Deliver, Invoke, Outcome

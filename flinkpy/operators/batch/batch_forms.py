@@ -17,21 +17,21 @@ from itertools import groupby, repeat
 from operator import length_hint
 from typing import Any
 
-from flinkpy.core.options.schema import read
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options.engine import SORT_MEMORY, spill_folders
+from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.process.process_operators import CoFunctionOperator, KeyedCoProcessOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator, key_function
 from flinkpy.operators.rows.keyed_stages import KeyedStageOperator
-from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
-from flinkpy.operators.process.process_operators import CoFunctionOperator, KeyedCoProcessOperator
-from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.backend import HeapKeyedStateBackend
 
 RECORDS_PER_STEP = 4096

@@ -16,10 +16,10 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key, stable_hash
+from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.spill_file import SpillFile
 from flinkpy.network.flow.sizing import SizeEstimator
 

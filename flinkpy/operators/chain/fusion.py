@@ -41,18 +41,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.codegen.escape_analysis import PLAIN, Kind, kind_of_results
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
 from flinkpy.core.codegen.inlining import inlined, raised_by
-from flinkpy.core.codegen.escape_analysis import PLAIN, Kind, kind_of_results
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
-from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.chain.output_isolation import all_private, private
-from flinkpy.operators.process.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
+from flinkpy.operators.process.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 
 CURSOR = "cursor"  # the iterator of a comprehension
 _NAMES = {"ATOMS": ATOMS, "PLAIN": PLAIN, "private": private, "all_private": all_private}

@@ -15,8 +15,6 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
 from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.chain.fusion import FusedRun
 from flinkpy.operators.chain.outputs import (
     BroadcastingOutput,
@@ -31,8 +29,10 @@ from flinkpy.operators.chain.outputs import (
     TaggedOutput,
 )
 from flinkpy.operators.chain.own_functions import functions_of_writer
-from flinkpy.operators.process.parking import ParkingInput
 from flinkpy.operators.chain.stages import StageOperator
+from flinkpy.operators.functions import Function, close_function, open_function
+from flinkpy.operators.process.parking import ParkingInput
+from flinkpy.operators.user_errors import user_code_error
 
 ContextFactory = Callable[[ChainedOperator], OperatorContext]
 

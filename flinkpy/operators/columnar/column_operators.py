@@ -12,18 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkpy.columns.arrow_types import arrow_schema
+from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
+from flinkpy.columns.expression import Expression
+from flinkpy.columns.kinds import BeyondSigned, large_columns
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import OneInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.process.yielding import Moment, give_out
-from flinkpy.table.arrow_types import arrow_schema
-from flinkpy.table.compiler import compile_expression
-from flinkpy.table.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
-from flinkpy.table.expression import Expression
-from flinkpy.table.kinds import BeyondSigned, large_columns
+from flinkpy.operators.user_errors import user_code_error
 
 
 def columns(batch: Batch) -> ColumnBatch:

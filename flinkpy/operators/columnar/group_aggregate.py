@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.columns.compiler import column_index, compile_expression
+from flinkpy.columns.expressions import AggregateCall
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-from flinkpy.table.aggregates import ColumnAggregate
-from flinkpy.table.compiler import column_index, compile_expression
-from flinkpy.table.expressions import AggregateCall
 
 
 class RunningAggregate:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.columns.compiler import column_index
+from flinkpy.columns.conversion import python_values
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.compiler import column_index
-from flinkpy.table.conversion import python_values
 
 _TABLE_LIMIT = 1 << 22
 _LIMIT = 1 << 62

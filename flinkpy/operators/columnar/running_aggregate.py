@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.columns.aggregates import adding, check_sums, counting, larger, smaller, summed
+from flinkpy.columns.compiler import column_index
+from flinkpy.columns.conversion import python_values
+from flinkpy.columns.exact_arrays import array_of
+from flinkpy.columns.kinds import as_computed
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-from flinkpy.table.aggregates import adding, check_sums, counting, larger, smaller, summed
-from flinkpy.table.compiler import column_index
-from flinkpy.table.conversion import python_values
-from flinkpy.table.exact_arrays import array_of
-from flinkpy.table.kinds import as_computed
 
 _LIMIT = 1 << 63
 

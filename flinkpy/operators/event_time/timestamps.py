@@ -15,8 +15,8 @@ from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.user_errors import bounded_repr, user_code_error
 from flinkpy.operators.fields import field_of
+from flinkpy.operators.user_errors import bounded_repr, user_code_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class TimestampExtractor:
             return ColumnBatch(batch.data, self._of_columns(batch.data))
         import numpy as np
 
-        from flinkpy.table.conversion import rows_of_batch
+        from flinkpy.columns.conversion import rows_of_batch
 
         before = None if batch.timestamps is None else batch.timestamps.tolist()
         return ColumnBatch(batch.data, np.array(self._of_rows(rows_of_batch(batch.data), before), dtype=np.int64))
@@ -98,7 +98,7 @@ def is_columnar(assigner: Any) -> bool:
 
 def is_expression(assigner: Any) -> bool:
     """Whether it is an expression over columns."""
-    from flinkpy.table.expression import Expression
+    from flinkpy.columns.expression import Expression
 
     return isinstance(assigner, Expression)
 
@@ -107,8 +107,8 @@ def zone_of(assigner: Any, schema: Any) -> str | None:
     """The time zone of the column it reads moments from; None where that has none."""
     import pyarrow as pa
 
-    from flinkpy.table.compiler import compile_expression
-    from flinkpy.table.expressions import col
+    from flinkpy.columns.compiler import compile_expression
+    from flinkpy.columns.expressions import col
 
     kind = compile_expression(col(assigner) if isinstance(assigner, str) else assigner, schema).type
     return kind.tz if pa.types.is_timestamp(kind) else None
@@ -151,8 +151,8 @@ def milliseconds(moment: Any) -> int:
 
 def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from a record batch of the schema to event times. ProgramError for unknown columns, and types that hold no moments."""
-    from flinkpy.table.compiler import compile_expression
-    from flinkpy.table.expressions import col
+    from flinkpy.columns.compiler import compile_expression
+    from flinkpy.columns.expressions import col
 
     expression: Any = col(assigner) if isinstance(assigner, str) else assigner
     compiled = compile_expression(expression, schema)

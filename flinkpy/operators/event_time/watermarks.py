@@ -19,15 +19,15 @@ from flinkpy.common.watermark_strategy import (
     WatermarkStrategy,
     watermark_of,
 )
-from flinkpy.core.options.engine import engine as options
 from flinkpy.core.clock import Clock
-from flinkpy.core.options.schema import read
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options.schema import read
 from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.loops.feedback import BEYOND_TIME
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
+from flinkpy.operators.loops.feedback import BEYOND_TIME
+from flinkpy.operators.user_errors import user_code_error
 
 
 class WatermarkEmitter(WatermarkOutput):
@@ -228,7 +228,7 @@ def greatest_timestamp(batch: Batch) -> int:
 def _records(batch: Batch) -> tuple[list[Any], list[int]]:
     if isinstance(batch, RowBatch):
         return batch.values, batch.timestamps or [MIN_TIMESTAMP] * len(batch)
-    from flinkpy.table.conversion import rows_of_batch
+    from flinkpy.columns.conversion import rows_of_batch
 
     return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(batch) if batch.timestamps is None else batch.timestamps.tolist()
 

@@ -9,6 +9,8 @@ from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.functions import close_function, open_function
+from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process.broadcast_functions import (
     BroadcastContext,
     BroadcastTimerContext,
@@ -16,10 +18,8 @@ from flinkpy.operators.process.broadcast_functions import (
     KeyedReadOnlyContext,
     ReadOnlyContext,
 )
-from flinkpy.operators.functions import close_function, open_function
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process.process_operators import KeyedFunctionOperator, UnkeyedFunctionOperator
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.state.broadcast_state import HeapBroadcastState, HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import MapStateDescriptor, StateDescriptor
 

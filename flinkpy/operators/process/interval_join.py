@@ -18,15 +18,15 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.process.yielding import give_out
-from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
-from flinkpy.operators.key_selectors import close_selectors, open_selectors
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
+from flinkpy.operators.process.yielding import give_out
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 
 BUFFERS = "_interval join buffers"  # the name of the state
 

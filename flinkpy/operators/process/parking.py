@@ -15,8 +15,8 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
-from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.chain.outputs import OperatorCounters, OperatorInput
+from flinkpy.operators.user_errors import user_code_error
 
 
 class ParkingInput(OperatorInput):

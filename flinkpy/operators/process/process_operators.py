@@ -14,16 +14,16 @@ from typing import Any
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.chain.output_isolation import private
-from flinkpy.operators.process.yielding import Keyed, give_out, keyed_by
+from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
+from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
+from flinkpy.operators.process.yielding import Keyed, give_out, keyed_by
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
-from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.rows.stateless import rows
-from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
+from flinkpy.operators.user_errors import user_code_error
 
 EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
 

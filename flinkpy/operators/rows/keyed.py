@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.codegen.generated import Failure, failure_in, forget_source
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.rows.aggregates import FieldAggregate, Shape, shape_of
 from flinkpy.operators.base import OneInputOperator
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.rows.aggregates import FieldAggregate, Shape, shape_of
 from flinkpy.operators.rows.keyed_loops import (
     CALLED,
     LENT_UPDATE_LINE,
@@ -34,8 +34,8 @@ from flinkpy.operators.rows.keyed_loops import (
     makes_objects,
 )
 from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
-from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 
 

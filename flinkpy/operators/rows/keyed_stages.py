@@ -11,10 +11,10 @@ from typing import Any
 
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.chain.stages import Stage
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, FunctionStageOperator, MapOperator
 from flinkpy.state.backend import KeyedStateBackend
 

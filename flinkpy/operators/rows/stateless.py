@@ -13,11 +13,11 @@ from typing import Any
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.chain.output_isolation import all_private
-from flinkpy.operators.process.yielding import Moment, UntaggedResults, give_out
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.process.yielding import Moment, UntaggedResults, give_out
+from flinkpy.operators.user_errors import user_code_error
 
 
 def rows(batch: Batch) -> RowBatch:

@@ -13,11 +13,11 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark,
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
-from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
 from flinkpy.operators.chain.output_isolation import copied
+from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
+from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
 from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
+from flinkpy.operators.user_errors import user_code_error
 
 LOCK_POLL_S = 0.005
 

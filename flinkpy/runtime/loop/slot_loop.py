@@ -23,8 +23,8 @@ from typing import Protocol
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.runtime.loop.yield_policy import Courtesy
 from flinkpy.runtime.loop.poller import READABLE, WRITABLE, make_poller
+from flinkpy.runtime.loop.yield_policy import Courtesy
 
 LOG = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError
 from flinkpy.state.backend import StateStatistics
-from flinkpy.state.ttl.cleanup import Cleanup
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.rocksdb.expiry import RangeCleanup
+from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
+from flinkpy.state.rocksdb.expiry import RangeCleanup
 from flinkpy.state.rocksdb.layout import HEAD
 from flinkpy.state.rocksdb.states import (
     RocksDBAggregatingState,
@@ -27,9 +27,9 @@ from flinkpy.state.rocksdb.states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
-from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.tables import Table, TableBackend
+from flinkpy.state.ttl.cleanup import Cleanup
 from flinkpy.state.ttl.states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
 
 

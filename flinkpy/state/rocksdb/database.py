@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.core.options.engine import state as options
-from flinkpy.core.options.schema import read
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.engine import spill_folders
+from flinkpy.core.options.engine import state as options
+from flinkpy.core.options.schema import read
 from flinkpy.state.rocksdb.folders import OwnFolder
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMappi
 from typing import Any
 
 from flinkpy.state.descriptors import StateKind
+from flinkpy.state.rocksdb.database import RocksDBStore
 from flinkpy.state.rocksdb.layout import KeyLayout, ListLayout, MapLayout
 from flinkpy.state.rocksdb.slot_cache import Slots
-from flinkpy.state.rocksdb.database import RocksDBStore
 
 _MISSING = object()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flinkpy.state.ttl.cleanup import AT_ONCE
 from flinkpy.state.rocksdb.slot_cache import Slots, touched_ns
+from flinkpy.state.ttl.cleanup import AT_ONCE
 
 
 class RangeCleanup:

@@ -18,8 +18,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from flinkpy.common.types import Row
-from flinkpy.core.program import code
 from flinkpy.core.keys import canonical_key, since_midnight
+from flinkpy.core.program import code
 
 _INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is

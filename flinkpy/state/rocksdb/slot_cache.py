@@ -17,12 +17,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import is_safe
+from flinkpy.core.program.by_value import StreamPickler
+from flinkpy.state.rocksdb.database import RocksDBStore
 from flinkpy.state.rocksdb.key_bytes import sized, unsized
 from flinkpy.state.rocksdb.layout import KeyLayout
-from flinkpy.state.rocksdb.database import RocksDBStore
 from flinkpy.state.rocksdb.value_bytes import decode_value, encode_value, pickled
 from flinkpy.state.ttl.stamps import Stamped
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
-from flinkpy.actors.rpc.envelope import Message, RpcAnswer
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
-from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
-from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
+from flinkpy.actors.rpc.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
+from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future

@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import OperatorContext
-from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.chain.output_isolation import all_private, private
+from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process.yielding import Results, stamp_new
 from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S
-from flinkpy.windowing.general.contents import Contents
 from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
+from flinkpy.windowing.general.contents import Contents
 from flinkpy.windowing.general.pages import MISSING
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 

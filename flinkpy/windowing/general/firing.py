@@ -13,16 +13,16 @@ from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.process.yielding import Results
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.yielding import Results
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.contexts import FunctionContext, TriggerContext
 from flinkpy.windowing.general.evaluation import Evaluation
 from flinkpy.windowing.general.merging_windows import MergingWindows
 from flinkpy.windowing.general.pages import MISSING, take, write_back
-from flinkpy.windowing.triggers import Trigger, TriggerResult
 from flinkpy.windowing.general.window_timers import Timer, WindowTimerService
+from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 
 class FiresWindows(KeyedStateOperator, StreamOperator):

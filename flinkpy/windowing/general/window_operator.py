@@ -16,36 +16,36 @@ from itertools import repeat
 from typing import Any, cast
 
 from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
-from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
+from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.process.yielding import Results
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.keyed_state import EndsKeys
-from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
-from flinkpy.windowing.general.contents import Contents, ListContents
 from flinkpy.windowing.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
-from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
+from flinkpy.windowing.general.contents import Contents, ListContents
+from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
 from flinkpy.windowing.general.firing import FiresWindows
 from flinkpy.windowing.general.grid_loop import default_slicing, grid_loop, windows_ahead
 from flinkpy.windowing.general.merging_windows import MergingWindows
 from flinkpy.windowing.general.pages import MISSING, pages_over
 from flinkpy.windowing.general.session_loop import are_default_sessions, session_loop
-from flinkpy.windowing.triggers import Trigger, TriggerResult
-from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.general.window_state import NoWindowState, WindowStates
 from flinkpy.windowing.general.window_timers import WindowTimers, WindowTimerService
+from flinkpy.windowing.triggers import Trigger, TriggerResult
+from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 
 CONTINUE = TriggerResult.CONTINUE
 

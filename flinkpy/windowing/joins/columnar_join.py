@@ -11,15 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.compiler import column_index
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
 from flinkpy.operators.columnar.key_index import check_keys
 from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_numbers, key_of_group, to_bytes
-from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.event_time.late_records import DropsLateRecords
-from flinkpy.table.compiler import column_index
+from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.grid import WindowGrid
 from flinkpy.windowing.joins.matching import key_type, matching_pairs

@@ -13,23 +13,23 @@ from collections.abc import Iterator
 from itertools import compress, repeat
 from typing import Any, ClassVar
 
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.codegen.inlining import inlined, raised_by
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import could_be_mutated, isolated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import TwoInputOperator, Work
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.functions import Function, close_function, method_of, open_function
 from flinkpy.operators.chain.output_isolation import with_private_results
-from flinkpy.operators.process.yielding import Moment, Results, give_out
-from flinkpy.operators.process.join_functions import joining
-from flinkpy.operators.key_selectors import close_selectors, open_selectors
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.functions import Function, close_function, method_of, open_function
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.join_functions import joining
+from flinkpy.operators.process.yielding import Moment, Results, give_out
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.grid import WindowGrid
 from flinkpy.windowing.joins.pair_loops import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions

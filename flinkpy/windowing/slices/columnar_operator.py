@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.columns.compiler import column_index, compile_expression
+from flinkpy.columns.conversion import rows_of_batch
+from flinkpy.columns.expressions import AggregateCall
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.operators.columnar.key_index import check_keys
 from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, input_schema_of
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.event_time.late_records import DropsLateRecords
-from flinkpy.table.aggregates import ColumnAggregate
-from flinkpy.table.compiler import column_index, compile_expression
-from flinkpy.table.conversion import rows_of_batch
-from flinkpy.table.expressions import AggregateCall
-from flinkpy.windowing.slices.held_keys import WindowKeys
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.slices.columnar_slices import Part, SliceColumns, together
 from flinkpy.windowing.slices.columnar_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.held_keys import WindowKeys
 from flinkpy.windowing.slices.slice_clock import FollowsTime
 from flinkpy.windowing.slices.slice_operator import NO_TIMESTAMPS
 from flinkpy.windowing.slices.slice_status import SliceTimes, Standing, slices_within

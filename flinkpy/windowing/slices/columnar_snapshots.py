@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.aggregates import ColumnAggregate
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
-from flinkpy.table.aggregates import ColumnAggregate
 from flinkpy.windowing.slices.columnar_slices import Part
 
 SLICE = "slice"

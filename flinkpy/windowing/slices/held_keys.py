@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.compiler import column_index
 from flinkpy.operators.columnar.column_operators import one_batch
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.table.compiler import column_index
 
 _FEW = 4096  # fewer keys are not worth a renumbering
 

@@ -13,9 +13,9 @@ from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
 from flinkpy.windowing.general.pages import pages_over, take, write_back
-from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.general.window_state import WindowStates
 from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
 
 Evaluated: TypeAlias = "tuple[TimeWindow, Mapping[Any, Any]]"  # a window, and the value of each of its keys

@@ -20,13 +20,13 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.base import OneInputOperator, Work
-from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.process.yielding import Results, stamp_new
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.yielding import Results, stamp_new
+from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.windowing.general.evaluation import check_window_function
 from flinkpy.windowing.slices.slice_clock import FollowsTime

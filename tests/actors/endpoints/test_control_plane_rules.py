@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from flinkpy.actors.dispatcher import Dispatcher
-from flinkpy.actors.rpc.envelope import Message, RpcInvocation
 from flinkpy.actors.gateways import (
     JobMasterGateway,
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.rpc.envelope import Message, RpcInvocation
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation

@@ -10,9 +10,9 @@ from typing import Any
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.dispatcher import Dispatcher
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.gateway_proxy import gateway_methods
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.gateway_proxy import gateway_methods
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 
 ENDPOINTS: list[type[RpcEndpoint]] = [Dispatcher, ResourceManager, JobMaster, TaskExecutor]

@@ -11,9 +11,9 @@ from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
 from flinkpy.connectors.source_api.source import ReaderRegistered
 from flinkpy.connectors.source_api.watermark_alignment import WatermarkAllowed, WatermarkReported
-from flinkpy.core.program.code import dumps
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.program.code import dumps
 
 OPERATOR, VERTEX = OperatorId("operator"), JobVertexId("vertex")
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import pytest
 
+from flinkpy.actors.rpc.base_service import BaseRpcService
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.base_service import BaseRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import RpcConfig

@@ -10,8 +10,8 @@ import pytest
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import HeartbeatManager, heartbeat_requester, heartbeat_responder
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig
 

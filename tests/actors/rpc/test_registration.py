@@ -7,14 +7,14 @@ from typing import Protocol
 
 import pytest
 
+from flinkpy.actors.gateways import RegistrationResponse
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint, RpcEndpoint
 from flinkpy.actors.rpc.gateway_proxy import address_of
-from flinkpy.actors.gateways import RegistrationResponse
 from flinkpy.actors.rpc.leadership import NO_LEADER, FixedLeader, LeaderInformation, StandaloneLeadership
 from flinkpy.actors.rpc.registration import RetryingRegistration
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 from flinkpy.actors.rpc.simulated.event_queue import SimulationError
+from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 from flinkpy.core.errors import EngineError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory, ResourceId

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.rpc.simulated.event_queue import Simulation, SimulationError
+from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.core.errors import EngineError, RecipientUnreachableError, RpcError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import RpcConfig

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.exact_arrays import is_missing, named_fields
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
-from flinkpy.table.exact_arrays import is_missing, named_fields
 
 _FAMILIES: tuple[tuple[Any, str], ...] = (  # the first that fits: a bool is an int, a datetime a date, numpy's timedelta64 one of its integers
     ((datetime.timedelta, np.timedelta64), "durations"), ((bool, np.bool_), "truth values"), ((int, np.integer), "whole numbers"),

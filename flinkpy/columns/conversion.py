@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.columns.exact_arrays import array_of
+from flinkpy.columns.exact_casts import cast_exactly
+from flinkpy.columns.inference import inferred_type
 from flinkpy.common.types import Row, rows_of_columns
-from flinkpy.table.exact_arrays import array_of
-from flinkpy.table.exact_casts import cast_exactly
-from flinkpy.table.inference import inferred_type
 
 
 def python_values(column: Any) -> list[Any]:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.expression import Alias, Call, Column, Expression, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,8 +70,8 @@ def column_index(name: str, schema: pa.Schema) -> int:
 def _literal(expression: Literal) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.table.arrow_types import arrow_type
-    from flinkpy.table.exact_arrays import array_of
+    from flinkpy.columns.arrow_types import arrow_type
+    from flinkpy.columns.exact_arrays import array_of
 
     value, declared = expression.value, expression.type_info
     try:
@@ -84,7 +84,7 @@ def _literal(expression: Literal) -> Compiled:
 def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.table.kernels import KERNELS
+    from flinkpy.columns.kernels import KERNELS
 
     types = [each.type for each in arguments]
     options = dict(expression.options)

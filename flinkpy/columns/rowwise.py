@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
+from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.expression import Alias, Call, Column, Expression, Literal
 
 
 def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:

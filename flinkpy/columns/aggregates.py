@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.conversion import python_values
+from flinkpy.columns.kinds import as_computed, is_text, wide
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.conversion import python_values
-from flinkpy.table.kinds import as_computed, is_text, wide
 
 _EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits
 _LIMIT = 1 << 63

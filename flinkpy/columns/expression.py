@@ -1,6 +1,6 @@
 """The expression tree: pure Python, immutable, picklable, with a repr that reads like the expression.
 
-What an expression means for one row stands in ``flinkpy.table.rowwise``; how it is computed for a batch in ``flinkpy.table.compiler``.
+What an expression means for one row stands in ``flinkpy.columns.rowwise``; how it is computed for a batch in ``flinkpy.columns.compiler``.
 Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``) these are properties too.
 """
 

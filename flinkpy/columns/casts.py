@@ -1,4 +1,4 @@
-"""Casts of columns: what one type becomes in another. Their meaning for one value stands in ``flinkpy.table.rowwise``.
+"""Casts of columns: what one type becomes in another. Their meaning for one value stands in ``flinkpy.columns.rowwise``.
 
 Moments count milliseconds since 1970 as whole numbers, whatever unit their column has; a moment with a zone shows its local date, time and timestamp.
 Floats and decimals are cut to whole numbers. Text may have spaces around it.
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.table.arrow_types import arrow_type
-from flinkpy.table.kinds import FLOAT, INT, TEXT, bring, is_text
-from flinkpy.table.rowwise import shown_moment
+from flinkpy.columns.arrow_types import arrow_type
+from flinkpy.columns.kinds import FLOAT, INT, TEXT, bring, is_text
+from flinkpy.columns.rowwise import shown_moment
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

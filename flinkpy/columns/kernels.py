@@ -1,7 +1,7 @@
 """How each function of expressions is computed for whole columns.
 
 A kernel is chosen by the operands' types: ``KERNELS[name](types, **options)`` gives the function over arrays (and scalars, where an operand is
-constant), or raises TypeError. Their common meaning, one row at a time, stands in ``flinkpy.table.rowwise``.
+constant), or raises TypeError. Their common meaning, one row at a time, stands in ``flinkpy.columns.rowwise``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.table.casts import cast
-from flinkpy.table.decimals import capped, with_room
-from flinkpy.table.kinds import FLOAT, INT, TEXT, BeyondSigned, Types, bring, common_number, is_text, wide
+from flinkpy.columns.casts import cast
+from flinkpy.columns.decimals import capped, with_room
+from flinkpy.columns.kinds import FLOAT, INT, TEXT, BeyondSigned, Types, bring, common_number, is_text, wide
 
 Kernel: TypeAlias = Callable[..., Any]
 

@@ -1,0 +1,163 @@
+"""How expressions begin: ``col``, ``lit``, and the functions of several expressions. PyFlink's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal, as_expression
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.core.errors import ProgramError
+
+__all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "if_then_else", "lit", "not_", "null_of", "or_"]
+
+
+def col(name: str) -> Expression:
+    """A column, by its name.
+
+    >>> col("price") > 100
+    (col('price') > 100)
+    """
+    if not isinstance(name, str) or not name:
+        raise ProgramError(f"col() takes a column's name, this is {name!r:.80}")
+    return Column(name)
+
+
+def lit(value: Any, data_type: TypeInformation | None = None) -> Expression:
+    """A constant.
+
+    >>> lit(60) - col("delay")
+    (60 - col('delay'))
+    """
+    return Literal(value, data_type)
+
+
+def null_of(data_type: TypeInformation) -> Expression:
+    """A null of that type.
+
+    >>> from flinkpy.common.typeinfo import Types
+    >>> coalesce(col("delay"), null_of(Types.LONG()))
+    col('delay').coalesce(None)
+    """
+    return Literal(None, data_type)
+
+
+def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+    """All of them.
+
+    >>> and_(col("late"), col("full"))
+    (col('late') & col('full'))
+    """
+    return _joined("&", (predicate0, predicate1, *predicates))
+
+
+def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
+    """At least one of them.
+
+    >>> or_(col("late"), col("full"))
+    (col('late') | col('full'))
+    """
+    return _joined("|", (predicate0, predicate1, *predicates))
+
+
+def not_(expression: Any) -> Expression:
+    """True where it is false; null stays null.
+
+    >>> not_(col("late"))
+    ~col('late')
+    """
+    return ~as_expression(expression)
+
+
+def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
+    """``if_true`` where the condition is true, ``if_false`` where it is false or null.
+
+    >>> if_then_else(col("delay") > 15, "late", "in time")
+    (col('delay') > 15).then('late', 'in time')
+    """
+    return as_expression(condition).then(if_true, if_false)
+
+
+def coalesce(first: Any, *more: Any) -> Expression:
+    """The first that is not null.
+
+    >>> coalesce(col("nickname"), col("name"))
+    col('nickname').coalesce(col('name'))
+    """
+    return Call("coalesce", tuple(map(as_expression, (first, *more))))
+
+
+def concat(first: Any, *more: Any) -> Expression:
+    """Texts joined; null if one of them is.
+
+    >>> concat(col("carrier"), "-", col("flight"))
+    col('carrier').concat('-', col('flight'))
+    """
+    return Call("concat", tuple(map(as_expression, (first, *more))))
+
+
+def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
+    """Texts joined with a separator; nulls are left out.
+
+    >>> concat_ws(", ", col("name"), col("city"))
+    col('name').concat_ws(col('city'), ', ')
+    """
+    if not isinstance(separator, str):
+        raise ProgramError(f"concat_ws() takes a text as separator, this is {separator!r:.80}")
+    return Call("concat_ws", tuple(map(as_expression, (first, *more))), (("separator", separator),))
+
+
+def _joined(function: str, parts: Sequence[Any]) -> Expression:
+    joined, *rest = map(as_expression, parts)
+    for each in rest:
+        joined = Call(function, (joined, each))
+    return joined
+
+
+# -- lists of expressions, as select and aggregate take them ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate and the name of its column."""
+
+    kind: str
+    expression: Expression
+    name: str
+
+
+def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression], ...]:
+    """Names and expressions; ProgramError for one without a name, or two with the same."""
+    found: list[tuple[str, Expression]] = []
+    for each in expressions:
+        expression = Column(each) if isinstance(each, str) else each
+        if not isinstance(expression, Expression):
+            raise ProgramError(f"{where} takes names of columns and expressions, this is {each!r:.80}")
+        expression.refuse_aggregates(where)
+        if expression.name is None:
+            raise ProgramError(f"{where}: {expression!r} has no name; give it one with .alias(\"name\")")
+        found.append((expression.name, expression))
+    _refuse_doubles([name for name, _ in found], where)
+    return tuple(found)
+
+
+def aggregate_calls(expressions: Iterable[Any], where: str) -> tuple[AggregateCall, ...]:
+    """Aggregates with their names: the alias, or ``delay_avg`` for ``col("delay").avg``."""
+    calls = []
+    for each in expressions:
+        inner = each.expression if isinstance(each, Alias) else each
+        if not isinstance(inner, Aggregate):
+            raise ProgramError(f'{where} takes aggregates such as col("delay").avg.alias("mean_delay"), this is {each!r:.100}')
+        name = each.name if isinstance(each, Alias) else None
+        if name is None and inner.expression.name is None:
+            raise ProgramError(f"{where}: {inner!r} has no name; give it one with .alias(\"name\")")
+        calls.append(AggregateCall(inner.kind, inner.expression, name or f"{inner.expression.name}_{inner.kind}"))
+    _refuse_doubles([call.name for call in calls], where)
+    return tuple(calls)
+
+
+def _refuse_doubles(names: list[str], where: str) -> None:
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ProgramError(f"{where}: two columns would be called {doubled[0]!r}; tell them apart with .alias(\"name\")")
