@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options import engine as options
 from flinkpy.core.options.engine import SchedulingStrategyKind
-from flinkpy.core.options.engine import engine as options
 from flinkpy.core.options.schema import read
 
 
@@ -87,7 +87,8 @@ class SchedulerConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SchedulerConfig:
-        """From the options of ``flinkpy.core.options.engine``; raises ConfigurationError for an unknown restart strategy or a value that cannot be."""
+        """From the options of ``flinkpy.core.options.engine``; raises ConfigurationError for an unknown restart strategy or a value that cannot
+        be."""
 
         def seconds(option: Any) -> float:
             return float(read(values, option).total_seconds())

@@ -14,8 +14,8 @@ from flinkpy.common.input_dependency_constraint import InputDependencyConstraint
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration, restart_strategy_of
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.engine import compatibility as kept_options
-from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import Option, read
 from flinkpy.core.program.program_line import refuse
 

@@ -1,7 +1,7 @@
 """The head of a loop: a source that gives out what the loop's tail sent back, and knows when there will be no more.
 
-Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.loops.feedback``) when all input has
-ended, and ends the heads after a round in which nothing came back anywhere.
+Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.loops.feedback``) when all input
+has ended, and ends the heads after a round in which nothing came back anywhere.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.engine import compatibility as options
+from flinkpy.core.options import compatibility as options
 from flinkpy.core.options.schema import Option, read
 from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode

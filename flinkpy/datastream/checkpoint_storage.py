@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.engine import compatibility as kept
+from flinkpy.core.options import compatibility as kept
 from flinkpy.core.options.schema import read
 
 

@@ -67,6 +67,6 @@ class FsStateBackend(HashMapStateBackend):
 
 
 def _savepoints(path: str | None) -> dict[str, Any]:
-    from flinkpy.core.options.engine import compatibility as kept_options
+    from flinkpy.core.options import compatibility as kept_options
 
     return {} if path is None else {kept_options.SAVEPOINT_DIRECTORY.key: path}

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any
 
-from flinkpy.core.options.engine import compatibility as kept
-from flinkpy.core.options.engine import state as options
+from flinkpy.core.options import compatibility as kept
+from flinkpy.core.options import state as options
 from flinkpy.core.options.schema import Option, read
 from flinkpy.core.program.program_line import refuse
 

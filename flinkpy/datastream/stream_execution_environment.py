@@ -15,8 +15,8 @@ from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core.options.engine import compatibility as kept_options
-from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.program.launch_context import ProgramAborted, note_defined, note_used, plan_listener
 from flinkpy.core.program.prompts import shorten_errors

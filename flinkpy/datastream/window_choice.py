@@ -1,6 +1,7 @@
 """Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
 
-But for one thing: in windows that overlap, slices bring records that came out of order into the order of time (``flinkpy.windowing.slices.slice_operator``).
+But for one thing: in windows that overlap, slices bring records that came out of order into the order of time
+(``flinkpy.windowing.slices.slice_operator``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The JobGraph: chained vertices, the data sets between them, and how those are distributed. What the client submits.
 
 Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
-``flinkpy.core.program.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those bytes: in the
-program's own process by reference, and on Ray as the cluster's client has prepared them.
+``flinkpy.core.program.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those
+bytes: in the program's own process by reference, and on Ray as the cluster's client has prepared them.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
-    parks: bool = False  # whether calls give back work that is still to be done; a chain then parks the operator (``flinkpy.operators.process.parking``)
+    parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output

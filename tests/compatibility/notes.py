@@ -20,7 +20,7 @@ DIFFERENT = {
     "pyflink.common.io.InputFormat": "to be written in Python; PyFlink wraps Java's",
     "pyflink.common.job_client.JobClient.stop_with_savepoint": _SAVEPOINT,
     "pyflink.common.job_client.JobClient.trigger_savepoint": _SAVEPOINT,
-    "pyflink.common.serialization.BulkWriterFactory": "Parquet, CSV, JSON lines and text of flinkpy.connectors.part_files.file_formats, instead of Java's",
+    "pyflink.common.serialization.BulkWriterFactory": "the formats of flinkpy.connectors.part_files.file_formats, instead of Java's",
     "pyflink.common.watermark_strategy.WatermarkStrategy.with_watermark_alignment": "for sources; refused by assign_timestamps_and_watermarks()",
     "pyflink.datastream.connectors.base.DeliveryGuarantee": "named by programs; which guarantee holds is the sink's own matter",
     "pyflink.datastream.connectors.file_system.BucketAssigner.date_time_bucket_assigner": "its pattern takes Java's common letters",

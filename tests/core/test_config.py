@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from flinkpy.core.errors import ConfigurationError, EngineError
+from flinkpy.core.options import engine as options
 from flinkpy.core.options.engine import NetworkConfig, RpcConfig, RuntimeMode, spill_folders
-from flinkpy.core.options.engine import engine as options
 from flinkpy.core.options.schema import SCHEMA, option, parse_duration, parse_memory, read, validate
 
 

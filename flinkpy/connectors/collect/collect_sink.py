@@ -44,7 +44,8 @@ def proof(token: bytes, role: bytes, server_nonce: bytes, sink_nonce: bytes) -> 
 
 
 class CollectSink(Sink):
-    """Streams every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at ``host:port``; made by it (``server.sink()``)."""
+    """Streams every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at ``host:port``; made by it
+    (``server.sink()``)."""
 
     def __init__(self, host: str, port: int, token: bytes) -> None:
         self._host, self._port, self._token = host, port, token

@@ -1,4 +1,5 @@
-"""PyFlink's names for reading and writing files: builders over the text and column sources and :class:`~flinkpy.connectors.part_files.file_sink.FileSink`."""
+"""PyFlink's names for reading and writing files: builders over the text and column sources and
+:class:`~flinkpy.connectors.part_files.file_sink.FileSink`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ class BlocksLeft:
 
 
 class RayBlockSource(Source[BlockSplit]):
-    """The blocks a keeper holds (see ``flinkpy.connectors.ray.block_keeper``), all of one schema: the ``hosts`` of each, None for one that is yet to come.
+    """The blocks a keeper holds (see ``flinkpy.connectors.ray.block_keeper``), all of one schema: the ``hosts`` of each, None for one that is yet to
+    come.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """

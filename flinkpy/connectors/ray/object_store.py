@@ -1,8 +1,8 @@
 """Blocks in Ray's object store, as programs, readers and writers have them: how they are kept, fetched and put.
 
 A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. Ray gives a result to whoever called for it, so the keeper of a program's blocks
-(``flinkpy.connectors.ray.block_keeper``) calls the worker for each block that is written (``take``), and the block goes into the store where the worker is,
-once.
+(``flinkpy.connectors.ray.block_keeper``) calls the worker for each block that is written (``take``), and the block goes into the store where the
+worker is, once.
 
 Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper
 itself ends with the program.

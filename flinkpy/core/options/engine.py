@@ -308,4 +308,3 @@ class SlotConfig:
         )
 
 
-from flinkpy.core import kept_options as kept_options  # noqa: E402  (declares its options too: one schema, whoever asks)

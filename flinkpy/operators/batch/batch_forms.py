@@ -1,8 +1,8 @@
 """The forms operators take in a batch job, where all input is there before it is looked at.
 
-A keyed operator gets its input by key and, within a key, by time (``flinkpy.operators.batch.sorting``), works as it does in a stream, and is told when
-a key ends: then its timers fire, those on event time first, those on processing time behind them (as the end of time has come, in Flink's terms),
-and its state goes. So it holds the state of one key. Running reductions and aggregates give their last result only. A broadcast input is
+A keyed operator gets its input by key and, within a key, by time (``flinkpy.operators.batch.sorting``), works as it does in a stream, and is told
+when a key ends: then its timers fire, those on event time first, those on processing time behind them (as the end of time has come, in Flink's
+terms), and its state goes. So it holds the state of one key. Running reductions and aggregates give their last result only. A broadcast input is
 processed before the other one begins. What needs no order (joins, and windows that merge partial results) is left as it is, but that processing time
 stands still until the end.
 

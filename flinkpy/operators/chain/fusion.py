@@ -16,7 +16,8 @@ mere expressions written out (here the second, ``lambda x: x > 3``)::
 
 Five decisions, the first three measured:
 
-- A function that only computes from its argument is not called but written out (``flinkpy.core.codegen.inlining``): a call costs more than what it does.
+- A function that only computes from its argument is not called but written out (``flinkpy.core.codegen.inlining``): a call costs more than what it
+does.
 
 - A map that stands alone is a comprehension, the fastest form there is; how far its iterator had come tells the failing record. All else is
   a plain loop with ``out.append(...)``: within a few percent of it (the interpreter specialises both), ``extend`` makes flat_map a quarter
@@ -28,10 +29,10 @@ Five decisions, the first three measured:
   parks (``flinkpy.operators.process.parking``). What is a list goes the fast way.
 - Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
 
-What a called function gives is copied where it could be changed (``flinkpy.operators.chain.output_isolation``), be it the result of a map or the record a filter
-lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the same object. Of
-many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing (``flinkpy.core.codegen.escape_analysis``):
-then a look at the type of what they get is enough.
+What a called function gives is copied where it could be changed (``flinkpy.operators.chain.output_isolation``), be it the result of a map or the
+record a filter lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the
+same object. Of many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing
+(``flinkpy.core.codegen.escape_analysis``): then a look at the type of what they get is enough.
 """
 
 from __future__ import annotations

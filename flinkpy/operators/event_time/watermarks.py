@@ -22,7 +22,7 @@ from flinkpy.common.watermark_strategy import (
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.options.engine import engine as options
+from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of

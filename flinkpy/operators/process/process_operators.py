@@ -1,7 +1,7 @@
 """Process functions and co-functions: user code with a context, side outputs, and (keyed) timers.
 
-What a function yields goes on while it yields (``flinkpy.operators.process.yielding``): plain values to the main output, ``(OutputTag, value)`` pairs to side
-outputs.
+What a function yields goes on while it yields (``flinkpy.operators.process.yielding``): plain values to the main output, ``(OutputTag, value)``
+pairs to side outputs.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options import state as options
 from flinkpy.core.options.engine import spill_folders
-from flinkpy.core.options.engine import state as options
 from flinkpy.core.options.schema import read
 from flinkpy.state.rocksdb.folders import OwnFolder
 

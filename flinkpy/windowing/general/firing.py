@@ -1,7 +1,7 @@
 """Windows of the window operator that fire: they are evaluated when a trigger says so or a timer is due, and end when their time is over.
 
-A window's function may yield without end. What it yielded so far goes on, and the operator parks (``flinkpy.operators.process.parking``): what is left to be
-done for the window (its evictor, its purge, its end) is done when the function is through.
+A window's function may yield without end. What it yielded so far goes on, and the operator parks (``flinkpy.operators.process.parking``): what is
+left to be done for the window (its evictor, its purge, its end) is done when the function is through.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Each record is put into its windows, and the trigger asked for each of them; timers ask it again. Where it says FIRE the window is evaluated, where
 it says PURGE its contents go. A window of event time is done with when the watermark has reached its last timestamp plus the allowed lateness,
 one of processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted,
-or sent to a side output. Windows that merge are in ``flinkpy.windowing.general.merging_windows``; windows with nothing special about them take the loops of
-``flinkpy.windowing.general.grid_loop`` and ``flinkpy.windowing.general.session_loop``. What becomes of windows that fire is in ``flinkpy.windowing.general.firing``.
+or sent to a side output. Windows that merge are in ``flinkpy.windowing.general.merging_windows``; windows with nothing special about them take the
+loops of ``flinkpy.windowing.general.grid_loop`` and ``flinkpy.windowing.general.session_loop``. What becomes of windows that fire is in
+``flinkpy.windowing.general.firing``.
 
 State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
 """

@@ -128,7 +128,8 @@ def test_a_coroutine_that_asks_thousands_of_times_keeps_a_flat_stack() -> None:
 
 
 def test_the_local_service_does_not_import_ray() -> None:
-    code = "import sys, flinkpy.actors.rpc.local_service, flinkpy.actors.rpc.simulated.unreliable_network; sys.exit(bool({'ray', 'cloudpickle'} & set(sys.modules)))"
+    modules = "sys, flinkpy.actors.rpc.local_service, flinkpy.actors.rpc.simulated.unreliable_network"
+    code = f"import {modules}; sys.exit(bool({{'ray', 'cloudpickle'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
