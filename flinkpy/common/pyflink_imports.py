@@ -22,7 +22,7 @@ _OURS = ("common", "datastream", "metrics")
 _FILES = "read and write files through flinkpy.connectors, or write a source of your own (flinkpy.connectors.source_api.python_source)"
 _INSTEAD = {
     "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
-             "from_pandas() with flinkpy.columns.expressions, for generated ones env.generate()",
+             "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",
     "java_gateway": "there is no JVM; write the function in Python",
     "util": "PyFlink's helpers for Java objects have nothing to stand for",
     "fn_execution": "functions run in the engine itself, there is no second process that executes them",

@@ -15,19 +15,12 @@ from flinkpy.graph.transformations import (
 if TYPE_CHECKING:
     from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
-# Sources of the library whose records have no timestamps unless a strategy stamps them.
-_UNSTAMPED_SOURCES = {f"flinkpy.connectors.{name}" for name in (
-    "sequence", "ranges", "text_files", "socket_text", "datagen", "arrow", "column_files")}
-_NEVER_STAMP = {  # operators whose results have the timestamps of their records
-    f"flinkpy.operators.{name}" for name in ("stateless", "columnar", "columnar_aggregate", "columnar_running", "keyed", "keyed_stages", "process")}
-
 
 def lacks_timestamps(transformation: Transformation) -> bool:
     """True where it is certain that records have no timestamps here: from a source that gives none, through operators that make none."""
     if isinstance(transformation, SourceTransformation):
-        operator = type(transformation.operator)
-        return operator.__name__ == "SourceReaderOperator" and type(transformation.source).__module__ in _UNSTAMPED_SOURCES
-    if isinstance(transformation, OneInputTransformation) and type(transformation.operator).__module__ not in _NEVER_STAMP:
+        return type(transformation.operator).__name__ == "SourceReaderOperator" and not getattr(transformation.source, "has_timestamps", True)
+    if isinstance(transformation, OneInputTransformation) and not transformation.operator.keeps_timestamps:
         return False
     if not isinstance(transformation, (OneInputTransformation, PartitionTransformation, UnionTransformation)):
         return False

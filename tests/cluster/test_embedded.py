@@ -171,7 +171,7 @@ def test_a_cancelled_job_ends_without_its_function_that_does_not_return(caplog: 
     impatient = {**EMBEDDED, "task.cancellation.timeout": "50 ms", "heartbeat.interval": "50 ms"}
     IN_FUNCTION.clear()
     MAY_RETURN.clear()
-    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck"), impatient)
+    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck", 1, **impatient), impatient)
     try:
         assert IN_FUNCTION.wait(10)
         job.cancel()

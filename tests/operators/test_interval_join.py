@@ -18,9 +18,9 @@ from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import RuntimeContext
+from flinkpy.operators.process import join_functions
 from flinkpy.operators.process.interval_join import BUFFERS, IntervalJoinOperator
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
-from flinkpy.operators.process.process_operators import join_functions
 from flinkpy.state.descriptors import ValueStateDescriptor
 from tests.operators.joining import Gathered, Subtasks, disordered, without_restarts
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
-from flinkpy.operators.batch.batch_forms import sorting
+from flinkpy.operators.batch import sorting
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
 
 KEYS = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")]))

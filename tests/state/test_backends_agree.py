@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from flinkpy.common.types import Row
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.program.by_value import StreamPickler
-from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
+from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain
 from flinkpy.state.rocksdb.value_bytes import decode_value, encode_value
 from tests.state.helpers import backend, close_all, contents, seconds, states

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.core.keys import key_group
-from flinkpy.state.heap.backend import number_table
+from flinkpy.state.heap import number_table
 from flinkpy.state.heap.lending import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 

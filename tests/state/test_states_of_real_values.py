@@ -23,7 +23,7 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.rocksdb.backend import slot_cache as rocksdb_slots
+from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 from tests.state.helpers import KINDS, backend, close_all, seconds
 from tests.values import ATOMS, KEYS, TWINS, key_of, shown
 

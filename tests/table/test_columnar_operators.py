@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.conversion import rows_of_batch
+from flinkpy.columns.expressions import aggregate_calls, col, named
 from flinkpy.common import Row, Types
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.core.elements import ColumnBatch, RowBatch
@@ -33,7 +34,6 @@ from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.operators.columnar.last_row import LastOfKeys
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
-from flinkpy.table.expressions import aggregate_calls, col, named
 from tests.table.harness import run
 
 SCHEMA = pa.schema([("k", pa.string()), ("j", pa.int64()), ("n", pa.int64()), ("x", pa.float64()), ("note", pa.string())])

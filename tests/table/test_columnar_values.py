@@ -18,12 +18,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.columns.expressions import AggregateCall, col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
-from flinkpy.table.expressions import AggregateCall, col
 from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, rescaled

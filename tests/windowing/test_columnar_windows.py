@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.columns.expressions import aggregate_calls, col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.table.expressions import aggregate_calls, col
+from flinkpy.windowing.slices import columnar_slices
 from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator, WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices.slicing import Slicing, columnar_slices
+from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import ELEMENTS, LATE, MAX_PARALLELISM, SLICINGS, Alone, Model, by_time, elements_of, rescaled
 

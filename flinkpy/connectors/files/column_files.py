@@ -89,6 +89,8 @@ class _BatchReader(SplitReader[RowsSplit]):
 class ColumnFileSource(Source[RowsSplit]):
     """What the three have in common: files, a schema, the columns wanted and the batch length."""
 
+    has_timestamps = False
+
     def __init__(self, paths: PathArgument, columns: list[str] | None, schema: pa.Schema | None, batch_rows: int) -> None:
         if batch_rows < 1:
             raise ProgramError(f"batch_rows {batch_rows} is less than 1")

@@ -173,6 +173,8 @@ class TextFileSource(Source[FileSplit]):
     >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
     """
 
+    has_timestamps = False
+
     def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES) -> None:
         check_charset(charset)
         self._files = find_files(paths)

@@ -37,6 +37,8 @@ class DataGeneratorSource(Source[StrideSplit]):
     >>> source = DataGeneratorSource(lambda index: (index % 7, index), count=1000, rate=100)
     """
 
+    has_timestamps = False
+
     def __init__(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False) -> None:
         if count is not None and count < 0:
             raise ProgramError(f"count {count} is negative; leave it out for an unbounded stream")

@@ -62,6 +62,8 @@ class RangeReader(SplitReader[RangeSplit]):
 class RangeSource(Source[RangeSplit]):
     """Indices from ``start`` to ``end``, cut into a piece per reader, and a slice of records for each run of them."""
 
+    has_timestamps = False
+
     def __init__(self, start: int, end: int) -> None:
         self._start, self._end = start, end
 

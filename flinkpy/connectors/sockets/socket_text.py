@@ -33,6 +33,8 @@ class SocketTextSource(Source[SocketSplit]):
     connect again have failed (0: ends at once, -1: tries for ever). A server that was never there is an error.
     """
 
+    has_timestamps = False
+
     def __init__(self, host: str, port: int, delimiter: str = "\n", max_retries: int = 0, charset: str = "utf-8") -> None:
         if not isinstance(port, int) or not 0 < port < 65536:
             raise ProgramError(f"port {port!r:.80} is not a whole number between 1 and 65535")

@@ -146,6 +146,8 @@ class SourceReader(ABC, Generic[S]):
 class Source(ABC, Generic[S]):
     """A recipe for enumerator and readers; picklable."""
 
+    has_timestamps: bool = True  # False: its records have none unless a watermark strategy gives them some
+
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness: ...

@@ -50,21 +50,13 @@ def batch_form(operator: Any) -> Any:
         return SortedInput(operator, operator.key)
     if isinstance(operator, BroadcastProcessOperator):
         return BroadcastFirst(operator, None)
-    if _is_running_columns(operator):
+    if operator.gives_running_rows:
         from flinkpy.operators.columnar.last_row import LastRows
 
         return LastRows(operator)
     if isinstance(operator, KeyedStateOperator):
         return TimelessInputs(operator) if isinstance(operator, TwoInputOperator) else TimelessInput(operator)
     return operator
-
-
-def _is_running_columns(operator: Any) -> bool:
-    if not type(operator).__module__.startswith("flinkpy.operators.columnar_"):
-        return False  # without looking, which would import Arrow
-    from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-
-    return isinstance(operator, KeyedColumnsOperator)
 
 
 class StandingTime(ProcessingTimeService):

@@ -36,6 +36,7 @@ def columns(batch: Batch) -> ColumnBatch:
 class ColumnOperator(OneInputOperator):
     """What they share: preparing for a schema, and telling the user's mistakes with the operator's name."""
 
+    keeps_timestamps = True
     _schema: Any = None
 
     @abstractmethod
@@ -207,6 +208,8 @@ def one_batch(table: Any) -> Any:
 class ColumnsToRowsOperator(OneInputOperator):
     """A Row, with the columns' names, for every record."""
 
+    keeps_timestamps = True
+
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch)
         stamps = batch.timestamps
@@ -215,6 +218,8 @@ class ColumnsToRowsOperator(OneInputOperator):
 
 class RowsToColumnsOperator(OneInputOperator):
     """Columns from rows, tuples or dicts of a declared row type. Column batches pass; without a type rows cannot."""
+
+    keeps_timestamps = True
 
     def __init__(self, schema: RowTypeInfo | None) -> None:
         self.row_type = schema

@@ -92,6 +92,8 @@ def _plain(column: Any) -> Any:
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
 
+    gives_running_rows = True
+    keeps_timestamps = True
     takes_updates = False
     keys: Sequence[str]
     _index: KeyIndex

@@ -38,6 +38,7 @@ def _same(value: Any) -> Any:
 class FunctionOperator(StreamOperator):
     """Holds one user function over the operator's life."""
 
+    keeps_timestamps = True
     emits_updates = False  # the function knows what it makes of them
 
     def __init__(self, function: Any) -> None:

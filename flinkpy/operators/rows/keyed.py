@@ -54,6 +54,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     """What keyed row operators share: the key selector, one value per key, the loops.
     ``falls_back``: where the update's expression raises, its function is asked."""
 
+    keeps_timestamps = True
     falls_back = False
 
     def __init__(self, key: KeySpec) -> None:

@@ -30,6 +30,7 @@ def rows(batch: Batch) -> RowBatch:
 class FunctionStageOperator(StageOperator):
     """One user function, called once per record."""
 
+    keeps_timestamps = True
     kind: StageKind
     method: str
 

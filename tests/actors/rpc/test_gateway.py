@@ -110,7 +110,8 @@ def test_an_endpoint_that_differs_from_its_gateway_is_told_where() -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [
-    ("dispatcher", "Dispatcher"), ("resource_manager", "ResourceManager"), ("job_master", "JobMaster"), ("task_executor", "TaskExecutor"),
+    ("dispatcher", "Dispatcher"), ("resource_manager.resource_manager", "ResourceManager"), ("job_master.job_master", "JobMaster"),
+    ("task_executor.task_executor", "TaskExecutor"),
 ])
 def test_every_endpoint_of_the_engine_carries_out_its_gateway(module: str, name: str) -> None:
     endpoint = getattr(importlib.import_module(f"flinkpy.actors.{module}"), name)
