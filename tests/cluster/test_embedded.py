@@ -16,7 +16,7 @@ from flinkpy.cluster import embedded
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import submit
-from flinkpy.connectors.collect import CollectServer
+from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
@@ -171,7 +171,7 @@ def test_a_cancelled_job_ends_without_its_function_that_does_not_return(caplog: 
     impatient = {**EMBEDDED, "task.cancellation.timeout": "50 ms", "heartbeat.interval": "50 ms"}
     IN_FUNCTION.clear()
     MAY_RETURN.clear()
-    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck"), impatient)
+    job = submit(graph(dropped(mapped(source(Lines([1])), waits, "Wait")), "stuck", 1, **impatient), impatient)
     try:
         assert IN_FUNCTION.wait(10)
         job.cancel()
