@@ -226,6 +226,23 @@ def test_a_waiting_loop_is_woken_from_another_thread() -> None:
     assert loop.stop(5)
 
 
+def test_what_is_asked_of_a_loop_while_it_stops_is_done_too() -> None:
+    loop, began, go_on, done = SlotLoop("threaded"), threading.Event(), threading.Event(), threading.Event()
+
+    def last() -> None:
+        began.set()
+        go_on.wait(5)
+        loop.call_soon_threadsafe(lambda: loop.call_soon_threadsafe(done.set))  # comes in the round in which the loop stops
+
+    loop.start()
+    loop.call_soon_threadsafe(last)
+    assert began.wait(5)
+    assert not loop.stop(0)
+    go_on.set()
+    assert loop.stop(5)
+    assert done.is_set()
+
+
 def test_many_threads_lose_no_call() -> None:
     loop = SlotLoop("threaded")
     loop.start()

@@ -219,6 +219,8 @@ class SlotLoop:
         try:
             while not self._stopping:
                 self.run_once()
+            for _ in range(len(self._soon)):  # what came with the end, such as a connection that is to be closed
+                self._guarded(self._soon.popleft())
         finally:
             self._close()
 
