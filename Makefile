@@ -42,7 +42,7 @@ tests: $(READY)  ## the tests alone
 	$(BIN)/pytest -m 'ray and not spark'
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
-	$(BIN)/pytest tests/spark tests/examples -m spark
+	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark
 
 explore: $(READY) ## the property tests on new random examples, ten times as many
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) --timeout 1800

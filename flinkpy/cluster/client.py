@@ -29,7 +29,7 @@ from flinkpy.core.errors import (
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
-from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.core.program.code import loads
 from flinkpy.core.program.exit_codes import READER_GONE
 from flinkpy.core.program.places import shorten
@@ -37,6 +37,8 @@ from flinkpy.graph.job_graph import JobGraph
 
 T = TypeVar("T")
 
+DEPLOYMENT_LOOK_S = 0.02
+_ON_THE_WAY = {ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING}
 LOOK_S = 1.0  # how often a wait for an answer looks whether the cluster is still there
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
@@ -220,6 +222,15 @@ class ClusterJob:
                     self._close_output()
         self.end_was_told = True
         return _checked(self._result)
+
+    def wait_until_deployed(self) -> None:
+        """Returns when the tasks that begin first run, or the job has ended."""
+        while self._result is None and not self._is_deployed():
+            self._result = self._poll(None, self._client.clock.monotonic() + DEPLOYMENT_LOOK_S)
+
+    def _is_deployed(self) -> bool:
+        states = {state for vertex in self.details().vertices for state in vertex.states}
+        return not states & _ON_THE_WAY and states != {ExecutionState.CREATED}
 
     def _close_output(self) -> None:
         output, self._output = self._output, None

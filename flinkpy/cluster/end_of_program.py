@@ -28,6 +28,8 @@ def begun(job: ClusterJob) -> None:
     """The program goes on while the job runs, and may end before it."""
     global _is_registered
     _begun.append(job)
+    if sys.version_info[:2] == (3, 12) and job.ends_with_program:
+        job.wait_until_deployed()  # this Python starts no thread once the program's last line was run, and slots need some
     if not _is_registered:
         _is_registered = True
         # before the interpreter takes thread pools away, which the job may need; ``atexit`` comes behind that
