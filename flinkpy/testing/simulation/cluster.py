@@ -22,7 +22,7 @@ from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId,
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
-from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
-from flinkpy.testing.simulation.invariants import check_calm
+from flinkpy.testing.simulation.cluster_invariants import check_calm
 from tests.actors.endpoints.test_slot_protocol import ONE, dispatcher, job, lose, make_cluster, play, rest
 
 JOB, OTHER = JobId("job"), JobId("other")

@@ -15,7 +15,7 @@ from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.metrics.reported import ACCUMULATOR
 from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
-from flinkpy.testing.simulation.jobs import JobBuilder
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder
 
 JOB = JobId("job")
 

@@ -20,8 +20,8 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
-from flinkpy.testing.simulation.invariants import Invariants, check_calm, check_end
-from flinkpy.testing.simulation.jobs import JobBuilder, SimulatedSource
+from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm, check_end
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder, SimulatedSource
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),

@@ -20,7 +20,7 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
-from flinkpy.testing.simulation.jobs import SimulatedSplit, TaskBehaviour
+from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, TaskBehaviour
 
 _S = ExecutionState
 

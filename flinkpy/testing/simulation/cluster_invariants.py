@@ -8,7 +8,7 @@ from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError
 from flinkpy.testing.simulation.cluster import SimulatedCluster
-from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
 
 class Invariants:
