@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flinkpy.actors.gateways import JobMasterHeartbeat, RegistrationResponse, SlotRequest
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
-from flinkpy.actors.rpc.courier import Courier
+from flinkpy.actors.rpc.delivery.courier import Courier
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError
 from flinkpy.core.futures import Future

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
-from flinkpy.actors.rpc.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from flinkpy.actors.rpc.asks import PendingAsk, PendingAsks, RpcLine, portable
+from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, RpcLine, portable
+from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
 from flinkpy.actors.rpc.gateway_proxy import make_gateway
 from flinkpy.actors.rpc.service import Cancellable, MainThread, RpcService
 from flinkpy.core.clock import Clock

@@ -14,8 +14,8 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
+from flinkpy.actors.rpc.delivery.envelope import Request, RpcInvocation
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Request, RpcInvocation
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.threads import BackgroundThreads, Timer, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock

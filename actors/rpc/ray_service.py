@@ -22,11 +22,11 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError
 
 from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
+from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
+from flinkpy.actors.rpc.delivery.sequencer import Sequencers
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Request, RpcAnswer
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
-from flinkpy.actors.rpc.sequencer import Sequencers
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.connectors.ray.object_store import take
 from flinkpy.core.clock import SYSTEM_CLOCK

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway, RegistrationResponse
-from flinkpy.actors.rpc.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.rpc.registration import RetryingRegistration
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId

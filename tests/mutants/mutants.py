@@ -92,8 +92,8 @@ MUTANTS = (
            (f"{RULES}::test_a_job_master_takes_no_task_executors_after_its_end",)),
     Mutant("the archive forgets the oldest jobs", "flinkpy/actors/dispatcher.py",
            "while len(self._archive) > self._archive_size:", "while False:", (f"{RULES}::test_the_archive_forgets_the_oldest_jobs",)),
-    Mutant("an event that came twice is taken once", "flinkpy/actors/rpc/courier.py", "events[max(0, self._next - first):]", "events",
-           ("tests/actors/endpoints/test_source_coordinators.py", PROTOCOL, "flinkpy/actors/rpc/courier.py", "--doctest-modules")),
+    Mutant("an event that came twice is taken once", "flinkpy/actors/rpc/delivery/courier.py", "events[max(0, self._next - first):]", "events",
+           ("tests/actors/endpoints/test_source_coordinators.py", PROTOCOL, "flinkpy/actors/rpc/delivery/courier.py", "--doctest-modules")),
     # -- what a running job tells ------------------------------------------------------------------------------------------
     Mutant("a task in its step is busy", "flinkpy/runtime/task.py", "int(time.busy * 1000)", "0",
            (f"{LIFE}::test_metrics_tell_busy_idle_and_back_pressured_time_apart",)),

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from flinkpy.actors.rpc.asks import PendingAsk
 from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
+from flinkpy.actors.rpc.delivery.asks import PendingAsk
+from flinkpy.actors.rpc.delivery.envelope import Message, Request, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Message, Request, RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc.message_bytes import make_answer
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future

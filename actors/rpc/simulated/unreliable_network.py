@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from flinkpy.actors.rpc.base_service import OnFatal, Watch
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.delivery.message_bytes import describe, pack, unpack
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Message, RpcAnswer
-from flinkpy.actors.rpc.message_bytes import describe, pack, unpack
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService

@@ -10,7 +10,7 @@ from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
-from flinkpy.actors.rpc.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService

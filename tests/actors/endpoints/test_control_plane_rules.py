@@ -13,7 +13,7 @@ from flinkpy.actors.gateways import (
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.rpc.envelope import Message, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation

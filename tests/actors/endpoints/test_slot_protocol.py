@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway, JobResult, ResourceManagerGateway, SlotAllocation, SlotRequest, TaskExecutorGateway
-from flinkpy.actors.rpc.envelope import Message, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.actors.rpc.asks import PendingAsk, PendingAsks, portable, remote_traceback_of
-from flinkpy.actors.rpc.envelope import RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
-from flinkpy.actors.rpc.sequencer import Sequencer, Sequencers
+from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, portable, remote_traceback_of
+from flinkpy.actors.rpc.delivery.envelope import RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
+from flinkpy.actors.rpc.delivery.sequencer import Sequencer, Sequencers
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.core.errors import FencingError, RemoteError, RpcError, RpcTimeoutError, UserCodeError
 

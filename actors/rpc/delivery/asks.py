@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flinkpy.actors.rpc.envelope import PROTOCOL_VERSION, Handshake, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Handshake, RpcInvocation
 from flinkpy.actors.rpc.service import Cancellable, MainThread
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EndpointNotRunningError, EngineError, FlinkpyError, RemoteError, RpcTimeoutError
