@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, RpcLine, portable
+from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, RpcLine
 from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.actors.rpc.gateway_proxy import make_gateway
-from flinkpy.actors.rpc.service import Cancellable, MainThread, RpcService
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint, MainThread, RpcService
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
@@ -42,7 +42,7 @@ class EndpointHost(MainThread):
     answer what is left).
     """
 
-    def __init__(self, service: BaseRpcService, endpoint: RpcEndpoint) -> None:
+    def __init__(self, service: BaseRpcService, endpoint: HostedEndpoint) -> None:
         self.service, self.endpoint = service, endpoint
         self.address = service.address_of(endpoint.name)
         self.stopped: Future[None] = Future()
@@ -167,7 +167,7 @@ class EndpointHost(MainThread):
 class Watch:
     """One endpoint's wish to hear of a process's end, in that process's list until it did."""
 
-    def __init__(self, watches: list[Watch], caller: RpcEndpoint, on_death: Callable[[str], object]) -> None:
+    def __init__(self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]) -> None:
         self._watches, self.caller, self._on_death = watches, caller, on_death
         watches.append(self)
 
@@ -199,7 +199,7 @@ class BaseRpcService(RpcService):
     # -- what a service adds -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost: ...
+    def make_host(self, endpoint: HostedEndpoint) -> EndpointHost: ...
 
     @abstractmethod
     def transmit(self, process: str, request: Request) -> None:
@@ -215,22 +215,22 @@ class BaseRpcService(RpcService):
     def process(self) -> str:
         return self._process
 
-    def register(self, endpoint: RpcEndpoint) -> MainThread:
+    def register(self, endpoint: HostedEndpoint) -> MainThread:
         if endpoint.name in self._hosts:
             raise EngineError(f"{self.address_of(endpoint.name)} is taken")
         host = self._hosts[endpoint.name] = self.make_host(endpoint)
         return host
 
-    def start_endpoint(self, endpoint: RpcEndpoint) -> None:
+    def start_endpoint(self, endpoint: HostedEndpoint) -> None:
         self._hosts[endpoint.name].control(Control.START)
 
-    def stop_endpoint(self, endpoint: RpcEndpoint) -> Future[None]:
+    def stop_endpoint(self, endpoint: HostedEndpoint) -> Future[None]:
         host = endpoint.main_thread
         assert isinstance(host, EndpointHost)
         return host.request_stop()
 
-    def connect(self, caller: RpcEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        line = RpcLine(self, caller.main_thread if caller is not None else None, address, token)
+    def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
+        line = RpcLine(self.asks, self.transmit, self.process, caller.main_thread if caller is not None else None, address, token)
         return line.handshake(gateway.__name__).then(lambda _: make_gateway(gateway, line))
 
     # -- in and out ------------------------------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from weakref import WeakSet
 
 from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
 from flinkpy.actors.rpc.delivery.envelope import Request, RpcInvocation
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.actors.rpc.threads import BackgroundThreads, Timer, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EndpointNotRunningError, RecipientUnreachableError
@@ -36,7 +35,7 @@ log = logging.getLogger("flinkpy.rpc")
 class ThreadHost(EndpointHost):
     """An endpoint with a thread of its own that runs its mailbox."""
 
-    def __init__(self, service: LocalRpcService, endpoint: RpcEndpoint) -> None:
+    def __init__(self, service: LocalRpcService, endpoint: HostedEndpoint) -> None:
         super().__init__(service, endpoint)
         self._schedule = service.schedule
         self._timers: WeakSet[Timer] = WeakSet()  # those that are not due yet
@@ -106,7 +105,7 @@ class LocalRpcService(BaseRpcService):
         self._processes[process] = other
         return other
 
-    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost:
+    def make_host(self, endpoint: HostedEndpoint) -> EndpointHost:
         return ThreadHost(self, endpoint)
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
@@ -120,7 +119,7 @@ class LocalRpcService(BaseRpcService):
         elif reply is not None:
             reply(None, RecipientUnreachableError(f"there is no process {process} in this interpreter"))
 
-    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+    def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
 
         def run() -> None:
@@ -134,7 +133,7 @@ class LocalRpcService(BaseRpcService):
             future.fail(EndpointNotRunningError(f"the rpc service {self.process} has stopped"))
         return future
 
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         process = address.rpartition("/")[0]
         watched = self._processes.get(process)
         watch = Watch(watched._watches if watched is not None else [], caller, on_death)

@@ -25,9 +25,8 @@ from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
 from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
 from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
 from flinkpy.actors.rpc.delivery.sequencer import Sequencers
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.connectors.ray.object_store import take
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
@@ -66,7 +65,7 @@ class RayRpcService(LocalRpcService):
         else:
             self.peer(process).send(request.request_id, pack(request))
 
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         process = address.rpartition("/")[0]
         if process == self.process:
             return super().watch(caller, address, on_death)
@@ -176,7 +175,7 @@ class RayPeer:
 
     # -- death -------------------------------------------------------------------------------------------------------------------
 
-    def watch(self, caller: RpcEndpoint, on_death: Callable[[str], object]) -> Watch:
+    def watch(self, caller: HostedEndpoint, on_death: Callable[[str], object]) -> Watch:
         """All who watch share one pending call."""
         with self._lock:
             watch = Watch(self._watches, caller, on_death)

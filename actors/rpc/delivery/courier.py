@@ -8,12 +8,10 @@ copy may have arrived.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.core.futures import Future
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.endpoint import RpcEndpoint
 
 B = TypeVar("B")
 A = TypeVar("A")

@@ -18,9 +18,8 @@ from functools import partial
 from flinkpy.actors.rpc.base_service import OnFatal, Watch
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
 from flinkpy.actors.rpc.delivery.message_bytes import describe, pack, unpack
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.service import Cancellable
-from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
+from flinkpy.actors.rpc.simulated.network_port import ProcessNetwork, SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, RecipientUnreachableError
 from flinkpy.core.options.engine import RpcConfig
@@ -61,7 +60,7 @@ class NetworkStatistics:
     cut: int  # lost in a partition
 
 
-class SimulatedNetwork(Simulation):
+class SimulatedNetwork(ProcessNetwork):
     """The event queue with processes on it. With ``pickle_messages`` what crosses processes is pickled, as on Ray; else it goes by reference."""
 
     def __init__(self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, config: RpcConfig = RpcConfig(), pickle_messages: bool = False,  # noqa: B008
@@ -103,21 +102,20 @@ class SimulatedNetwork(Simulation):
         else:
             self._silent.add(process)
 
-    def leave(self, service: SimulatedRpcService) -> None:
+    def leave(self, process: SimulatedProcess) -> None:
         """The process has stopped in good order."""
-        if self._processes.get(service.process) is service:
-            del self._processes[service.process]
-        service.vanish()
-        self._tell_death(service, f"process {service.process} has stopped")
+        if self._processes.get(process.process) is process:
+            del self._processes[process.process]
+        self._tell_death(process, f"process {process.process} has stopped")
 
-    def watch(self, caller: RpcEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
         watched = self._processes.get(process)
         watch = Watch(watched.watches if watched is not None else [], caller, on_death)
         if watched is None and process not in self._silent:
             watch.report(f"there is no process {process}")
         return watch
 
-    def _tell_death(self, gone: SimulatedRpcService, reason: str) -> None:
+    def _tell_death(self, gone: SimulatedProcess, reason: str) -> None:
         for watch in list(gone.watches):
             if (gone.process, watch.caller.service.process) not in self._cuts:
                 watch.report(reason)
@@ -147,7 +145,7 @@ class SimulatedNetwork(Simulation):
 
     # -- messages ----------------------------------------------------------------------------------------------------------------
 
-    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+    def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """Sends it on its way; what becomes of it is decided here."""
         if not source.alive:  # it crashed in the middle of what it is doing
             return
@@ -164,7 +162,7 @@ class SimulatedNetwork(Simulation):
         else:
             self._travel(source, target, unpack(pack(message)) if self.pickle_messages else message, label)
 
-    def _travel(self, source: SimulatedRpcService, target: SimulatedRpcService, message: Message, label: str) -> None:
+    def _travel(self, source: SimulatedProcess, target: SimulatedProcess, message: Message, label: str) -> None:
         plan, chance = self.faults, self.random.random
         delay = plan.min_delay_s + (plan.max_delay_s - plan.min_delay_s) * chance()
         in_order = True
@@ -189,14 +187,14 @@ class SimulatedNetwork(Simulation):
             self.schedule_at(arrival, partial(self._arrive, source.process, target, message), label, target)
             arrival += delay * chance()
 
-    def _arrive(self, sender: str, target: SimulatedRpcService, message: Message) -> None:
+    def _arrive(self, sender: str, target: SimulatedProcess, message: Message) -> None:
         if self._cuts and (sender, target.process) in self._cuts:
             self._lost_in_cut += 1
             return
         self._delivered += 1
         target.arrive(sender, message)
 
-    def _bounce(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+    def _bounce(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """Nobody is there: an ask fails as soon as that is found out, unless the crash went unnoticed."""
         if process in self._silent or isinstance(message, RpcAnswer) or message.request_id is None:
             return

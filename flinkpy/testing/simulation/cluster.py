@@ -13,6 +13,7 @@ from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
+from flinkpy.actors.rpc.simulated.network_port import SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
@@ -43,7 +44,7 @@ class WatchedNetwork(SimulatedNetwork):
             self.touched[place] = None
         super().run_at(place, action)
 
-    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+    def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """An answer that tells of a bug may go to somebody who does not wait for it any more: it is kept here."""
         if isinstance(message, RpcAnswer) and isinstance(message.error, (EngineError, RemoteError)):
             self.bugs.append(message.error)
