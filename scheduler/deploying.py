@@ -6,7 +6,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ResourceId, ResultPartitionId
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.execution_graph import Execution
+from flinkpy.scheduler.execution_model import Execution
 from flinkpy.scheduler.protocol import DeployTasks
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.execution_graph import Execution, ExecutionGraph
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import Execution
 
 
 @dataclass(frozen=True)

@@ -8,47 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from flinkpy.core.ids import AllocationId, IdFactory, ResourceId, SlotRequestId
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
-from flinkpy.scheduler.execution_graph import Execution, ExecutionVertex
+from flinkpy.scheduler.execution_model import Bulk, Execution, ExecutionVertex, SharedSlot, SlotKey
 from flinkpy.scheduler.protocol import CancelSlotRequest, Command, ReleaseSlot, RequestSlot
-
-
-class SlotKey(NamedTuple):
-    """An execution slot sharing group."""
-
-    group: str
-    subtask: int
-
-
-class Bulk:
-    """Attempts that are deployed once all their slots are there."""
-
-    __slots__ = ("executions", "missing")
-
-    def __init__(self) -> None:
-        self.executions: list[Execution] = []
-        self.missing: set[SharedSlot] = set()
-
-
-class SharedSlot:
-    """A slot asked for, and later there, and the attempts that are in it or wait for it."""
-
-    __slots__ = ("allocation_id", "key", "location", "profile", "request_id", "users", "waiting")
-
-    def __init__(self, key: SlotKey, request_id: SlotRequestId, profile: ResourceProfile) -> None:
-        self.key, self.request_id, self.profile = key, request_id, profile
-        self.allocation_id: AllocationId | None = None
-        self.location: TaskManagerLocation | None = None
-        self.users: dict[Execution, None] = {}  # in order of arrival, so that equal runs are equal
-        self.waiting: list[Bulk] = []
-
-    def __repr__(self) -> str:
-        where = f"on {self.location.resource_id}" if self.location is not None else "requested"
-        return f"<slot {self.key.group}/{self.key.subtask} {where}, {len(self.users)} users>"
 
 
 class SlotTable:

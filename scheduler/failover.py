@@ -9,27 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError, RemoteError
-from flinkpy.scheduler.execution_graph import Execution, ExecutionVertex
-from flinkpy.scheduler.regions import PipelinedRegion, regions_of
-
-
-class Failover:
-    """A restart under way: waits until its subtasks' attempts ended and its pause is over."""
-
-    __slots__ = ("error", "pause_is_over", "running", "timer_id", "vertices")
-
-    def __init__(self, timer_id: str, error: BaseException) -> None:
-        self.timer_id, self.error = timer_id, error
-        self.vertices: dict[ExecutionVertex, None] = {}
-        self.running = 0  # attempts that have not ended yet
-        self.pause_is_over = False
-
-    @property
-    def is_ready(self) -> bool:
-        return self.pause_is_over and self.running == 0
-
-    def __repr__(self) -> str:
-        return f"<{self.timer_id}: {len(self.vertices)} subtasks, {self.running} still end>"
+from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, PipelinedRegion
+from flinkpy.scheduler.regions import regions_of
 
 
 def vertices_to_restart(failed: Iterable[ExecutionVertex]) -> list[ExecutionVertex]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from flinkpy.core.errors import EngineError
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.scheduler.execution_graph import TERMINAL, Execution, ExecutionVertex
-from flinkpy.scheduler.execution_slots import SharedSlot
+from flinkpy.scheduler.execution_model import TERMINAL, Execution, ExecutionVertex, SharedSlot
 
 if TYPE_CHECKING:
     from flinkpy.scheduler.scheduler import Scheduler

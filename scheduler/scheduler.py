@@ -22,9 +22,10 @@ from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.deploying import deploy_commands
 from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerDetails, execution_summary, vertex_summaries
-from flinkpy.scheduler.execution_graph import TERMINAL, Execution, ExecutionGraph, ExecutionVertex
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import TERMINAL, Execution, ExecutionVertex, Failover
 from flinkpy.scheduler.execution_slots import SlotTable
-from flinkpy.scheduler.failover import Failover, RootCause, is_worth_a_restart, mark_lost_results, vertices_to_restart
+from flinkpy.scheduler.failover import RootCause, is_worth_a_restart, mark_lost_results, vertices_to_restart
 from flinkpy.scheduler.invariants import check
 from flinkpy.scheduler.protocol import (
     CancelJob,

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from flinkpy.core.options.engine import SchedulingStrategyKind
-from flinkpy.scheduler.execution_graph import ExecutionGraph, ExecutionVertex, PartitionGroup
-from flinkpy.scheduler.regions import PipelinedRegion, regions_of
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import ExecutionVertex, PartitionGroup, PipelinedRegion
+from flinkpy.scheduler.regions import regions_of
 
 Bulks = list[list[ExecutionVertex]]
 

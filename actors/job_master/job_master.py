@@ -36,7 +36,7 @@ from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.execution_graph import TERMINAL
+from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.scheduler.protocol import (
     CancelJob,
     CancelSlotRequest,

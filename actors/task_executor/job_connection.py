@@ -14,7 +14,7 @@ from flinkpy.actors.rpc.registration import RetryingRegistration
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
 from flinkpy.graph.deployment import SlotOffer, TaskExecutionState, TaskMetrics
-from flinkpy.scheduler.execution_graph import TERMINAL
+from flinkpy.scheduler.execution_model import TERMINAL
 
 if TYPE_CHECKING:
     from flinkpy.actors.rpc.service import Cancellable

@@ -33,7 +33,7 @@ from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskRunner
-from flinkpy.scheduler.execution_graph import TERMINAL
+from flinkpy.scheduler.execution_model import TERMINAL
 
 
 @dataclass(frozen=True)
