@@ -21,10 +21,10 @@ from flinkpy.actors.gateways import (
     RegistrationResponse,
     TaskExecutorGateway,
 )
+from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
 from flinkpy.actors.job_master.job_report import JobStatusBook
-from flinkpy.actors.job_master.slot_requests import SlotRequester
+from flinkpy.actors.job_master.slot_book import SlotRequester
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
-from flinkpy.actors.job_master.task_executors import DeployedTask, ExecutorConnection
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
