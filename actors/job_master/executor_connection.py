@@ -1,4 +1,4 @@
-"""The TaskExecutors a job uses, as its JobMaster sees them: what was deployed there, and what each was told and has confirmed."""
+"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which of them it has confirmed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSen
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, FencingToken, OperatorId, ResourceId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 
 OperatorEvent = tuple[OperatorId, Any]
@@ -30,7 +30,8 @@ class DeployedTask:
 
 
 class ExecutorConnection:
-    """One registered TaskExecutor. ``watch`` and heartbeats are its owner's."""
+    """One registered TaskExecutor. ``on_rejected(task, reason)`` is told of a task that was not taken, ``on_unknown(task)`` of one
+    that was taken and is not known there any more. Heartbeats are the owner's."""
 
     def __init__(
         self, endpoint: RpcEndpoint, token: FencingToken, location: TaskManagerLocation, gateway: TaskExecutorGateway, retry_s: float,
@@ -49,8 +50,8 @@ class ExecutorConnection:
     def resource_id(self) -> ResourceId:
         return self.location.resource_id
 
-    def close(self) -> None:
-        """The TaskExecutor is lost, or the job has ended."""
+    def close_connection(self) -> None:
+        """The TaskExecutor is lost, or the job has ended: nothing more is sent."""
         if self.watch is not None:
             self.watch.cancel()
         self._cancels.close()
@@ -60,7 +61,7 @@ class ExecutorConnection:
 
     # -- deploying ---------------------------------------------------------------------------------------------------------
 
-    def submit(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
+    def submit_tasks(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
         """Sends the tasks; those refused, or not confirmed in time, are reported one by one."""
         tasks = [DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self) for descriptor in descriptors]
         for task in tasks:
@@ -76,27 +77,27 @@ class ExecutorConnection:
             refusal = answer.refused.get(task.attempt_id) if answer is not None else str(done.error)
             if refusal is None:
                 assert answer is not None
-                self.confirm(task, answer.sequence)
+                self.confirm_task(task, answer.sequence)
             elif answer is not None or task.confirmed is None:
                 if answer is None:
-                    self.cancel_attempt(task.attempt_id)  # the message may have arrived all the same
+                    self.cancel_attempt(task.attempt_id)  # perhaps only the answer was lost, and the tasks run
                 self._on_rejected(task, refusal)
 
-    def confirm(self, task: DeployedTask, sequence: int) -> None:
-        """The TaskExecutor has the task: from that sequence on it must not forget it."""
+    def confirm_task(self, task: DeployedTask, sequence: int) -> None:
+        """The TaskExecutor has the task: a report of that sequence or a later one that lacks it means that the task is lost."""
         if task.confirmed is None or sequence > task.confirmed:
             task.confirmed = sequence
 
     # -- cancelling --------------------------------------------------------------------------------------------------------
 
-    def cancel(self, task: DeployedTask) -> None:
+    def cancel_task(self, task: DeployedTask) -> None:
         task.cancelling = True
         self.cancel_attempt(task.attempt_id)
 
     def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
-        """Repeated until answered; attempts the TaskExecutor does not know are none of its concern."""
+        """Sent, and repeated until answered; the TaskExecutor ignores attempts that it does not know."""
         self._to_cancel[attempt_id] = None
-        self._endpoint.run_async(self._cancels.kick)  # later: cancellations come in crowds
+        self._endpoint.run_async(self._cancels.kick)  # not at once: several cancellations often follow each other, and go in one message
 
     def _cancels_answered(self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]) -> None:
         for attempt_id in asked:
@@ -104,10 +105,10 @@ class ExecutorConnection:
         for attempt_id in unknown:
             task = self.tasks.get(attempt_id)
             if task is not None and task.confirmed is None:
-                self._to_cancel_later(task)
+                self._cancel_again_later(task)
 
-    def _to_cancel_later(self, task: DeployedTask) -> None:
-        """The cancellation has overtaken the submission, whose fate will be known soon."""
+    def _cancel_again_later(self, task: DeployedTask) -> None:
+        """The cancellation has overtaken the submission: it is sent again, unless the task turns out to be rejected."""
         def again() -> None:
             if self.tasks.get(task.attempt_id) is task and task.cancelling:
                 self.cancel_attempt(task.attempt_id)
@@ -115,7 +116,7 @@ class ExecutorConnection:
 
     # -- the end of a task -------------------------------------------------------------------------------------------------
 
-    def forget(self, attempt_id: ExecutionAttemptId) -> None:
+    def forget_task(self, attempt_id: ExecutionAttemptId) -> None:
         """The task has ended."""
         task = self.tasks.pop(attempt_id, None)
         if task is not None and task.said is not None:
@@ -139,7 +140,7 @@ class ExecutorConnection:
     # -- heartbeats --------------------------------------------------------------------------------------------------------
 
     def reconcile(self, payload: JobHeartbeat) -> None:
-        """Compares what the TaskExecutor says it runs with what it should run: fails what it has lost, cancels what nobody wants."""
+        """Compares what the TaskExecutor says it runs with what it should run: reports tasks that are lost, cancels tasks that should not run."""
         running = set(payload.running)
         for attempt_id in running:
             task = self.tasks.get(attempt_id)
@@ -148,9 +149,6 @@ class ExecutorConnection:
         for task in [task for attempt_id, task in self.tasks.items() if attempt_id not in running]:
             if task.confirmed is not None and task.confirmed <= payload.sequence:
                 self._on_unknown(task)
-
-    def free(self, allocation_ids: Iterable[AllocationId], reason: str) -> None:
-        self.gateway.free_slots(tuple(allocation_ids), reason)
 
     def __repr__(self) -> str:
         return f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, {len(self._to_cancel)} to cancel>"

@@ -107,7 +107,7 @@ class TaskExecutor(RpcEndpoint):
 
     def disconnect_resource_manager(self, reason: str) -> None:
         """It registers again; what runs goes on."""
-        self.manager.lose(reason)
+        self.manager.lose_leader(reason)
 
     def _slot_report(self) -> SlotReport:
         return SlotReport(self.sequence, self.slots.report(), bool(self.results))

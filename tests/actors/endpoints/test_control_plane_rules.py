@@ -19,6 +19,7 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY
+from flinkpy.scheduler.protocol import CancelSlotRequest
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
 from flinkpy.testing.simulation.cluster_invariants import check_calm
@@ -112,14 +113,14 @@ def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_sa
     unwanted = SlotRequestId("unwanted")
 
     def ask() -> None:
-        master.slots.pool.request(unwanted, AllocationId("unwanted"), ANY, (), cluster.network.now)
-        master.slots._ask_again()
+        master.slots.pool.add_request(unwanted, AllocationId("unwanted"), ANY, (), cluster.network.now)
+        master.slots.request_all_again()
 
     master.run_async(ask)
     cluster.network.run_for(1)
     assert cluster.resource_manager.slots.waiting_of(JOB) == {AllocationId("unwanted")}
     lost = lose(cluster, "cancel_slot_requests", 10**6)
-    master.run_async(lambda: master.slots.cancel(unwanted))
+    master.run_async(lambda: master.slots.cancel_request(CancelSlotRequest(unwanted)))
     cluster.network.run_for(15)
     assert cluster.resource_manager.slots.waiting_of(JOB) == set()
     assert lost() == 1

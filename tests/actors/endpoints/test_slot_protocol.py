@@ -212,7 +212,7 @@ def test_a_slot_the_job_master_does_not_know_is_freed_by_the_heartbeats() -> Non
     cluster.network.run_for(3)
     pool = cluster.job_masters[JobId("job")].slots.pool
     forgotten = next(iter(pool.slots())).allocation_id
-    pool.remove(forgotten)  # as if a free_slots message had been lost
+    pool.remove_slot(forgotten)  # as if a free_slots message had been lost
     cluster.network.run_for(5)
     assert cluster.workers[ONE].executor.slots.slot(forgotten) is None
 

@@ -127,34 +127,34 @@ def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[st
 def pool_with(*requests: str) -> SlotPool:
     pool = SlotPool(timeout_s=10.0)
     for now, name in enumerate(requests):
-        pool.request(SlotRequestId(f"r-{name}"), AllocationId(name), ANY, (), float(now))
+        pool.add_request(SlotRequestId(f"r-{name}"), AllocationId(name), ANY, (), float(now))
     return pool
 
 
 def test_an_offer_is_accepted_when_it_is_waited_for_and_again_when_repeated() -> None:
     pool = pool_with("a")
-    accepted, slot = pool.offer(TE, A, 1)
+    accepted, slot = pool.accept_offer(TE, A, 1)
     assert (accepted, slot and slot.request_id) == (True, "r-a")
-    assert pool.offer(TE, A, 2) == (True, None)
+    assert pool.accept_offer(TE, A, 2) == (True, None)
 
 
 def test_an_offer_nobody_waits_for_or_from_a_second_executor_is_rejected() -> None:
     pool = pool_with("a")
-    pool.offer(TE, A, 1)
-    assert pool.offer(ResourceId("other"), A, 1) == (False, None)
-    assert pool.offer(TE, B, 1) == (False, None)
+    pool.accept_offer(TE, A, 1)
+    assert pool.accept_offer(ResourceId("other"), A, 1) == (False, None)
+    assert pool.accept_offer(TE, B, 1) == (False, None)
 
 
 def test_requests_expire_in_the_order_they_were_made() -> None:
     pool = pool_with("a", "b")
-    assert pool.expire(9.0) == []
-    assert [request.allocation_id for request in pool.expire(10.5)] == [A]
+    assert pool.expire_requests(9.0) == []
+    assert [request.allocation_id for request in pool.expire_requests(10.5)] == [A]
     assert pool.pending_ids() == (B,)
 
 
 def test_a_report_denies_only_what_was_offered_before_it() -> None:
     pool = pool_with("a", "b")
-    pool.offer(TE, A, 5)
+    pool.accept_offer(TE, A, 5)
     assert pool.reconcile(TE, 4, []) == ([], [])
     assert pool.reconcile(TE, 5, []) == ([A], [])
     assert pool.reconcile(TE, 6, [A, B]) == ([], [])  # b is on its way here
@@ -163,8 +163,8 @@ def test_a_report_denies_only_what_was_offered_before_it() -> None:
 
 def test_a_lost_executor_takes_its_slots_with_it() -> None:
     pool = pool_with("a", "b")
-    pool.offer(TE, A, 1)
-    pool.offer(ResourceId("other"), B, 1)
+    pool.accept_offer(TE, A, 1)
+    pool.accept_offer(ResourceId("other"), B, 1)
     assert [slot.allocation_id for slot in pool.remove_executor(TE)] == [A]
     assert pool.statistics().allocated == 1
     pool.check_invariants()
@@ -178,18 +178,19 @@ def test_the_slot_pool_agrees_with_itself_whatever_happens(moves: list[tuple[str
         allocation = AllocationId(f"a{number}")
         if kind == "request":
             made += 1
-            fresh = AllocationId(f"a{number}") if pool.get(allocation) is None and allocation not in pool.pending_ids() else AllocationId(f"n{made}")
-            pool.request(SlotRequestId(f"r{made}"), fresh, ANY, (), float(now))
+            is_free = pool.get_slot(allocation) is None and allocation not in pool.pending_ids()
+            fresh = AllocationId(f"a{number}") if is_free else AllocationId(f"n{made}")
+            pool.add_request(SlotRequestId(f"r{made}"), fresh, ANY, (), float(now))
         elif kind == "cancel":
-            pool.cancel(SlotRequestId(f"r{number}"))
+            pool.cancel_request(SlotRequestId(f"r{number}"))
         elif kind == "fail":
             pool.fail_request(allocation)
         elif kind == "offer":
-            pool.offer(ResourceId(f"te-{number % 2}"), allocation, now)
+            pool.accept_offer(ResourceId(f"te-{number % 2}"), allocation, now)
         elif kind == "remove":
-            pool.remove(allocation)
+            pool.remove_slot(allocation)
         elif kind == "lose":
             pool.remove_executor(ResourceId(f"te-{number % 2}"))
         else:
-            pool.expire(float(now))
+            pool.expire_requests(float(now))
         pool.check_invariants()
