@@ -94,11 +94,6 @@ class JobMaster(FencedRpcEndpoint):
 
     # -- life --------------------------------------------------------------------------------------------------------------
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the job has reached its last state."""
-        return self.status.has_ended
-
     def on_start(self) -> None:
         self.slots.start()
         self._coordinators.start()
@@ -110,7 +105,7 @@ class JobMaster(FencedRpcEndpoint):
 
     def on_uncaught_error(self, error: Exception) -> bool:
         """A bug: the scheduler's decisions cannot be trusted any more, so the job ends at once. Its TaskExecutors are told, and cancel what runs."""
-        if self.has_ended:
+        if self.status.has_ended:
             log.error("job %s had ended when this happened", self.job_id, exc_info=error)
         else:
             log.critical("job %s fails by an error of the engine", self.job_id, exc_info=error)
@@ -152,7 +147,7 @@ class JobMaster(FencedRpcEndpoint):
     async def register_task_executor(self, location: TaskManagerLocation) -> RegistrationResponse:
         if not self._executors.is_registered(location):
             gateway = await self.connect(location.address, TaskExecutorGateway)
-            if self.has_ended:
+            if self.status.has_ended:
                 return RegistrationResponse(False, self.resource_id, reason=f"job {self.job_id} has ended")
             self._executors.add_executor(location, gateway)
         return RegistrationResponse(True, self.resource_id)
@@ -236,8 +231,8 @@ class JobMaster(FencedRpcEndpoint):
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""
         self.scheduler.check_invariants(everything)
-        if self.has_ended and len(self._executors):
+        if self.status.has_ended and len(self._executors):
             raise EngineError(f"{self!r}: its job has ended, and TaskExecutors are still registered: {self._executors!r}")
-        if everything and not self.has_ended:
+        if everything and not self.status.has_ended:
             self.slots.pool.check_invariants()
             self._executors.check_invariants()

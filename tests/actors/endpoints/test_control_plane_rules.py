@@ -137,7 +137,7 @@ def test_a_task_executor_that_stops_tells_its_job_masters_at_once() -> None:
     cluster.workers[ONE].executor.stop()
     cluster.network.run_for(0.1)
     assert {target for _, target in said} == {"resourcemanager", f"jobmaster-{JOB}"}
-    assert cluster.job_masters[JOB].has_ended  # without restarts, and long before a heartbeat is missed
+    assert cluster.job_masters[JOB].status.has_ended  # without restarts, and long before a heartbeat is missed
 
 
 def is_registered(master: JobMaster) -> bool:
@@ -164,7 +164,7 @@ def test_a_job_master_takes_no_task_executors_after_its_end() -> None:
     cluster._told_late_s = 100.0  # the Dispatcher lets it live on for a while
     running(cluster, job(run_s=1.0, parallelism=1))
     master = cluster.job_masters[JOB]
-    assert cluster.network.run_until(lambda: master.has_ended, 60)
+    assert cluster.network.run_until(lambda: master.status.has_ended, 60)
     gateway = cluster.result(cluster.client_service.connect(None, master.address, JobMasterGateway, master.token))
     answer = cluster.result(gateway.register_task_executor(TaskManagerLocation(ResourceId("te-2"), "te-2/taskexecutor")))
     assert (answer.accepted, answer.reason) == (False, f"job {JOB} has ended")

@@ -214,7 +214,7 @@ def test_a_slot_the_job_master_does_not_know_is_freed_by_the_heartbeats() -> Non
     forgotten = next(iter(pool.slots())).allocation_id
     pool.remove_slot(forgotten)  # as if a free_slots message had been lost
     cluster.network.run_for(5)
-    assert cluster.workers[ONE].executor.slots.slot(forgotten) is None
+    assert cluster.workers[ONE].executor.holdings.slots.get_slot(forgotten) is None
 
 
 def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,8 +224,8 @@ def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytes
     worker = cluster.workers[ONE]
 
     def forget_to_report(state: TaskExecutionState) -> None:
-        worker.executor.slots.remove_task(state.attempt_id)
-        worker.executor.sequence += 1
+        worker.executor.holdings.slots.remove_task(state.attempt_id)
+        worker.executor.holdings.count_change()
     with monkeypatch.context() as patch:
         patch.setattr(worker.executor, "task_state_changed", forget_to_report)
         worker.runner.fail(next(iter(worker.runner.tasks_in_slots())), ValueError("unheard of"))
@@ -242,7 +242,7 @@ def test_a_connection_only_the_executor_has_given_up_ends_at_the_job_master_too(
     worker = cluster.workers[ONE]
     master = cluster.job_masters[JobId("job")]
     lose(cluster, "disconnect_task_executor", 10**6)
-    worker.executor.run_async(lambda: worker.executor.lose_job(JobId("job"), master.registration.token, "test"))
+    worker.executor.run_async(lambda: worker.executor.jobs.lose_job(JobId("job"), master.registration.token, "test"))
     cluster.network.run_for(20)
     details = master.scheduler.details()
     assert (details.restarts, details.state) == (1, JobState.RUNNING)
@@ -258,8 +258,8 @@ def test_a_slot_promised_to_a_job_that_does_not_want_it_is_rejected_and_freed() 
     unwanted = SlotRequest(mine.job_id, AllocationId("unwanted"), ANY, mine.address, mine.token)
     executor.run_async(lambda: [executor.request_slots(token, (SlotAllocation(1, unwanted),)), None][1])
     cluster.network.run_for(1)
-    assert executor.slots.slot(unwanted.allocation_id) is None
-    assert executor.slots.statistics().active == 1
+    assert executor.holdings.slots.get_slot(unwanted.allocation_id) is None
+    assert executor.holdings.slots.statistics().active == 1
 
 
 def test_a_promise_for_another_resource_manager_is_refused() -> None:
@@ -285,7 +285,7 @@ def test_an_executor_is_idle_when_the_last_of_its_jobs_has_left_it() -> None:
     idle: list[bool] = []
     long = replace(job(run_s=5.0), job_id=JobId("long"))
     client = dispatcher(cluster)
-    cluster.workers[ONE].executor._on_idle = lambda: idle.append(True)
+    cluster.workers[ONE].executor.jobs.on_idle = lambda: idle.append(True)
     cluster.result(client.submit_job(long))
     assert play(cluster, job(run_s=1.0)).state is JobState.FINISHED
     cluster.network.run_for(2)

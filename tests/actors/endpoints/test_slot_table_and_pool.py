@@ -27,7 +27,7 @@ def test_a_slot_goes_from_promised_to_active_to_free() -> None:
     assert [offer.allocation_id for offer in table.offers(JOB)] == [A]
     assert table.activate(A)
     assert table.offers(JOB) == ()
-    assert table.free(A, "done") == ()
+    assert table.free_slot(A, "done") == ()
     assert [status.allocation_id for status in table.report()] == [None, None]
 
 
@@ -52,7 +52,7 @@ def test_a_slot_with_tasks_is_free_only_when_the_last_one_ended() -> None:
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
     table.add_task(task(1), A)
-    assert set(table.free(A, "lost")) == {task(0), task(1)}
+    assert set(table.free_slot(A, "lost")) == {task(0), task(1)}
     assert not table.remove_task(task(0))
     assert table.report()[0].allocation_id == A
     assert table.remove_task(task(1))
@@ -63,7 +63,7 @@ def test_a_slot_being_released_takes_no_task_and_no_promise() -> None:
     table = TaskSlotTable([ANY])
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
-    table.free(A, "lost")
+    table.free_slot(A, "lost")
     with pytest.raises(SlotNotAvailableError, match="being released"):
         table.add_task(task(1), A)
     with pytest.raises(SlotNotAvailableError, match="RELEASING"):
@@ -74,9 +74,9 @@ def test_a_task_in_a_slot_being_released_does_not_speak_any_more() -> None:
     table = TaskSlotTable([ANY])
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
-    assert table.may_speak(task(0))
-    table.free(A, "lost")
-    assert not table.may_speak(task(0))
+    assert table.may_send_events(task(0))
+    table.free_slot(A, "lost")
+    assert not table.may_send_events(task(0))
     assert table.runs(task(0))
 
 
@@ -111,7 +111,7 @@ def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[st
             elif kind == "activate":
                 table.activate(allocation)
             elif kind == "free":
-                table.free(allocation, "test")
+                table.free_slot(allocation, "test")
             elif kind == "add" and not table.runs(task(slot, job)):
                 table.add_task(task(slot, job), allocation)
             elif kind == "remove":
