@@ -16,7 +16,7 @@ from flinkpy.core.errors import EngineError, FencingError, ProgramError, Resourc
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
-from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
+from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
@@ -222,12 +222,10 @@ def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytes
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
     cluster.network.run_for(3)
     worker = cluster.workers[ONE]
-
-    def forget_to_report(state: TaskExecutionState) -> None:
-        worker.executor.holdings.slots.remove_task(state.attempt_id)
-        worker.executor.holdings.count_change()
+    connection = worker.executor.jobs.get_job(JobId("job"))
+    assert connection is not None
     with monkeypatch.context() as patch:
-        patch.setattr(worker.executor, "task_state_changed", forget_to_report)
+        patch.setattr(connection, "report_state", lambda state: None)
         worker.runner.fail(next(iter(worker.runner.tasks_in_slots())), ValueError("unheard of"))
         cluster.network.run_for(0.1)
     result = play(cluster, job())
