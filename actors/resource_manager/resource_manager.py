@@ -82,7 +82,7 @@ class ResourceManager(LeadingEndpoint):
 
     def on_leadership(self) -> None:
         if self._first_worker is not None:
-            self._carry_out([self.slots.start(self._first_worker, self._now())])
+            self._carry_out([self.slots.start_worker(self._first_worker, self._now())])
         self._tick()
 
     def on_stop(self) -> Future[None] | None:
@@ -145,7 +145,7 @@ class ResourceManager(LeadingEndpoint):
             executor.gateway.disconnect_resource_manager(reason)
             if self.slots.owns(resource_id):
                 self._stop_worker(resource_id)
-        self._carry_out(self.slots.unregister(resource_id, self._now()))
+        self._carry_out(self.slots.unregister_executor(resource_id, self._now()))
 
     def _forget_executor(self, resource_id: ResourceId) -> None:
         executor = self._executors.pop(resource_id, None)
@@ -158,7 +158,7 @@ class ResourceManager(LeadingEndpoint):
         that answer and the first ask might overtake each other."""
         executor = self._executors.get(resource_id)
         if executor is not None and (self.slots.knows(resource_id) or report.sequence >= executor.sequence):
-            self._carry_out(self.slots.register(resource_id, report, self._now()))
+            self._carry_out(self.slots.register_executor(resource_id, report, self._now()))
 
     def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: SlotReport) -> None:
         self._executor_heartbeats.answer_received(resource_id, payload)
@@ -221,13 +221,13 @@ class ResourceManager(LeadingEndpoint):
         strangers = {request.job_id for request in requests} - self._jobs.keys()
         if strangers:
             raise NotRegisteredError(f"the JobMaster of job {min(strangers)} is not registered at {self.address}")
-        actions = self.slots.request(requests, self._now())
+        actions = self.slots.request_slots(requests, self._now())
         refused = [action for action in actions if isinstance(action, FailRequest)]
         self._carry_out(action for action in actions if not isinstance(action, FailRequest))
         return {action.request.allocation_id: action.error for action in refused}
 
     def cancel_slot_requests(self, allocation_ids: tuple[AllocationId, ...]) -> None:
-        self.slots.cancel(allocation_ids)
+        self.slots.cancel_requests(allocation_ids)
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
         allocations: dict[ResourceId, list[SlotAllocation]] = {}
