@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant("the limits of the cluster are asked again", "flinkpy/actors/resource_manager/resource_manager.py", "        self._limits.clear()\n", "",
            (f"{RULES}::test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow",)),
     Mutant("what a JobMaster says it waits for counts", "flinkpy/actors/resource_manager/resource_manager.py",
-           "self.slots.keep_only(self._job_of[resource_id], payload.requested, self._now() - patience)", "return",
+           "self.slots.keep_only(job_id, payload.requested, self._now() - patience)", "return",
            (f"{RULES}::test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for",)),
     Mutant("a TaskExecutor that stops tells its JobMasters", "flinkpy/actors/task_executor/connected_jobs.py",
            "            job.send_disconnect(reason)\n", "",
