@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
     AllocationId,
     ExecutionAttemptId,
     FencingToken,
-    InstanceId,
     JobId,
     OperatorId,
     ResourceId,
@@ -105,16 +105,6 @@ class ClusterOverview:
     slots_total: int
     slots_free: int
     jobs_running: int
-
-
-@dataclass(frozen=True)
-class RegistrationResponse:
-    """The answer to a registration: accepted under an instance id, or refused for a reason (do not try again)."""
-
-    accepted: bool
-    resource_id: ResourceId  # who answers
-    instance_id: InstanceId | None = None
-    reason: str = ""
 
 
 @dataclass(frozen=True)

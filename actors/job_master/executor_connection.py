@@ -44,7 +44,7 @@ class ExecutorConnection:
         self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
         self._to_cancel: dict[ExecutionAttemptId, None] = {}
         self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = Courier(
-            endpoint, retry_s, lambda: tuple(self._to_cancel) or None, gateway.cancel_tasks, self._cancels_answered)
+            endpoint.schedule_run_async, retry_s, lambda: tuple(self._to_cancel) or None, gateway.cancel_tasks, self._cancels_answered)
 
     @property
     def resource_id(self) -> ResourceId:
@@ -129,7 +129,7 @@ class ExecutorConnection:
         if task.said is None:
             attempt_id = task.attempt_id
             task.said = EventSender(
-                self._endpoint, self._retry_s, lambda first, events: self.gateway.send_operator_events(attempt_id, first, events))
+                self._endpoint.schedule_run_async, self._retry_s, lambda first, events: self.gateway.send_operator_events(attempt_id, first, events))
         task.said.send(event)
 
     def fresh_events(self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]) -> tuple[OperatorEvent, ...]:

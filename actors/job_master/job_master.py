@@ -18,7 +18,6 @@ from flinkpy.actors.gateways import (
     JobMasterGateway,
     JobMetrics,
     JobResult,
-    RegistrationResponse,
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.job_report import JobStatusBook
@@ -28,6 +27,7 @@ from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.futures import Future

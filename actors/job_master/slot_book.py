@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
-from flinkpy.actors.gateways import JobMasterHeartbeat, RegistrationResponse, SlotRequest
+from flinkpy.actors.gateways import JobMasterHeartbeat, SlotRequest
 from flinkpy.actors.job_master.slot_pool import SlotPool
 from flinkpy.actors.resource_manager.leader_connection import ResourceManagerConnection
 from flinkpy.actors.rpc.delivery.courier import Courier
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError, ResourceUnavailableError, TaskExecutorLostError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ResourceId
@@ -44,7 +45,8 @@ class SlotBook:
             lambda manager: manager.heartbeat_from_job_master(job_master.resource_id, JobMasterHeartbeat(self.pool.pending_ids())),
             lambda manager: self.request_all_again(), self._on_registration_refused)
         self._courier: Courier[tuple[SlotRequest, ...], dict[AllocationId, BaseException]] = Courier(
-            endpoint, rpc_config.registration_initial.total_seconds(), self._due_requests, self._send_requests, self._on_answer, self._on_failure)
+            endpoint.schedule_run_async, rpc_config.registration_initial.total_seconds(), self._due_requests, self._send_requests,
+            self._on_answer, self._on_failure)
 
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from flinkpy.actors.gateways import RegistrationResponse, ResourceManagerGateway
+from flinkpy.actors.gateways import ResourceManagerGateway
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
-from flinkpy.actors.rpc.registration import RetryingRegistration
+from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, ResourceId
 from flinkpy.core.options.engine import RpcConfig

@@ -14,7 +14,6 @@ from flinkpy.actors.gateways import (
     ClusterOverview,
     JobMasterGateway,
     JobMasterHeartbeat,
-    RegistrationResponse,
     ResourceManagerGateway,
     SlotAllocation,
     SlotReport,
@@ -27,6 +26,7 @@ from flinkpy.actors.resource_manager.registered_peers import RegisteredExecutors
 from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.actors.rpc.leadership import LeaderElectionService, LeadingEndpoint
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway, RegistrationResponse
+from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway
 from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.registration import RetryingRegistration
+from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
@@ -64,9 +64,9 @@ class JobConnection:
         self._receivers: dict[ExecutionAttemptId, EventReceiver[OperatorEvent]] = {}
         self._retry_s = config.registration_initial.total_seconds()
         self._offers: Courier[tuple[SlotOffer, ...], tuple[AllocationId, ...]] = Courier(
-            endpoint, self._retry_s, self._due_offers, self._send_offers, self._offers_answered, self._on_failure)
+            endpoint.schedule_run_async, self._retry_s, self._due_offers, self._send_offers, self._offers_answered, self._on_failure)
         self._states: Courier[tuple[TaskExecutionState, ...], tuple[ExecutionAttemptId, ...]] = Courier(
-            endpoint, self._retry_s, self._due_reports, self._send_reports, self._reports_answered, self._on_failure)
+            endpoint.schedule_run_async, self._retry_s, self._due_reports, self._send_reports, self._reports_answered, self._on_failure)
         self._registration = RetryingRegistration(
             endpoint, address, JobMasterGateway, token, lambda master: master.register_task_executor(location),
             on_success=self._registered, on_refused=self._on_refused, config=config)
@@ -171,7 +171,7 @@ class JobConnection:
         """A task's event for its coordinator: delivered once and in order, or not at all when the connection ends."""
         sender = self._senders.get(attempt_id)
         if sender is None:
-            sender = self._senders[attempt_id] = EventSender(self._endpoint, self._retry_s, self._make_send(attempt_id))
+            sender = self._senders[attempt_id] = EventSender(self._endpoint.schedule_run_async, self._retry_s, self._make_send(attempt_id))
         sender.send(event)
 
     def _make_send(self, attempt_id: ExecutionAttemptId) -> Callable[[int, tuple[OperatorEvent, ...]], Any]:
