@@ -22,7 +22,7 @@ def deploy_commands(executions: list[Execution], job_graph: JobGraph) -> list[De
 
 
 def deployment_descriptor(execution: Execution, job_graph: JobGraph) -> TaskDeploymentDescriptor:
-    """What the attempt's TaskExecutor is told. Its slot and the places of all its producers must be known."""
+    """What the attempt's TaskExecutor gets. The attempt's slot and the locations of all its producers must be known."""
     vertex = execution.vertex.job_vertex.vertex
     slot = execution.slot
     if slot is None or slot.allocation_id is None:

@@ -1,4 +1,4 @@
-"""What the scheduler tells of the job to whoever asks: frozen values, made on demand."""
+"""What the scheduler reports of its job: frozen values, made on demand."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 
 
 class ExecutionGraph:
-    """All of it. ``touched`` gathers the vertices whose attempts moved, for whoever checks invariants."""
+    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants."""
 
     def __init__(self, job_graph: JobGraph) -> None:
         self.job_graph = job_graph
@@ -68,7 +68,7 @@ class ExecutionGraph:
         return self._count_progress(execution, state) if state in _STARTED else []
 
     def reset(self, vertex: ExecutionVertex) -> Execution:
-        """Replaces an ended attempt by a new one, and takes back what its consumers were told of it."""
+        """Replaces an ended attempt by a new one, and undoes what its progress meant for its consumers."""
         old = vertex.execution
         if not old.is_terminal:
             raise EngineError(f"{old} is replaced before it ended")

@@ -31,10 +31,10 @@ class Execution:
         self.vertex, self.attempt_id = vertex, attempt_id
         self.machine = StateMachine(EXECUTION, str(vertex))
         self.slot: SharedSlot | None = None  # from SCHEDULED until it ends
-        self.location: TaskManagerLocation | None = None  # from DEPLOYING, for good
+        self.location: TaskManagerLocation | None = None  # from DEPLOYING on, also after its end
         self.error: BaseException | None = None
         self.started = False  # counted as started in the groups that read it
-        self.result_lost = False  # finished, but its blocking result is gone: lost, or released as nobody needed it
+        self.result_lost = False  # finished, but its blocking result is gone: lost, or released because it was not needed
 
     @property
     def state(self) -> ExecutionState:
@@ -68,7 +68,7 @@ class ExecutionVertex:
 
     @property
     def is_schedulable(self) -> bool:
-        """Whether its attempt was not scheduled yet, and no failover is about to take the ground from under it."""
+        """Whether its attempt was not scheduled yet, and no failover is about to restart it."""
         return self.failover is None and self.execution.machine.state is ExecutionState.CREATED
 
     @property

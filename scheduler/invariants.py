@@ -1,4 +1,4 @@
-"""What must hold of a scheduler after every event. A violation is a bug of the engine, told with the parts that contradict each other."""
+"""What must hold of a scheduler after every event. A violation is a bug of the engine; the error names the parts that contradict each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Scheduling strategies: which subtasks are scheduled when. Each answer is a list of bulks; a bulk is deployed once all its slots are there.
 
-A strategy only looks at the execution graph, and keeps nothing: whoever is schedulable and finds its inputs consumable is scheduled.
+A strategy only looks at the execution graph, and has no state: a subtask is scheduled when it is schedulable and its inputs are consumable.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ log = logging.getLogger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
-    """``on_terminal(result, details)`` is told, once and in the main thread, how the job ended; whoever made the JobMaster stops it then."""
+    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the JobMaster stops it then."""
 
     gateway = JobMasterGateway
 

@@ -69,11 +69,11 @@ class JobStatusBook:
     def record_metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
         """Readings of tasks that run; they may come late."""
         for one in metrics:
-            self._subtask(one.attempt_id).told(one, now_ms)
+            self._subtask(one.attempt_id).record_reading(one, now_ms)
 
     def record_task_end(self, report: TaskExecutionState, now_ms: int) -> None:
         """The task has ended: later readings of this attempt are ignored."""
-        self._subtask(report.attempt_id).told(report.metrics or TaskMetrics(report.attempt_id), now_ms, report.accumulators)
+        self._subtask(report.attempt_id).record_reading(report.metrics or TaskMetrics(report.attempt_id), now_ms, report.accumulators)
 
     def _subtask(self, attempt_id: ExecutionAttemptId) -> SubtaskMetrics:
         found = self._subtasks.get(attempt_id.vertex)

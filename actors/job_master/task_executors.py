@@ -135,7 +135,7 @@ class TaskExecutors:
         self.release_results_on(command.location.resource_id, command.attempt_ids)
 
     def release_results_on(self, resource_id: ResourceId, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
-        """Tells the TaskExecutor that nobody reads the blocking results of these attempts any more."""
+        """Tells the TaskExecutor that the blocking results of these attempts are not needed any more."""
         executor, released = self._executors.get(resource_id), tuple(attempt_ids)
         if executor is not None and released:
             executor.gateway.release_results(released)

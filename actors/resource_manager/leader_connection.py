@@ -1,21 +1,19 @@
-"""An endpoint's connection with whichever ResourceManager leads: registered there, watched; made anew when it is lost or another one leads."""
+"""An endpoint's connection with the leading ResourceManager: the endpoint is registered there and watches it, and connects again when it is lost
+or another one leads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from flinkpy.actors.gateways import ResourceManagerGateway
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
 from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
+from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, ResourceId
 from flinkpy.core.options.engine import RpcConfig
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.service import Cancellable
 
 
 class ResourceManagerConnection:

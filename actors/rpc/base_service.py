@@ -30,7 +30,7 @@ Reply: TypeAlias = Callable[[Any, BaseException | None], object]
 """How an ask is answered: with a value, or an error that is fit to travel."""
 
 OnFatal: TypeAlias = Callable[[str, BaseException], None]
-"""Told the endpoint's address and what escaped from its main thread."""
+"""Called with the endpoint's address and the error that escaped from its main thread."""
 
 log = logging.getLogger("flinkpy.rpc")
 
@@ -62,7 +62,7 @@ class EndpointHost(MainThread):
     # -- control ---------------------------------------------------------------------------------------------------------------
 
     def control(self, message: Control) -> None:
-        """START comes from whoever starts the endpoint; STOP and TERMINATE run in its main thread."""
+        """START runs in the thread that starts the endpoint; STOP and TERMINATE run in its main thread."""
         {Control.START: self._start, Control.STOP: self._stop, Control.TERMINATE: self._terminate}[message]()
 
     def request_stop(self) -> Future[None]:
@@ -103,13 +103,13 @@ class EndpointHost(MainThread):
 
     def _terminate_after(self, error: BaseException) -> None:
         try:
-            self.service.fatal(self.address, error)  # before those who wait for the end hear of it
+            self.service.fatal(self.address, error)  # before the waiters of ``stopped`` are told
         finally:
             self.control(Control.TERMINATE)
 
     def _terminate(self) -> None:
         self.endpoint.lifecycle.move(EndpointState.TERMINATED)
-        self.service.forget(self)
+        self.service.free_address(self)
         self._close()
         unanswered, self._unanswered = self._unanswered, {}
         for reply in unanswered:
@@ -165,7 +165,7 @@ class EndpointHost(MainThread):
 
 
 class Watch:
-    """One endpoint's wish to hear of a process's end, in that process's list until it did."""
+    """One endpoint that is to be told of the end of a process; in that process's list until it was told or cancelled."""
 
     def __init__(self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]) -> None:
         self._watches, self.caller, self._on_death = watches, caller, on_death
@@ -270,20 +270,20 @@ class BaseRpcService(RpcService):
         else:
             ask.caller.execute(finish, "answer")
 
-    def taken_care_of(self, address: str, error: BaseException) -> bool:
-        """Whether the endpoint the error escaped from deals with it itself."""
+    def is_handled(self, address: str, error: BaseException) -> bool:
+        """Whether the endpoint that the error escaped from deals with it."""
         host = self._hosts.get(address.rpartition("/")[2])
         return host is not None and isinstance(error, Exception) and host.endpoint.on_uncaught_error(error)
 
     def fatal(self, address: str, error: BaseException) -> None:
         """Something escaped from a main thread: a bug. Never swallowed: the endpoint deals with it, or it is logged and told to ``on_fatal``."""
-        if self.taken_care_of(address, error):
+        if self.is_handled(address, error):
             return
         log.critical("fatal error in %s", address, exc_info=error)
         if self.on_fatal is not None:
             self.on_fatal(address, error)
 
-    def forget(self, host: EndpointHost) -> None:
+    def free_address(self, host: EndpointHost) -> None:
         """The endpoint is terminating: its address is free."""
         self._hosts.pop(host.endpoint.name, None)
 

@@ -44,7 +44,7 @@ class ThreadHost(EndpointHost):
         self._thread_id: int | None = None
 
     def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
-        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]  # what they return nobody reads
+        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]  # what actions return is not used
             log.debug("%s has terminated: %s dropped", self.address, description or "action")
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -78,7 +78,7 @@ class ThreadHost(EndpointHost):
             try:
                 if not self._processor.run_step():
                     self._mailbox.wait_for_mail()
-            except BaseException as error:  # also SystemExit: a handler must not end the thread of its endpoint behind everybody's back
+            except BaseException as error:  # also SystemExit: a handler must not silently end the thread of its endpoint
                 self.service.fatal(self.address, error)
 
 
@@ -99,7 +99,7 @@ class LocalRpcService(BaseRpcService):
         super().__init__(process, clock, ids if ids is not None else IdFactory(), config, on_fatal)
 
     def sibling(self, process: str, config: RpcConfig | None = None) -> LocalRpcService:
-        """Another process, so to speak, in this interpreter: its endpoints and ours reach each other."""
+        """Stands for another process in this interpreter: its endpoints and ours reach each other."""
         other = LocalRpcService(self.clock, self.ids, config or self.config, process, self.on_fatal)
         other._processes = self._processes
         self._processes[process] = other

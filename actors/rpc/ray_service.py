@@ -2,7 +2,7 @@
 
 A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask, comes back with the pickled
 answer; calls within the process never leave it. Ray's event loop only passes messages on: no endpoint's code runs there. A process part of an
-address is the actor's name in the session's namespace. A dead actor fails its calls, and whoever watches it, at once.
+address is the actor's name in the session's namespace. When an actor dies, its open calls fail and its watchers are told at once.
 
 Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time cannot wait for answers. So every
 call has a number in its sender's stream, and the receiver puts them in order.
@@ -198,7 +198,7 @@ class RayPeer:
             self.lost(f"process {self.process} " + (f"died: {_reason(error)}" if error is not None else "has stopped"))
 
     def lost(self, reason: str) -> None:
-        """It is not there, or no more: what waits for it fails, and who watches it is told."""
+        """The process does not exist, or has ended: open calls to it fail, and its watchers are told."""
         self._service.forget_peer(self)
         with self._lock:
             self._lost = reason
@@ -334,16 +334,17 @@ def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, n
     return RayHost(process, actor)
 
 
-class _Nobody:
-    """Asked for and taken back before it is there."""
+class _Placeholder:
+    """An actor that is killed before it exists: only its process is wanted."""
 
 
 def start_process_ahead() -> None:
-    """Has Ray start a process, half a second of work, that the next actor of this program finds there: Ray keeps those that come up in vain.
+    """Has Ray start a worker process, which takes half a second, before the next actor of this program needs one. Ray keeps a process whose
+    actor was killed.
 
-    A wish, no more: where Ray puts that actor elsewhere, or needs no new process for it, nothing is gained and nothing lost.
+    This is only a hint: if Ray places that actor on another node, or has a process for it, the call changes nothing.
     """
-    ray.kill(ray.remote(num_cpus=0)(_Nobody).remote())
+    ray.kill(ray.remote(num_cpus=0)(_Placeholder).remote())
 
 
 def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:

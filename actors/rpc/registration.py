@@ -1,4 +1,4 @@
-"""RetryingRegistration: connect to a leader and register there, again and again, until it says yes or no."""
+"""RetryingRegistration: connects to a leader and registers there, repeatedly, until it accepts or refuses."""
 
 from __future__ import annotations
 

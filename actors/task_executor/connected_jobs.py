@@ -55,7 +55,7 @@ class ConnectedJobs:
         self._heartbeats.monitor(job.resource_id, lambda: job.send_heartbeat(self._runner.metrics()))
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
-        """Answered at once, whatever the tasks are doing; and once more when they have told their accumulators."""
+        """Answered at once, whatever the tasks are doing; and once more when they have reported their accumulators."""
         self._heartbeats.request_received(resource_id)
         job_id = self._job_of.get(resource_id)
         if job_id is not None:

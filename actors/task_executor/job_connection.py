@@ -24,7 +24,7 @@ OperatorEvent = tuple[OperatorId, Any]
 
 
 class JobConnectionListener(Protocol):
-    """Told what comes of a connection."""
+    """What a connection reports to."""
 
     def job_registered(self, job: JobConnection) -> None:
         """The JobMaster knows this TaskExecutor now."""

@@ -70,7 +70,7 @@ class SimulatedHost(EndpointHost):
         self._network.run_at(self, partial(self.carry_out, call, reply))
 
     def escaped(self, error: Exception) -> bool:
-        return self._process.takes_fatal(self.address, error)
+        return self._process.handles_fatal(self.address, error)
 
     def _launch(self) -> None:
         self.execute(self.run_on_start, "START")
@@ -162,18 +162,18 @@ class SimulatedRpcService(BaseRpcService):
         self.network.leave(self)
 
     def vanish(self) -> None:
-        """The process crashes: nothing of it runs any more, and nobody is answered."""
+        """The process crashes: nothing of it runs any more, and no call is answered."""
         self.alive = False
         for host in self._hosts.values():
             assert isinstance(host, SimulatedHost)
             host.alive = False
 
     def fatal(self, address: str, error: BaseException) -> None:
-        if not self.takes_fatal(address, error):
+        if not self.handles_fatal(address, error):
             raise error
 
-    def takes_fatal(self, address: str, error: BaseException) -> bool:
-        if self.taken_care_of(address, error):
+    def handles_fatal(self, address: str, error: BaseException) -> bool:
+        if self.is_handled(address, error):
             return True
         if self.on_fatal is None:
             return False
@@ -181,4 +181,4 @@ class SimulatedRpcService(BaseRpcService):
         return True
 
     def escaped(self, error: Exception) -> bool:
-        return self.takes_fatal(self.process, error)
+        return self.handles_fatal(self.process, error)

@@ -1,11 +1,11 @@
-"""A network of simulated processes that loses, delays, doubles, reorders and cuts; and processes that crash.
+"""A network of simulated processes that loses, delays, doubles and reorders messages, and can be cut; and processes that crash.
 
     network = SimulatedNetwork(seed=7, faults=FaultPlan(drop=0.05))
     service = network.service("jm")          # one process; endpoints are built on it as on any service
     network.run_until(lambda: done, max_time_s=60)
 
-Within a process messages are sure and keep their order. Between two processes they take time, keep their order unless the plan reorders
-them, and share the plan's dangers. All chance comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
+Within a process no message is lost, and messages keep their order. Between two processes they take time, keep their order unless the plan reorders
+them, and are subject to the plan's faults. All randomness comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from flinkpy.core.options.engine import RpcConfig
 class FaultPlan:
     """What the network does to messages between processes. Probabilities are per message, times in seconds of virtual time.
 
-    With ``until_s`` the dangers (all but the plain delay) end then, so that a run can reach its end.
+    With ``until_s`` the faults (all but the plain delay) end then, so that a run can reach its end.
     """
 
     min_delay_s: float = 0.0002
@@ -39,13 +39,13 @@ class FaultPlan:
     reorder: float = 0.0  # such a message may overtake others and be overtaken
     late: float = 0.0  # such a message takes up to late_s; those behind it wait, unless it is reordered
     late_s: float = 5.0
-    crash_noticed: float = 1.0  # how likely those who watch a process hear of its crash; else silence is all they get
+    crash_noticed: float = 1.0  # how likely the watchers of a process are told of its crash; otherwise they only notice its silence
     notice_delay_s: float = 0.05
     background_s: float = 0.01  # how long a function run in background takes at most
     until_s: float | None = None
 
     @property
-    def is_dangerous(self) -> bool:
+    def has_faults(self) -> bool:
         return bool(self.drop or self.duplicate or self.reorder or self.late)
 
 
@@ -69,7 +69,7 @@ class SimulatedNetwork(ProcessNetwork):
         self.faults, self.config, self.pickle_messages = faults, config, pickle_messages
         self.request_ids = itertools.count(1)  # one row for all: an answer to a crashed process finds no ask of its successor
         self._processes: dict[str, SimulatedRpcService] = {}
-        self._silent: set[str] = set()  # crashed, and nobody was told
+        self._silent: set[str] = set()  # crashed without notice
         self._cuts: set[tuple[str, str]] = set()
         self._last_arrival: dict[tuple[str, str], float] = {}
         self._sent = self._delivered = self._dropped = self._duplicated = self._lost_in_cut = 0
@@ -167,7 +167,7 @@ class SimulatedNetwork(ProcessNetwork):
         delay = plan.min_delay_s + (plan.max_delay_s - plan.min_delay_s) * chance()
         in_order = True
         copies = 1
-        if plan.is_dangerous and (plan.until_s is None or self.now < plan.until_s):
+        if plan.has_faults and (plan.until_s is None or self.now < plan.until_s):
             if chance() < plan.drop:
                 self._dropped += 1
                 return
@@ -195,7 +195,7 @@ class SimulatedNetwork(ProcessNetwork):
         target.arrive(sender, message)
 
     def _bounce(self, source: SimulatedProcess, process: str, message: Message) -> None:
-        """Nobody is there: an ask fails as soon as that is found out, unless the crash went unnoticed."""
+        """There is no such process: an ask fails after a moment, unless the process crashed without notice."""
         if process in self._silent or isinstance(message, RpcAnswer) or message.request_id is None:
             return
         error = RecipientUnreachableError(f"there is no process {process}: {describe(message)} not delivered")

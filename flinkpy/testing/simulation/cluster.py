@@ -129,7 +129,7 @@ class SimulatedDriver:
 
 class SimulatedCluster:
     """Dispatcher, ResourceManager, every JobMaster and every TaskExecutor live in processes of their own. ``client()`` gives a Dispatcher gateway in
-    one more; ``network`` is the place for faults. Who leads is told by a service that does not fail, as in Flink."""
+    one more; ``network`` is the place for faults. The leaders are known from a service that does not fail, as in Flink."""
 
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
@@ -166,14 +166,14 @@ class SimulatedCluster:
         self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
-        """The Dispatcher hears of its end a little later, as if it were busy."""
-        def ended(result: JobResult, details: JobDetails) -> None:
+        """The Dispatcher is told of the job's end a little later, as if it were busy."""
+        def job_ended(result: JobResult, details: JobDetails) -> None:
             late_s = self._told_late_s * self.network.random.random()
             self.network.schedule(late_s, lambda: on_terminal(result, details), f"{result.job_id} has ended")
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service, job_graph, self.managing.retrieval(), ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
+            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
         self.job_masters[job_graph.job_id] = master
         return SimulatedJobMaster(service, master)
 
@@ -200,7 +200,7 @@ class SimulatedCluster:
         self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")
 
     def end_worker(self, resource_id: ResourceId) -> None:
-        """The process is killed, in good order; nobody complains."""
+        """The process is stopped in good order."""
         worker = self.workers.pop(resource_id, None)
         if worker is not None:
             worker.service.stop()

@@ -53,7 +53,7 @@ def check_executor(executor: TaskExecutor) -> None:
 
 
 def check_calm(cluster: SimulatedCluster) -> None:
-    """Nothing was lost for a while: the ResourceManager and the JobMasters that work agree on who waits for which slots. Raises EngineError."""
+    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for. Raises EngineError."""
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():
         if master.status.has_ended:
