@@ -26,7 +26,7 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.job_graph import JobGraph
 
 OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
-"""Told by a JobMaster, once and in whatever thread, how its job ended."""
+"""Called by a JobMaster, once and in any thread, with the end of its job."""
 
 
 class JobMasterLike(Protocol):

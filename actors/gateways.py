@@ -2,8 +2,8 @@
 
 A method that returns None is a tell: sent and forgotten. One that returns a Future is an ask: answered, or failed by its timeout.
 Every message may be lost, late or doubled. So each call here can be repeated without harm, and what must arrive is repeated until answered or
-mended by the heartbeats, which carry what the sender holds. What a TaskExecutor says carries its ``sequence``, a counter it raises with every
-change of its slots and tasks: a report can deny only what was true before it, so a late one is recognised.
+made good by the heartbeats, which carry what the sender holds. What a TaskExecutor says carries its ``sequence``, a counter it raises with every
+change of its slots and tasks: a report can deny only what was true before it, so a late report is recognised.
 Calls that come by the thousand (slots, tasks, states) are batched.
 A test compares each gateway with its endpoint, signature by signature.
 """
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
     AllocationId,
     ExecutionAttemptId,
     FencingToken,
-    InstanceId,
     JobId,
     OperatorId,
     ResourceId,
@@ -73,7 +73,7 @@ class VertexDetails:
 
 @dataclass(frozen=True)
 class JobMetrics:
-    """``accumulators`` of a job as far as they were told, merged over its subtasks, the metrics of its functions among them; ``engine``
+    """``accumulators`` of a job as far as they were reported, merged over its subtasks, the metrics of its functions among them; ``engine``
     what the engine itself counts in each subtask, by identifier. Of an ended job the accumulators stay."""
 
     accumulators: dict[str, Any] = field(default_factory=dict)
@@ -105,16 +105,6 @@ class ClusterOverview:
     slots_total: int
     slots_free: int
     jobs_running: int
-
-
-@dataclass(frozen=True)
-class RegistrationResponse:
-    """The answer to a registration: accepted under an instance id, or refused for a reason (do not try again)."""
-
-    accepted: bool
-    resource_id: ResourceId  # who answers
-    instance_id: InstanceId | None = None
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,7 +195,7 @@ class DispatcherGateway(Protocol):
         ...
 
     def cancel_job(self, job_id: JobId) -> Future[None]:
-        """Done when the job was told; a job that has ended stays as it is."""
+        """Done when the JobMaster has the request; a job that has ended stays as it is."""
         ...
 
     def request_cluster_overview(self) -> Future[ClusterOverview]: ...
@@ -263,7 +253,8 @@ class JobMasterGateway(Protocol):
     def update_task_execution_states(
         self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...],
     ) -> Future[tuple[ExecutionAttemptId, ...]]:
-        """Repeated by the TaskExecutor until answered: no terminal state may be lost. The answer names attempts nobody wants: cancel them."""
+        """Repeated by the TaskExecutor until answered, since no terminal state may be lost. The answer names attempts to cancel: the job does
+        not know them."""
         ...
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> Future[None]:
@@ -303,7 +294,7 @@ class TaskExecutorGateway(Protocol):
         ...
 
     def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
-        """Nobody reads the blocking results of these finished attempts any more. When this is lost, the next heartbeat tells."""
+        """The blocking results of these finished attempts are not needed any more. A lost message is repeated after the next heartbeat."""
         ...
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> Future[None]:

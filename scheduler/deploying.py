@@ -6,7 +6,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ResourceId, ResultPartitionId
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.execution_graph import Execution
+from flinkpy.scheduler.execution_model import Execution
 from flinkpy.scheduler.protocol import DeployTasks
 
 
@@ -22,7 +22,7 @@ def deploy_commands(executions: list[Execution], job_graph: JobGraph) -> list[De
 
 
 def deployment_descriptor(execution: Execution, job_graph: JobGraph) -> TaskDeploymentDescriptor:
-    """What the attempt's TaskExecutor is told. Its slot and the places of all its producers must be known."""
+    """What the attempt's TaskExecutor gets. The attempt's slot and the locations of all its producers must be known."""
     vertex = execution.vertex.job_vertex.vertex
     slot = execution.slot
     if slot is None or slot.allocation_id is None:

@@ -1,4 +1,4 @@
-"""What the scheduler tells of the job to whoever asks: frozen values, made on demand."""
+"""What the scheduler reports of its job: frozen values, made on demand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.execution_graph import Execution, ExecutionGraph
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import Execution
 
 
 @dataclass(frozen=True)

@@ -8,51 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from flinkpy.core.ids import AllocationId, IdFactory, ResourceId, SlotRequestId
-from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
-from flinkpy.scheduler.execution_graph import Execution, ExecutionVertex
-from flinkpy.scheduler.protocol import CancelSlotRequest, Command, ReleaseSlot, RequestSlot
-
-
-class SlotKey(NamedTuple):
-    """An execution slot sharing group."""
-
-    group: str
-    subtask: int
-
-
-class Bulk:
-    """Attempts that are deployed once all their slots are there."""
-
-    __slots__ = ("executions", "missing")
-
-    def __init__(self) -> None:
-        self.executions: list[Execution] = []
-        self.missing: set[SharedSlot] = set()
-
-
-class SharedSlot:
-    """A slot asked for, and later there, and the attempts that are in it or wait for it."""
-
-    __slots__ = ("allocation_id", "key", "location", "profile", "request_id", "users", "waiting")
-
-    def __init__(self, key: SlotKey, request_id: SlotRequestId, profile: ResourceProfile) -> None:
-        self.key, self.request_id, self.profile = key, request_id, profile
-        self.allocation_id: AllocationId | None = None
-        self.location: TaskManagerLocation | None = None
-        self.users: dict[Execution, None] = {}  # in order of arrival, so that equal runs are equal
-        self.waiting: list[Bulk] = []
-
-    def __repr__(self) -> str:
-        where = f"on {self.location.resource_id}" if self.location is not None else "requested"
-        return f"<slot {self.key.group}/{self.key.subtask} {where}, {len(self.users)} users>"
+from flinkpy.scheduler.execution_model import Bulk, Execution, ExecutionVertex, SharedSlot, SlotKey
+from flinkpy.scheduler.protocol import CancelSlotRequest, Command, ReleaseSlot, RequestSlot, SlotAssigned
 
 
 class SlotTable:
-    """The job's slots. Writes what it wants done to ``commands``; ``collect_idle`` gives back what nobody uses."""
+    """The job's slots. Writes what it wants done to ``commands``; ``release_idle_slots`` gives back what is not used."""
 
     def __init__(self, ids: IdFactory, commands: list[Command]) -> None:
         self._ids, self._commands = ids, commands
@@ -60,26 +24,26 @@ class SlotTable:
         self.by_request: dict[SlotRequestId, SharedSlot] = {}  # not answered yet
         self.by_allocation: dict[AllocationId, SharedSlot] = {}
         self.by_resource: dict[ResourceId, dict[AllocationId, SharedSlot]] = {}
-        self.retained: Counter[SlotKey] = Counter()  # how many restarting subtasks want their slot kept
+        self.retained: Counter[SlotKey] = Counter()  # how many restarting subtasks keep the slot
         self.changed: dict[SlotKey, None] = {}  # keys that may have become idle, and what invariants look at
         self._last_place: dict[SlotKey, ResourceId] = {}
         self._complete: list[Bulk] = []
 
-    def join(self, vertices: Iterable[ExecutionVertex]) -> None:
+    def place_bulk(self, vertices: Iterable[ExecutionVertex]) -> None:
         """Puts the attempts into their slots, as one bulk; a slot that is not there is requested, once."""
         bulk = Bulk()
         for vertex in vertices:
-            self._join(vertex.execution, bulk)
+            self._place(vertex.execution, bulk)
         if not bulk.missing:
             self._complete.append(bulk)
 
-    def take_complete(self) -> list[Execution]:
+    def take_complete_bulks(self) -> list[Execution]:
         """The attempts whose bulks have all slots since this was last asked; some may have ended meanwhile."""
         executions = [execution for bulk in self._complete for execution in bulk.executions]
         self._complete.clear()
         return executions
 
-    def leave(self, execution: Execution) -> None:
+    def leave_slot(self, execution: Execution) -> None:
         """The attempt ended and does not need its slot any more."""
         slot = execution.slot
         if slot is not None:
@@ -87,9 +51,10 @@ class SlotTable:
             slot.users.pop(execution, None)
             self.changed[slot.key] = None
 
-    def assigned(self, request_id: SlotRequestId, allocation_id: AllocationId, location: TaskManagerLocation) -> None:
-        """A slot came. One that nobody waits for any more goes back."""
-        slot = self.by_request.pop(request_id, None)
+    def slot_assigned(self, event: SlotAssigned) -> None:
+        """A slot came. It is given back when its request is not open any more."""
+        allocation_id, location = event.allocation_id, event.location
+        slot = self.by_request.pop(event.request_id, None)
         if slot is None:
             if allocation_id not in self.by_allocation:  # else the same answer came twice
                 self._commands.append(ReleaseSlot(allocation_id))
@@ -105,43 +70,43 @@ class SlotTable:
         """The request failed: forgets the slot, whose users must be failed by the caller."""
         slot = self.by_request.get(request_id)
         if slot is not None:
-            self._forget(slot)
+            self._drop_slot(slot)
         return slot
 
     def drop_allocation(self, allocation_id: AllocationId) -> SharedSlot | None:
         """The slot is lost: forgets it, as above. It is not asked for at the same place again."""
         slot = self.by_allocation.get(allocation_id)
         if slot is not None:
-            self._forget(slot)
+            self._drop_slot(slot)
             self._last_place.pop(slot.key, None)
         return slot
 
-    def collect_idle(self) -> None:
-        """Gives back the slots that became idle and that no restart wants kept."""
+    def release_idle_slots(self) -> None:
+        """Gives back the slots that became idle and that no restart retains."""
         for key in self.changed:
             slot = self.by_key.get(key)
             if slot is None or slot.users or self.retained[key]:
                 continue
-            self._forget(slot)
+            self._drop_slot(slot)
             if slot.allocation_id is None:
                 self._commands.append(CancelSlotRequest(slot.request_id))
             else:
                 self._commands.append(ReleaseSlot(slot.allocation_id))
 
-    def retain(self, vertex: ExecutionVertex) -> None:
-        """Keeps the slot of a subtask that is going to restart."""
+    def retain_slot(self, vertex: ExecutionVertex) -> None:
+        """Keeps the slot of a subtask that is going to restart, although it becomes idle."""
         self.retained[key_of(vertex)] += 1
 
-    def stop_retaining(self, vertex: ExecutionVertex) -> None:
+    def stop_retaining_slot(self, vertex: ExecutionVertex) -> None:
         key = key_of(vertex)
         self.retained[key] -= 1
         if not self.retained[key]:
             del self.retained[key]
         self.changed[key] = None
 
-    def _join(self, execution: Execution, bulk: Bulk) -> None:
+    def _place(self, execution: Execution, bulk: Bulk) -> None:
         key = key_of(execution.vertex)
-        slot = self.by_key.get(key) or self._request(key, execution.vertex.job_vertex.vertex.resources)
+        slot = self.by_key.get(key) or self._request_slot(key, execution.vertex.job_vertex.vertex.resources)
         slot.users[execution] = None
         execution.slot = slot
         bulk.executions.append(execution)
@@ -150,14 +115,14 @@ class SlotTable:
             slot.waiting.append(bulk)
         self.changed[key] = None
 
-    def _request(self, key: SlotKey, profile: ResourceProfile) -> SharedSlot:
+    def _request_slot(self, key: SlotKey, profile: ResourceProfile) -> SharedSlot:
         slot = SharedSlot(key, self._ids.slot_request_id(), profile)
         self.by_key[key] = self.by_request[slot.request_id] = slot
         last = self._last_place.get(key)
         self._commands.append(RequestSlot(slot.request_id, profile, () if last is None else (last,)))
         return slot
 
-    def _forget(self, slot: SharedSlot) -> None:
+    def _drop_slot(self, slot: SharedSlot) -> None:
         del self.by_key[slot.key]
         self.by_request.pop(slot.request_id, None)
         self._stop_waiting(slot)

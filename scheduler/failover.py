@@ -1,4 +1,4 @@
-"""Failover: which subtasks a failure drags along, the restart that follows, and which of several failures is to blame.
+"""Failover: which subtasks a failure takes along, and the restart that follows.
 
 A failed subtask takes its pipelined region with it. Downstream, every region that reads its results restarts too (it may have read results
 the new attempt will not repeat); upstream, only those whose blocking results are gone.
@@ -6,30 +6,168 @@ the new attempt will not repeat); upstream, only those whose blocking results ar
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
-from flinkpy.core.errors import PartitionNotFoundError, ProgramError, RemoteError
-from flinkpy.scheduler.execution_graph import Execution, ExecutionVertex
-from flinkpy.scheduler.regions import PipelinedRegion, regions_of
+from flinkpy.core.errors import PartitionNotFoundError, ProgramError
+from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.scheduler.attempts import Attempts
+from flinkpy.scheduler.details import FailureRecord
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
+from flinkpy.scheduler.execution_slots import SlotTable
+from flinkpy.scheduler.job_lifecycle import JobLifecycle
+from flinkpy.scheduler.protocol import Command, ResetCoordinators, SetTimer, TimerFired
+from flinkpy.scheduler.regions import regions_of
+from flinkpy.scheduler.restart import RestartStrategy
+
+_S, _J = ExecutionState, JobState
 
 
-class Failover:
-    """A restart under way: waits until its subtasks' attempts ended and its pause is over."""
+class Failovers:
+    """What failures lead to: a restart of the subtasks concerned, or the end of the job. Owns the restarts under way (``pending``, by timer)
+    and the record of past failures."""
 
-    __slots__ = ("error", "pause_is_over", "running", "timer_id", "vertices")
+    FAILURES_KEPT = 16
 
-    def __init__(self, timer_id: str, error: BaseException) -> None:
-        self.timer_id, self.error = timer_id, error
-        self.vertices: dict[ExecutionVertex, None] = {}
-        self.running = 0  # attempts that have not ended yet
-        self.pause_is_over = False
+    def __init__(
+        self, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, attempts: Attempts, restart_strategy: RestartStrategy,
+        commands: list[Command],
+    ) -> None:
+        self._graph, self._slots, self._job, self._attempts = graph, slots, job, attempts
+        self._restart_strategy, self._commands = restart_strategy, commands
+        self.pending: dict[str, Failover] = {}
+        self.restarts = 0
+        self.failures: deque[FailureRecord] = deque(maxlen=self.FAILURES_KEPT)
 
-    @property
-    def is_ready(self) -> bool:
-        return self.pause_is_over and self.running == 0
+    # -- failures ----------------------------------------------------------------------------------------------------------
+
+    def fail_attempts(self, executions: list[Execution], error: BaseException, now: float) -> None:
+        """These attempts ended for one and the same reason. Those already being cancelled are cancelled now, which is no new failure."""
+        failed = []
+        for execution in executions:
+            if execution.state is _S.CANCELING:
+                self._attempts.end(execution, _S.CANCELED)
+            else:
+                execution.error = error
+                self._attempts.end(execution, _S.FAILED)
+                failed.append(execution)
+        if failed and self._job.is_running:
+            self._on_failure(failed, error, now)
+        elif executions:
+            self._job.blame(error)
+
+    def _on_failure(self, failed: list[Execution], error: BaseException, now: float) -> None:
+        vertices = vertices_to_restart(execution.vertex for execution in failed)
+        known = next((each for each in self.pending.values() if each.error is error), None)
+        if known is not None:  # one cause that is reported in parts (a TaskExecutor with many slots died): one failure, one restart
+            self._extend(known, vertices)
+            return
+        delay_s = self._restart_strategy.on_failure(now) if is_worth_a_restart(error) else None
+        self.failures.append(FailureRecord(now, str(failed[0].vertex), error, delay_s is not None))
+        if delay_s is None:
+            self._give_up(error)
+        else:
+            self._begin(vertices, error, delay_s)
+
+    def fail_job(self, error: BaseException, now: float) -> None:
+        """Something outside the tasks failed: the whole job restarts, or ends."""
+        job = self._job
+        if job.state in (_J.CANCELLING, _J.FAILING) or job.is_terminal:
+            job.blame(error)
+            return
+        delay_s = self._restart_strategy.on_failure(now) if is_worth_a_restart(error) else None
+        self.failures.append(FailureRecord(now, "", error, delay_s is not None))
+        if job.state is _J.INITIALIZING:
+            job.move(_J.CREATED)
+        if delay_s is None:
+            self._give_up(error)
+            return
+        if job.state is _J.CREATED:
+            job.move(_J.RUNNING)
+        self._begin(list(self._graph.vertices), error, delay_s)
+
+    def _give_up(self, error: BaseException) -> None:
+        self._job.cause.offer(error)
+        self._job.move(_J.FAILING)
+        self.cancel_everything()
+
+    def cancel_everything(self) -> None:
+        """The job is to end: nothing restarts any more, and whatever runs is cancelled."""
+        for failover in self.pending.values():
+            for vertex in failover.vertices:
+                vertex.failover = None
+                self._slots.stop_retaining_slot(vertex)
+        self.pending.clear()
+        for vertex in self._graph.vertices:
+            self._attempts.cancel(vertex.execution)
+
+    # -- restarts ----------------------------------------------------------------------------------------------------------
+
+    def timer_fired(self, event: TimerFired) -> None:
+        """The pause before a restart is over."""
+        failover = self.pending.get(event.timer_id)
+        if failover is not None:
+            failover.pause_is_over = True
+
+    def restart_ready(self) -> None:
+        """Restarts the subtasks whose attempts have all ended and whose pause is over."""
+        for failover in [each for each in self.pending.values() if each.is_ready]:
+            self._restart(failover)
+
+    def _begin(self, vertices: list[ExecutionVertex], error: BaseException, delay_s: float) -> None:
+        self.restarts += 1
+        failover = Failover(f"restart-{self.restarts}", error)
+        self.pending[failover.timer_id] = failover
+        self._extend(failover, vertices)
+        self._commands.append(SetTimer(failover.timer_id, delay_s))
+        if self._job.state is _J.RUNNING:
+            self._job.move(_J.RESTARTING)
+
+    def _extend(self, failover: Failover, vertices: list[ExecutionVertex]) -> None:
+        for vertex in vertices:
+            if vertex.failover is not None:  # an earlier one still waits: this one takes all of it over
+                self._absorb(failover, vertex.failover)
+        for vertex in vertices:
+            if vertex.failover is None:
+                self._enlist(vertex, failover)
+
+    def _absorb(self, failover: Failover, earlier: Failover) -> None:
+        if earlier is failover:
+            return
+        del self.pending[earlier.timer_id]
+        failover.running += earlier.running
+        failover.vertices.update(earlier.vertices)
+        for vertex in earlier.vertices:
+            vertex.failover = failover
+
+    def _enlist(self, vertex: ExecutionVertex, failover: Failover) -> None:
+        """One more subtask to restart: its slot is retained from here on, and its attempt is cancelled."""
+        vertex.failover = failover
+        failover.vertices[vertex] = None
+        self._slots.retain_slot(vertex)
+        execution = vertex.execution
+        if execution.state is not _S.CREATED and not execution.is_terminal:
+            failover.running += 1
+            self._attempts.cancel(execution)
+
+    def _restart(self, failover: Failover) -> None:
+        del self.pending[failover.timer_id]
+        old = [vertex.execution for vertex in failover.vertices if vertex.execution.state is not _S.CREATED]
+        self._commands.append(ResetCoordinators(tuple(execution.attempt_id for execution in old)))
+        self._attempts.release_results(old)
+        for execution in old:
+            self._graph.reset(execution.vertex)
+        for vertex in failover.vertices:
+            vertex.failover = None
+        self._attempts.schedule_restarted(failover.vertices)
+        for vertex in failover.vertices:  # not before the new attempts are in their slots
+            self._slots.stop_retaining_slot(vertex)
+        if not self.pending:
+            self._job.move(_J.RUNNING)
 
     def __repr__(self) -> str:
-        return f"<{self.timer_id}: {len(self.vertices)} subtasks, {self.running} still end>"
+        return f"<Failovers {list(self.pending.values())}, {self.restarts} restarts>"
 
 
 def vertices_to_restart(failed: Iterable[ExecutionVertex]) -> list[ExecutionVertex]:
@@ -53,25 +191,9 @@ def mark_lost_results(execution: Execution, error: BaseException) -> None:
                     producer.execution.result_lost = True
 
 
-def is_symptom(error: BaseException) -> bool:
-    """Whether the failure only says that somebody else failed: a lost connection, a partition that went away, a neighbour's error by hearsay."""
-    return isinstance(error, (PartitionNotFoundError, ConnectionError, RemoteError))
-
-
 def is_worth_a_restart(error: BaseException) -> bool:
     """A program that asks for what cannot be asks for it again."""
     return not isinstance(error, ProgramError)
-
-
-class RootCause:
-    """Of the failures that end a job, the one to show: the first, unless that was a mere symptom and a real one follows."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def offer(self, error: BaseException) -> None:
-        if self.error is None or (is_symptom(self.error) and not is_symptom(error)):
-            self.error = error
 
 
 def _dragged_along(region: PipelinedRegion) -> Iterator[PipelinedRegion]:

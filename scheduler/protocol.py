@@ -1,4 +1,4 @@
-"""What the scheduler hears and what it wants done. The JobMaster feeds the events and carries the commands out.
+"""The events a scheduler is told of, and the commands it answers with. The JobMaster feeds the events and carries the commands out.
 
 ``Scheduler.handle(event, now) -> list[Command]`` is pure: the same events at the same times give the same commands.
 ``now`` is the monotonic time in seconds.
@@ -49,7 +49,7 @@ class SlotLost:
 
 @dataclass(frozen=True)
 class ResultsLost:
-    """A TaskExecutor is gone, with the blocking results that were there. What ran there is told by SlotLost."""
+    """A TaskExecutor is gone, with the blocking results that were there. The tasks that ran there are reported by SlotLost."""
 
     resource_id: ResourceId
 
@@ -73,12 +73,12 @@ class DeploymentRejected:
 
 @dataclass(frozen=True)
 class CancelJob:
-    """The user wants it to end."""
+    """The user cancels the job."""
 
 
 @dataclass(frozen=True)
 class FailJob:
-    """Something outside the tasks failed (an enumerator): if the restart strategy allows, all of the job begins anew."""
+    """Something outside the tasks failed (an enumerator): if the restart strategy allows, the whole job restarts."""
 
     error: BaseException
 
@@ -107,7 +107,7 @@ class RequestSlot:
 
 @dataclass(frozen=True)
 class CancelSlotRequest:
-    """The slot is not wanted any more."""
+    """The slot is not needed any more."""
 
     request_id: SlotRequestId
 
@@ -137,7 +137,7 @@ class CancelTask:
 
 @dataclass(frozen=True)
 class ReleaseResults:
-    """Nobody reads the blocking results of these finished attempts any more."""
+    """The blocking results of these finished attempts are not needed any more."""
 
     location: TaskManagerLocation
     attempt_ids: tuple[ExecutionAttemptId, ...]

@@ -12,26 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from flinkpy.scheduler.execution_graph import ExecutionGraph, ExecutionJobVertex, ExecutionVertex, IntermediateResult, PartitionGroup
-
-
-class PipelinedRegion:
-    """Subtasks that stand and fall together, and the blocking results they read and write (each group once)."""
-
-    __slots__ = ("inputs", "outputs", "vertices")
-
-    def __init__(self) -> None:
-        self.vertices: list[ExecutionVertex] = []
-        self.inputs: list[PartitionGroup] = []
-        self.outputs: list[PartitionGroup] = []
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether everything it reads from other regions is there."""
-        return all(group.is_consumable for group in self.inputs)
-
-    def __repr__(self) -> str:
-        return f"<region of {len(self.vertices)} subtasks from {self.vertices[0]}>"
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import ExecutionJobVertex, ExecutionVertex, IntermediateResult, PipelinedRegion
 
 
 def compute_regions(graph: ExecutionGraph, bind_all: bool = False) -> list[PipelinedRegion]:

@@ -1,4 +1,4 @@
-"""Restart strategies: whether to restart after a failure, and after which pause. Small objects that only hear the times of failures."""
+"""Restart strategies: whether to restart after a failure, and after which pause. Small objects that get nothing but the times of failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RestartStrategy(Protocol):
 
 
 class NoRestart:
-    """The first failure is the last."""
+    """The first failure ends the job."""
 
     def on_failure(self, now: float) -> float | None:
         return None

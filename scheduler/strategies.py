@@ -1,6 +1,6 @@
 """Scheduling strategies: which subtasks are scheduled when. Each answer is a list of bulks; a bulk is deployed once all its slots are there.
 
-A strategy only looks at the execution graph, and keeps nothing: whoever is schedulable and finds its inputs consumable is scheduled.
+A strategy only looks at the execution graph, and has no state: a subtask is scheduled when it is schedulable and its inputs are consumable.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from flinkpy.core.options.engine import SchedulingStrategyKind
-from flinkpy.scheduler.execution_graph import ExecutionGraph, ExecutionVertex, PartitionGroup
-from flinkpy.scheduler.regions import PipelinedRegion, regions_of
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import ExecutionVertex, PartitionGroup, PipelinedRegion
+from flinkpy.scheduler.regions import regions_of
 
 Bulks = list[list[ExecutionVertex]]
 

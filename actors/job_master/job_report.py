@@ -1,4 +1,4 @@
-"""What a JobMaster can tell of its job: counters of its tasks, merged accumulators, overview and details."""
+"""What a JobMaster reports of its job: state, counters of its tasks, merged accumulators, overview and details."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, VertexDetails
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, TimeShares
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
-from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
@@ -44,21 +44,36 @@ def _merge(one: Any, other: Any) -> Any:
 
 
 class JobStatusBook:
-    """Written by the JobMaster as reports come in. Of each subtask the latest attempt counts."""
+    """The job's state and error, and the latest reports of its tasks. Of each subtask the latest attempt counts."""
 
     def __init__(self, job_graph: JobGraph, start_ms: int) -> None:
         self._job_graph, self._start_ms = job_graph, start_ms
         self._end_ms: int | None = None
+        self.state = JobState.INITIALIZING
+        self.error: BaseException | None = None
         self._subtasks: dict[ExecutionVertexId, SubtaskMetrics] = {}
 
-    def metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
+    @property
+    def has_ended(self) -> bool:
+        return self._end_ms is not None
+
+    def record_state(self, state: JobState, error: BaseException | None) -> None:
+        """The job is in a new state. The error that a terminal state comes with is the one that counts."""
+        self.state = state
+        self.error = error if JOB.is_terminal(state) else error or self.error
+
+    def record_end(self, now_ms: int) -> None:
+        """The job has reached its last state."""
+        self._end_ms = now_ms
+
+    def record_metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
         """Readings of tasks that run; they may come late."""
         for one in metrics:
-            self._subtask(one.attempt_id).told(one, now_ms)
+            self._subtask(one.attempt_id).record_reading(one, now_ms)
 
-    def task_reported(self, report: TaskExecutionState, now_ms: int) -> None:
-        """The task has ended: nothing of this attempt comes behind it."""
-        self._subtask(report.attempt_id).told(report.metrics or TaskMetrics(report.attempt_id), now_ms, report.accumulators)
+    def record_task_end(self, report: TaskExecutionState, now_ms: int) -> None:
+        """The task has ended: later readings of this attempt are ignored."""
+        self._subtask(report.attempt_id).record_reading(report.metrics or TaskMetrics(report.attempt_id), now_ms, report.accumulators)
 
     def _subtask(self, attempt_id: ExecutionAttemptId) -> SubtaskMetrics:
         found = self._subtasks.get(attempt_id.vertex)
@@ -66,14 +81,12 @@ class JobStatusBook:
             found = self._subtasks[attempt_id.vertex] = SubtaskMetrics()
         return found
 
-    def ended(self, now_ms: int) -> None:
-        self._end_ms = now_ms
+    # -- reports -----------------------------------------------------------------------------------------------------------
 
-    # -- telling -----------------------------------------------------------------------------------------------------------
-
-    def result(self, state: JobState, error: BaseException | None) -> JobResult:
+    def result(self) -> JobResult:
+        """How the job ended."""
         assert self._end_ms is not None
-        return JobResult(self._job_graph.job_id, self._job_graph.name, state, self._end_ms - self._start_ms, error, self._accumulators())
+        return JobResult(self._job_graph.job_id, self._job_graph.name, self.state, self._end_ms - self._start_ms, self.error, self._accumulators())
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -81,16 +94,16 @@ class JobStatusBook:
             merged = merge_accumulators(merged, subtask.accumulators())
         return merged
 
-    def details(self, scheduler: SchedulerDetails, state: JobState, error: BaseException | None) -> JobDetails:
+    def details(self, scheduler: SchedulerDetails) -> JobDetails:
         tasks: dict[ExecutionState, int] = {}
         for vertex in scheduler.vertices:
             for task_state, count in vertex.states.items():
                 tasks[task_state] = tasks.get(task_state, 0) + count
-        overview = JobOverview(self._job_graph.job_id, self._job_graph.name, state, self._start_ms, self._end_ms, tasks)
+        overview = JobOverview(self._job_graph.job_id, self._job_graph.name, self.state, self._start_ms, self._end_ms, tasks)
         known: dict[JobVertexId, list[SubtaskMetrics]] = {}
         for subtask_id, subtask in self._subtasks.items():
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
-        return JobDetails(overview, tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices), error)
+        return JobDetails(overview, tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices), self.error)
 
     def job_metrics(self) -> JobMetrics:
         """What the job's functions and the engine count in the subtasks now."""
@@ -106,8 +119,8 @@ def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> Ve
 
 
 def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, int]:
-    """By Flink's names, behind the task's or the operator's name and the subtask: ``Map.0.numRecordsIn``. Where several have the same name,
-    theirs are left out, as nobody could tell whose they are."""
+    """Under Flink's names, each behind the task's or the operator's name and the subtask: ``Map.0.numRecordsIn``. Of several with
+    the same name none is reported, because a reader could not tell them apart."""
     found: dict[str, int] = {}
     names = Counter(operator.name for vertex in vertices for operator in vertex.operators)
     titles = Counter(vertex.name for vertex in vertices)

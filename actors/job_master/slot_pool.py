@@ -1,7 +1,7 @@
 """SlotPool: the slots one job waits for and those it has. Decides purely; the JobMaster acts.
 
 A request has two names: the scheduler's request id, and the allocation id under which the ResourceManager and the TaskExecutors know the slot.
-A TaskExecutor's offer is matched by allocation id, in O(1); an offer nobody waits for is rejected.
+A TaskExecutor's offer is matched by allocation id, in O(1); an offer that was not asked for is rejected.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ class SlotPool:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._pending: OrderedDict[AllocationId, PendingRequest] = OrderedDict()  # oldest first, and all with the same patience
+        self._pending: OrderedDict[AllocationId, PendingRequest] = OrderedDict()  # oldest first, and all with the same timeout
         self._by_request: dict[SlotRequestId, AllocationId] = {}
         self._slots: dict[AllocationId, PooledSlot] = {}
         self._of_executor: dict[ResourceId, dict[AllocationId, PooledSlot]] = {}
 
     # -- requests --------------------------------------------------------------------------------------------------------
 
-    def request(
+    def add_request(
         self, request_id: SlotRequestId, allocation_id: AllocationId, profile: ResourceProfile, preferred: tuple[ResourceId, ...], now: float,
     ) -> PendingRequest:
-        """Waits for a slot from now on."""
+        """A slot is asked for; the timeout begins."""
         request = PendingRequest(request_id, allocation_id, profile, preferred, now)
         self._pending[allocation_id] = request
         self._by_request[request_id] = allocation_id
         return request
 
-    def cancel(self, request_id: SlotRequestId) -> AllocationId | None:
-        """Does not wait any more; None when it did not."""
+    def cancel_request(self, request_id: SlotRequestId) -> AllocationId | None:
+        """The slot is not needed any more. Gives its allocation id, or None when no such request was open."""
         allocation_id = self._by_request.get(request_id)
         if allocation_id is None or self._pending.pop(allocation_id, None) is None:
             return None
@@ -73,22 +73,22 @@ class SlotPool:
         return allocation_id
 
     def fail_request(self, allocation_id: AllocationId) -> PendingRequest | None:
-        """The slot will not come; None when nobody waits for it."""
+        """The slot will not come. Gives the request, or None when it was not open."""
         request = self._pending.pop(allocation_id, None)
         if request is not None:
             del self._by_request[request.request_id]
         return request
 
-    def expire(self, now: float) -> list[PendingRequest]:
-        """Gives up the requests that have waited for too long."""
+    def expire_requests(self, now: float) -> list[PendingRequest]:
+        """Gives up the requests whose timeout is over, and names them."""
         expired = []
         while self._pending and (request := next(iter(self._pending.values()))).since + self._timeout_s <= now:
             self.fail_request(request.allocation_id)
             expired.append(request)
         return expired
 
-    def renew(self, now: float) -> None:
-        """Waits from now on as if the requests were new."""
+    def renew_requests(self, now: float) -> None:
+        """The timeout of every open request begins anew."""
         for allocation_id, request in self._pending.items():
             self._pending[allocation_id] = replace(request, since=now)
 
@@ -104,7 +104,7 @@ class SlotPool:
 
     # -- slots -----------------------------------------------------------------------------------------------------------
 
-    def offer(self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int) -> tuple[bool, PooledSlot | None]:
+    def accept_offer(self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int) -> tuple[bool, PooledSlot | None]:
         """Whether the offer is accepted, and the slot if it is new (an offer repeated is accepted again)."""
         known = self._slots.get(allocation_id)
         if known is not None:
@@ -117,7 +117,7 @@ class SlotPool:
         self._of_executor.setdefault(resource_id, {})[allocation_id] = slot
         return True, slot
 
-    def remove(self, allocation_id: AllocationId) -> PooledSlot | None:
+    def remove_slot(self, allocation_id: AllocationId) -> PooledSlot | None:
         """The slot is given back, or lost; None when the job does not have it."""
         slot = self._slots.pop(allocation_id, None)
         if slot is None:
@@ -131,13 +131,13 @@ class SlotPool:
 
     def remove_executor(self, resource_id: ResourceId) -> list[PooledSlot]:
         """The TaskExecutor is gone, with all its slots."""
-        return [slot for allocation_id in list(self._of_executor.get(resource_id, ())) if (slot := self.remove(allocation_id)) is not None]
+        return [slot for allocation_id in list(self._of_executor.get(resource_id, ())) if (slot := self.remove_slot(allocation_id)) is not None]
 
-    def get(self, allocation_id: AllocationId) -> PooledSlot | None:
+    def get_slot(self, allocation_id: AllocationId) -> PooledSlot | None:
         return self._slots.get(allocation_id)
 
     def reconcile(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> tuple[list[AllocationId], list[AllocationId]]:
-        """What a TaskExecutor says it holds for the job: gives the slots it has lost, and those it should give back."""
+        """Compares with the slots that a TaskExecutor says it holds for the job: gives those it has lost, and those it should give back."""
         mine = self._of_executor.get(resource_id, {})
         lost = [slot.allocation_id for slot in mine.values() if slot.sequence <= sequence and slot.allocation_id not in held]
         unwanted = [allocation_id for allocation_id in held if allocation_id not in mine and allocation_id not in self._pending]

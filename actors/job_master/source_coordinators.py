@@ -1,8 +1,8 @@
-"""The source coordinators of one job: which subtask's attempt is spoken to, and by whom."""
+"""The source coordinators of one job, and which attempt of each source subtask they talk to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,12 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, OperatorId
 from flinkpy.core.program.code import loads
 from flinkpy.graph.job_graph import JobGraph, JobVertex
+from flinkpy.scheduler.protocol import ResetCoordinators
 
 
 class SourceCoordinators:
-    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` gets an event across, in order and once;
-    ``fail`` fails the whole job: an enumerator cannot be restarted on its own. Where the job restarts, ``reset`` makes a new one."""
+    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers an event once and in order. ``fail`` fails
+    the whole job, because an enumerator cannot be restarted on its own; when the job restarts, ``reset_attempts`` makes a new one."""
 
     def __init__(
         self, job_graph: JobGraph, send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
@@ -48,28 +49,28 @@ class SourceCoordinators:
         for coordinator in self._coordinators.values():
             coordinator.start()
 
-    def deployed(self, attempt_id: ExecutionAttemptId) -> None:
-        """From now on this attempt is the one spoken to."""
+    def attempt_deployed(self, attempt_id: ExecutionAttemptId) -> None:
+        """From now on events of the subtask's coordinators go to this attempt."""
         if attempt_id.vertex_id in self._sources:
             self._current[attempt_id.vertex] = attempt_id
 
     def handle_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
-        """An event of a reader. Attempts that are not current any more are not listened to."""
+        """An event of a reader. Events of attempts that are not current any more are ignored."""
         coordinator = self._coordinators.get(operator_id)
         if coordinator is None:
             raise EngineError(f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no source of this job")
         if self._current.get(attempt_id.vertex) == attempt_id:
             coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
 
-    def ended(self, attempt_id: ExecutionAttemptId) -> None:
-        """Whether well or not: it will say nothing more, also not that its event time is over, so nobody waits for that."""
+    def attempt_ended(self, attempt_id: ExecutionAttemptId) -> None:
+        """However it ended, it sends nothing more: watermark alignment does not wait for it."""
         if self._current.get(attempt_id.vertex) == attempt_id:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._alignment.forget((operator_id, attempt_id.subtask_index))
 
-    def reset(self, attempts: Iterable[ExecutionAttemptId]) -> None:
-        """These attempts are over: what they were given goes back. A source whose enumerator failed gets a new one."""
-        for attempt_id in attempts:
+    def reset_attempts(self, command: ResetCoordinators) -> None:
+        """These attempts are over: the splits assigned to them go back. A source whose enumerator failed gets a new one."""
+        for attempt_id in command.attempts:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt)
             if self._current.get(attempt_id.vertex) == attempt_id:

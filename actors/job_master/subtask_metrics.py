@@ -19,7 +19,7 @@ class TimeShares(NamedTuple):
 class SubtaskMetrics:
     """``metrics`` is the latest reading, ``counted_ms`` when it came."""
 
-    APART_MS = 200  # readings that follow one another closer say nothing of a rate
+    APART_MS = 200  # readings that follow one another closer say nothing about a rate
 
     def __init__(self) -> None:
         self.metrics: TaskMetrics | None = None
@@ -28,7 +28,7 @@ class SubtaskMetrics:
         self._before: TaskMetrics | None = None
         self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
 
-    def told(self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None) -> None:
+    def record_reading(self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None) -> None:
         """A reading has come, with ``final`` accumulators the last one of its attempt. One that is older than what is known changes nothing."""
         if self.metrics is not None and _age(metrics, final) < _age(self.metrics, self._final):
             return

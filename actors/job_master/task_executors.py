@@ -1,156 +1,182 @@
-"""The TaskExecutors a job uses, as its JobMaster sees them: what was deployed there, and what each was told and has confirmed."""
+"""The TaskExecutors registered at a JobMaster, and the tasks deployed to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
-from flinkpy.actors.rpc.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
+from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.service import Cancellable
-from flinkpy.core.futures import Future
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, OperatorId, ResourceId
-from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
-
-OperatorEvent = tuple[OperatorId, Any]
-
-
-class DeployedTask:
-    """An attempt that was sent to a TaskExecutor and has not ended, as far as the JobMaster knows."""
-
-    __slots__ = ("attempt_id", "cancelling", "confirmed", "executor", "heard", "name", "said")
-
-    def __init__(self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection) -> None:
-        self.attempt_id, self.name, self.executor = attempt_id, name, executor
-        self.confirmed: int | None = None  # the TaskExecutor's sequence when it said that it has the task
-        self.cancelling = False
-        self.heard: EventReceiver[OperatorEvent] | None = None
-        self.said: EventSender[OperatorEvent] | None = None
+from flinkpy.actors.rpc.heartbeat import heartbeat_requester
+from flinkpy.core.errors import EngineError, NotRegisteredError, TaskExecutorLostError
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.options.engine import RpcConfig
+from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
+from flinkpy.scheduler.protocol import CancelTask, DeploymentRejected, DeployTasks, ReleaseResults, ResultsLost, SlotLost, TaskStateChanged
 
 
-class ExecutorConnection:
-    """One registered TaskExecutor. ``watch`` and heartbeats are its owner's."""
+class TaskExecutors:
+    """All calls come from the JobMaster's main thread.
+
+    ``feed(*events)`` tells the scheduler, ``remove_slots(resource_id)`` gives up the slots of a lost TaskExecutor and names them, and
+    ``on_heartbeat(resource_id, payload)`` gets what a registered TaskExecutor says it holds.
+    """
+
+    METRICS_AGE_S = 0.25  # metrics asked for more often than this are not read again
 
     def __init__(
-        self, endpoint: RpcEndpoint, token: FencingToken, location: TaskManagerLocation, gateway: TaskExecutorGateway, retry_s: float,
-        on_rejected: Callable[[DeployedTask, str], None], on_unknown: Callable[[DeployedTask], None],
+        self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, config: RpcConfig, feed: Callable[..., None],
+        remove_slots: Callable[[ResourceId], list[AllocationId]], on_heartbeat: Callable[[ResourceId, JobHeartbeat], None],
     ) -> None:
-        self._endpoint, self._token, self._retry_s = endpoint, token, retry_s
-        self.location, self.gateway = location, gateway
-        self._on_rejected, self._on_unknown = on_rejected, on_unknown
-        self.watch: Cancellable | None = None
-        self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
-        self._to_cancel: dict[ExecutionAttemptId, None] = {}
-        self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = Courier(
-            endpoint, retry_s, lambda: tuple(self._to_cancel) or None, gateway.cancel_tasks, self._cancels_answered)
+        self._endpoint, self._job_master, self._feed, self._remove_slots = endpoint, job_master, feed, remove_slots
+        self._retry_s = config.registration_initial.total_seconds()
+        self._executors: dict[ResourceId, ExecutorConnection] = {}
+        self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
+        self._metrics_asked_at = float("-inf")
+        self._heartbeats = heartbeat_requester(
+            endpoint, config, lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"), on_heartbeat)
 
-    @property
-    def resource_id(self) -> ResourceId:
-        return self.location.resource_id
+    def close(self, reason: str) -> None:
+        """Takes leave of all of them."""
+        self._heartbeats.stop()
+        for executor in self._executors.values():
+            executor.close_connection()
+            executor.gateway.disconnect_job_master(self._job_master.job_id, reason)
+        self._executors.clear()
+        self._tasks.clear()
 
-    def close(self) -> None:
-        """The TaskExecutor is lost, or the job has ended."""
-        if self.watch is not None:
-            self.watch.cancel()
-        self._cancels.close()
-        for task in self.tasks.values():
-            if task.said is not None:
-                task.said.close()
+    # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
-    # -- deploying ---------------------------------------------------------------------------------------------------------
+    def is_registered(self, location: TaskManagerLocation) -> bool:
+        """Whether the TaskExecutor at that very place is known."""
+        known = self._executors.get(location.resource_id)
+        return known is not None and known.location == location
 
-    def submit(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
-        """Sends the tasks; those refused, or not confirmed in time, are reported one by one."""
-        tasks = [DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self) for descriptor in descriptors]
-        for task in tasks:
-            self.tasks[task.attempt_id] = task
-        self.gateway.submit_tasks(self._token, descriptors).add_done_callback(lambda done: self._submitted(tasks, done))
-        return tasks
+    def get_registered(self, resource_id: ResourceId) -> ExecutorConnection:
+        """Raises NotRegisteredError when the TaskExecutor is not known."""
+        executor = self._executors.get(resource_id)
+        if executor is None:
+            raise NotRegisteredError(f"{resource_id} is not registered at {self._endpoint.address}")
+        return executor
 
-    def _submitted(self, tasks: Iterable[DeployedTask], done: Future[SubmitAnswer]) -> None:
-        answer = done.result(timeout=0) if done.error is None else None
-        for task in tasks:
-            if self.tasks.get(task.attempt_id) is not task:
-                continue
-            refusal = answer.refused.get(task.attempt_id) if answer is not None else str(done.error)
-            if refusal is None:
-                assert answer is not None
-                self.confirm(task, answer.sequence)
-            elif answer is not None or task.confirmed is None:
-                if answer is None:
-                    self.cancel_attempt(task.attempt_id)  # the message may have arrived all the same
-                self._on_rejected(task, refusal)
+    def add_executor(self, location: TaskManagerLocation, gateway: TaskExecutorGateway) -> None:
+        """Registers the TaskExecutor; one of the same id at another place is lost by that. Doing it twice does nothing."""
+        if self.is_registered(location):
+            return
+        resource_id = location.resource_id
+        self.lose_executor(resource_id, "it was started anew")
+        executor = ExecutorConnection(
+            self._endpoint, self._job_master.token, location, gateway, self._retry_s, self._on_rejected, self._on_unknown)
+        executor.watch = self._endpoint.service.watch(self._endpoint, location.address, lambda reason: self.lose_executor(resource_id, reason))
+        self._executors[resource_id] = executor
+        self._heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_job_master, self._job_master.resource_id))
 
-    def confirm(self, task: DeployedTask, sequence: int) -> None:
-        """The TaskExecutor has the task: from that sequence on it must not forget it."""
-        if task.confirmed is None or sequence > task.confirmed:
-            task.confirmed = sequence
+    def lose_executor(self, resource_id: ResourceId, reason: str) -> None:
+        """The TaskExecutor is gone, with everything that ran there."""
+        executor = self._executors.pop(resource_id, None)
+        if executor is None:
+            return
+        self._heartbeats.unmonitor(resource_id)
+        executor.close_connection()
+        executor.gateway.disconnect_job_master(self._job_master.job_id, reason)
+        for attempt_id in executor.tasks:
+            self._tasks.pop(attempt_id, None)
+        error = TaskExecutorLostError(f"{resource_id} is lost: {reason}")
+        lost = self._remove_slots(resource_id)
+        self._feed(ResultsLost(resource_id), *(SlotLost(allocation_id, error) for allocation_id in lost),
+                   *(DeploymentRejected(attempt_id, error) for attempt_id in executor.tasks))  # for tasks whose slot had been given back
 
-    # -- cancelling --------------------------------------------------------------------------------------------------------
+    def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
+        self._heartbeats.answer_received(resource_id, payload)
 
-    def cancel(self, task: DeployedTask) -> None:
-        task.cancelling = True
-        self.cancel_attempt(task.attempt_id)
+    def request_metrics(self) -> None:
+        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago."""
+        now = self._endpoint.service.clock.monotonic()
+        if now - self._metrics_asked_at >= self.METRICS_AGE_S:
+            self._metrics_asked_at = now
+            for executor in self._executors.values():
+                executor.gateway.heartbeat_from_job_master(self._job_master.resource_id)
 
-    def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
-        """Repeated until answered; attempts the TaskExecutor does not know are none of its concern."""
-        self._to_cancel[attempt_id] = None
-        self._endpoint.run_async(self._cancels.kick)  # later: cancellations come in crowds
+    def free_slots(self, resource_id: ResourceId, allocation_ids: Sequence[AllocationId], reason: str) -> None:
+        executor = self._executors.get(resource_id)
+        if executor is not None and allocation_ids:
+            executor.gateway.free_slots(tuple(allocation_ids), reason)
 
-    def _cancels_answered(self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]) -> None:
-        for attempt_id in asked:
-            self._to_cancel.pop(attempt_id, None)
-        for attempt_id in unknown:
-            task = self.tasks.get(attempt_id)
-            if task is not None and task.confirmed is None:
-                self._to_cancel_later(task)
+    # -- tasks -------------------------------------------------------------------------------------------------------------
 
-    def _to_cancel_later(self, task: DeployedTask) -> None:
-        """The cancellation has overtaken the submission, whose fate will be known soon."""
-        def again() -> None:
-            if self.tasks.get(task.attempt_id) is task and task.cancelling:
-                self.cancel_attempt(task.attempt_id)
-        self._endpoint.schedule_run_async(self._retry_s, again)
+    def deploy_tasks(self, command: DeployTasks) -> list[ExecutionAttemptId]:
+        """Sends the tasks, and names the attempts that were sent. Those the TaskExecutor refuses are fed one by one."""
+        executor = self._executors.get(command.location.resource_id)
+        if executor is None:
+            lost = TaskExecutorLostError(f"{command.location.resource_id} was lost before the tasks were sent")
+            self._feed(*(DeploymentRejected(descriptor.attempt_id, lost) for descriptor in command.descriptors))
+            return []
+        tasks = executor.submit_tasks(command.descriptors)
+        self._tasks.update((task.attempt_id, task) for task in tasks)
+        return [task.attempt_id for task in tasks]
 
-    # -- the end of a task -------------------------------------------------------------------------------------------------
+    def cancel_task(self, command: CancelTask) -> None:
+        task = self._tasks.get(command.attempt_id)
+        if task is None:  # it ended with its TaskExecutor, and the scheduler is about to hear it
+            self._feed(TaskStateChanged(command.attempt_id, ExecutionState.CANCELED))
+        else:
+            task.executor.cancel_task(task)
 
-    def forget(self, attempt_id: ExecutionAttemptId) -> None:
+    def forget_task(self, attempt_id: ExecutionAttemptId) -> None:
         """The task has ended."""
-        task = self.tasks.pop(attempt_id, None)
-        if task is not None and task.said is not None:
-            task.said.close()
+        task = self._tasks.pop(attempt_id, None)
+        if task is not None:
+            task.executor.forget_task(attempt_id)
+
+    def release_results(self, command: ReleaseResults) -> None:
+        self.release_results_on(command.location.resource_id, command.attempt_ids)
+
+    def release_results_on(self, resource_id: ResourceId, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        """Tells the TaskExecutor that the blocking results of these attempts are not needed any more."""
+        executor, released = self._executors.get(resource_id), tuple(attempt_ids)
+        if executor is not None and released:
+            executor.gateway.release_results(released)
+
+    def _on_rejected(self, task: DeployedTask, reason: str) -> None:
+        self.forget_task(task.attempt_id)
+        error = TaskExecutorLostError(f"{task.name} could not be started on {task.executor.resource_id}: {reason}")
+        self._feed(DeploymentRejected(task.attempt_id, error))
+
+    def _on_unknown(self, task: DeployedTask) -> None:
+        """The TaskExecutor had confirmed the task, and does not know it any more."""
+        self.forget_task(task.attempt_id)
+        state = ExecutionState.CANCELED if task.cancelling else ExecutionState.FAILED
+        error = None if task.cancelling else TaskExecutorLostError(f"{task.executor.resource_id} lost track of {task.name}")
+        self._feed(TaskStateChanged(task.attempt_id, state, error))
 
     # -- operator events -----------------------------------------------------------------------------------------------------
 
-    def send_event(self, task: DeployedTask, event: OperatorEvent) -> None:
-        """A coordinator's event for the task: there once and in order, unless the task ends before."""
-        if task.said is None:
-            attempt_id = task.attempt_id
-            task.said = EventSender(
-                self._endpoint, self._retry_s, lambda first, events: self.gateway.send_operator_events(attempt_id, first, events))
-        task.said.send(event)
+    def send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+        """Sends a coordinator's event to the task; for a task that has ended it is dropped."""
+        task = self._tasks.get(attempt_id)
+        if task is not None:
+            task.executor.send_event(task, (operator_id, event))
 
-    def fresh_events(self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]) -> tuple[OperatorEvent, ...]:
-        if task.heard is None:
-            task.heard = EventReceiver()
-        return task.heard.fresh(first, events)
+    def fresh_events(
+        self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...],
+    ) -> tuple[tuple[OperatorId, Any], ...]:
+        """Those of a task's events that were not seen before; none of a task that has ended."""
+        task = self._tasks.get(attempt_id)
+        return () if task is None else task.executor.fresh_events(task, first, events)
 
-    # -- heartbeats --------------------------------------------------------------------------------------------------------
+    # -- looking in --------------------------------------------------------------------------------------------------------
 
-    def reconcile(self, payload: JobHeartbeat) -> None:
-        """Compares what the TaskExecutor says it runs with what it should run: fails what it has lost, cancels what nobody wants."""
-        running = set(payload.running)
-        for attempt_id in running:
-            task = self.tasks.get(attempt_id)
-            if task is None or task.cancelling:
-                self.cancel_attempt(attempt_id)
-        for task in [task for attempt_id, task in self.tasks.items() if attempt_id not in running]:
-            if task.confirmed is not None and task.confirmed <= payload.sequence:
-                self._on_unknown(task)
+    def __len__(self) -> int:
+        return len(self._executors)
 
-    def free(self, allocation_ids: Iterable[AllocationId], reason: str) -> None:
-        self.gateway.free_slots(tuple(allocation_ids), reason)
+    def check_invariants(self) -> None:
+        """Raises EngineError when tasks and TaskExecutors contradict each other."""
+        for attempt_id, task in self._tasks.items():
+            if self._executors.get(task.executor.resource_id) is not task.executor or task.executor.tasks.get(attempt_id) is not task:
+                raise EngineError(f"{self!r}: {attempt_id} runs on a TaskExecutor that is not registered")
 
     def __repr__(self) -> str:
-        return f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, {len(self._to_cancel)} to cancel>"
+        return f"<TaskExecutors {list(self._executors)}: {len(self._tasks)} tasks>"

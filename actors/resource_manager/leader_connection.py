@@ -1,21 +1,19 @@
-"""An endpoint's connection with whichever ResourceManager leads: registered there, watched; made anew when it is lost or another one leads."""
+"""An endpoint's connection with the leading ResourceManager: the endpoint is registered there and watches it, and connects again when it is lost
+or another one leads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from flinkpy.actors.gateways import RegistrationResponse, ResourceManagerGateway
+from flinkpy.actors.gateways import ResourceManagerGateway
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
-from flinkpy.actors.rpc.registration import RetryingRegistration
+from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
+from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, ResourceId
 from flinkpy.core.options.engine import RpcConfig
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.service import Cancellable
 
 
 class ResourceManagerConnection:
@@ -34,7 +32,7 @@ class ResourceManagerConnection:
         self._peer: ResourceId | None = None
         self._watch: Cancellable | None = None
         self._closed = False
-        self._heartbeats = heartbeat_responder(endpoint, config, lambda peer: self.lose("it sent no heartbeat in time"))
+        self._heartbeats = heartbeat_responder(endpoint, config, lambda peer: self.lose_leader("it sent no heartbeat in time"))
         self.gateway: ResourceManagerGateway | None = None  # while registered
 
     @property
@@ -48,11 +46,11 @@ class ResourceManagerConnection:
     def close(self) -> None:
         self._closed = True
         self._retrieval.stop()
-        self._forget()
+        self._end_registration()
 
     def _leads(self, leader: LeaderInformation) -> None:
         if leader != self._leader:
-            self._forget()
+            self._end_registration()
             self._leader = leader
             self.register_again()
 
@@ -68,20 +66,20 @@ class ResourceManagerConnection:
     def _registered(self, gateway: ResourceManagerGateway, response: RegistrationResponse) -> None:
         assert self._leader.address is not None
         self.gateway, self._peer = gateway, response.resource_id
-        self._watch = self._endpoint.service.watch(self._endpoint, self._leader.address, self.lose)
+        self._watch = self._endpoint.service.watch(self._endpoint, self._leader.address, self.lose_leader)
         self._heartbeats.monitor(response.resource_id, lambda: self._beat(gateway))
         self._on_registered(gateway)
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
         self._heartbeats.request_received(resource_id)
 
-    def lose(self, reason: str) -> None:
-        """Registers again, where it was registered."""
+    def lose_leader(self, reason: str) -> None:
+        """The ResourceManager is lost: registers again, if it was registered."""
         if self.gateway is not None:
-            self._forget()
+            self._end_registration()
             self.register_again()
 
-    def _forget(self) -> None:
+    def _end_registration(self) -> None:
         if self._registration is not None:
             self._registration.close()
         if self._watch is not None:

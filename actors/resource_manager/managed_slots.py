@@ -81,10 +81,10 @@ class TakenSlots:
         self._of_job: dict[JobId, Counter[ResourceProfile]] = {}
         self._left: set[JobId] = set()
 
-    def add(self, job_id: JobId, supply: ResourceProfile) -> None:
+    def count_slot(self, job_id: JobId, supply: ResourceProfile) -> None:
         self._of_job.setdefault(job_id, Counter())[supply] += 1
 
-    def remove(self, job_id: JobId, supply: ResourceProfile) -> None:
+    def uncount_slot(self, job_id: JobId, supply: ResourceProfile) -> None:
         taken = self._of_job[job_id]
         taken[supply] -= 1
         if not taken[supply]:
@@ -114,7 +114,8 @@ class TakenSlots:
 
 
 class OpenRequests:
-    """Requests without a confirmed slot: those for which a TaskExecutor was asked, and those that wait (``unmet``, by profile, oldest first)."""
+    """Requests without a confirmed slot: those for which a TaskExecutor was asked to promise one, and those that wait (``unmet``, by
+    profile, oldest first)."""
 
     def __init__(self) -> None:
         self._all: dict[AllocationId, tuple[SlotRequest, float]] = {}
@@ -127,11 +128,11 @@ class OpenRequests:
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, request: SlotRequest, now: float) -> None:
+    def add_request(self, request: SlotRequest, now: float) -> None:
         self._all[request.allocation_id] = (request, now)
         self._of_job.setdefault(request.job_id, set()).add(request.allocation_id)
 
-    def remove(self, allocation_id: AllocationId) -> SlotRequest | None:
+    def remove_request(self, allocation_id: AllocationId) -> SlotRequest | None:
         request, _ = self._all.pop(allocation_id, (None, 0.0))
         if request is None:
             return None
@@ -142,7 +143,7 @@ class OpenRequests:
             del self._of_job[request.job_id]
         return request
 
-    def wait(self, request: SlotRequest) -> None:
+    def wait_for_slot(self, request: SlotRequest) -> None:
         self.unmet.setdefault(request.profile, OrderedDict())[request.allocation_id] = request
 
     def stop_waiting(self, request: SlotRequest) -> None:
@@ -151,7 +152,7 @@ class OpenRequests:
             del self.unmet[request.profile]
 
     def next_for(self, supply: ResourceProfile) -> SlotRequest | None:
-        """Who has waited longest among those a slot like this suits; an exact fit goes first."""
+        """The request that has waited longest of those that fit in such a slot; one of exactly its profile goes first."""
         exact = self.unmet.get(supply)
         if exact:
             return next(iter(exact.values()))

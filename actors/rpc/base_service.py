@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from flinkpy.actors.rpc.asks import PendingAsk, PendingAsks, RpcLine, portable
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
+from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks, RpcLine
+from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Control, Handshake, Request, RpcInvocation
+from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.actors.rpc.gateway_proxy import make_gateway
-from flinkpy.actors.rpc.service import Cancellable, MainThread, RpcService
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint, MainThread, RpcService
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
@@ -30,7 +30,7 @@ Reply: TypeAlias = Callable[[Any, BaseException | None], object]
 """How an ask is answered: with a value, or an error that is fit to travel."""
 
 OnFatal: TypeAlias = Callable[[str, BaseException], None]
-"""Told the endpoint's address and what escaped from its main thread."""
+"""Called with the endpoint's address and the error that escaped from its main thread."""
 
 log = logging.getLogger("flinkpy.rpc")
 
@@ -42,7 +42,7 @@ class EndpointHost(MainThread):
     answer what is left).
     """
 
-    def __init__(self, service: BaseRpcService, endpoint: RpcEndpoint) -> None:
+    def __init__(self, service: BaseRpcService, endpoint: HostedEndpoint) -> None:
         self.service, self.endpoint = service, endpoint
         self.address = service.address_of(endpoint.name)
         self.stopped: Future[None] = Future()
@@ -62,7 +62,7 @@ class EndpointHost(MainThread):
     # -- control ---------------------------------------------------------------------------------------------------------------
 
     def control(self, message: Control) -> None:
-        """START comes from whoever starts the endpoint; STOP and TERMINATE run in its main thread."""
+        """START runs in the thread that starts the endpoint; STOP and TERMINATE run in its main thread."""
         {Control.START: self._start, Control.STOP: self._stop, Control.TERMINATE: self._terminate}[message]()
 
     def request_stop(self) -> Future[None]:
@@ -103,13 +103,13 @@ class EndpointHost(MainThread):
 
     def _terminate_after(self, error: BaseException) -> None:
         try:
-            self.service.fatal(self.address, error)  # before those who wait for the end hear of it
+            self.service.fatal(self.address, error)  # before the waiters of ``stopped`` are told
         finally:
             self.control(Control.TERMINATE)
 
     def _terminate(self) -> None:
         self.endpoint.lifecycle.move(EndpointState.TERMINATED)
-        self.service.forget(self)
+        self.service.free_address(self)
         self._close()
         unanswered, self._unanswered = self._unanswered, {}
         for reply in unanswered:
@@ -165,9 +165,9 @@ class EndpointHost(MainThread):
 
 
 class Watch:
-    """One endpoint's wish to hear of a process's end, in that process's list until it did."""
+    """One endpoint that is to be told of the end of a process; in that process's list until it was told or cancelled."""
 
-    def __init__(self, watches: list[Watch], caller: RpcEndpoint, on_death: Callable[[str], object]) -> None:
+    def __init__(self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]) -> None:
         self._watches, self.caller, self._on_death = watches, caller, on_death
         watches.append(self)
 
@@ -199,7 +199,7 @@ class BaseRpcService(RpcService):
     # -- what a service adds -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost: ...
+    def make_host(self, endpoint: HostedEndpoint) -> EndpointHost: ...
 
     @abstractmethod
     def transmit(self, process: str, request: Request) -> None:
@@ -215,22 +215,22 @@ class BaseRpcService(RpcService):
     def process(self) -> str:
         return self._process
 
-    def register(self, endpoint: RpcEndpoint) -> MainThread:
+    def register(self, endpoint: HostedEndpoint) -> MainThread:
         if endpoint.name in self._hosts:
             raise EngineError(f"{self.address_of(endpoint.name)} is taken")
         host = self._hosts[endpoint.name] = self.make_host(endpoint)
         return host
 
-    def start_endpoint(self, endpoint: RpcEndpoint) -> None:
+    def start_endpoint(self, endpoint: HostedEndpoint) -> None:
         self._hosts[endpoint.name].control(Control.START)
 
-    def stop_endpoint(self, endpoint: RpcEndpoint) -> Future[None]:
+    def stop_endpoint(self, endpoint: HostedEndpoint) -> Future[None]:
         host = endpoint.main_thread
         assert isinstance(host, EndpointHost)
         return host.request_stop()
 
-    def connect(self, caller: RpcEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        line = RpcLine(self, caller.main_thread if caller is not None else None, address, token)
+    def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
+        line = RpcLine(self.asks, self.transmit, self.process, caller.main_thread if caller is not None else None, address, token)
         return line.handshake(gateway.__name__).then(lambda _: make_gateway(gateway, line))
 
     # -- in and out ------------------------------------------------------------------------------------------------------------------
@@ -270,20 +270,20 @@ class BaseRpcService(RpcService):
         else:
             ask.caller.execute(finish, "answer")
 
-    def taken_care_of(self, address: str, error: BaseException) -> bool:
-        """Whether the endpoint the error escaped from deals with it itself."""
+    def is_handled(self, address: str, error: BaseException) -> bool:
+        """Whether the endpoint that the error escaped from deals with it."""
         host = self._hosts.get(address.rpartition("/")[2])
         return host is not None and isinstance(error, Exception) and host.endpoint.on_uncaught_error(error)
 
     def fatal(self, address: str, error: BaseException) -> None:
         """Something escaped from a main thread: a bug. Never swallowed: the endpoint deals with it, or it is logged and told to ``on_fatal``."""
-        if self.taken_care_of(address, error):
+        if self.is_handled(address, error):
             return
         log.critical("fatal error in %s", address, exc_info=error)
         if self.on_fatal is not None:
             self.on_fatal(address, error)
 
-    def forget(self, host: EndpointHost) -> None:
+    def free_address(self, host: EndpointHost) -> None:
         """The endpoint is terminating: its address is free."""
         self._hosts.pop(host.endpoint.name, None)
 

@@ -133,7 +133,7 @@ class RpcEndpoint:
     # -- being called ------------------------------------------------------------------------------------------------------------
 
     def admit(self, method: str, token: FencingToken | None) -> None:
-        """Lets a call in, or raises an RpcError that says why not. Services call this, in the main thread; nobody else."""
+        """Returns if the call may be carried out now, or raises an RpcError that says why not. Only services call this, in the main thread."""
         self.main_thread.assert_here()
         if self.lifecycle.state is not EndpointState.STARTED:
             raise EndpointNotRunningError(f"{self.address} is {self.lifecycle.state.name.lower()}: {method} refused")
@@ -142,7 +142,7 @@ class RpcEndpoint:
         self.check_token(method, token)
 
     def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carries out an admitted call: a value, or a Future of it. Services call this, in the main thread; nobody else."""
+        """Carries out an admitted call: a value, or a Future of it. Only services call this, in the main thread."""
         value = getattr(self, method)(*args, **kwargs)
         return self.spawn(value) if type(value) is CoroutineType else value
 

@@ -1,7 +1,7 @@
-"""Who leads, and under which token: a port for elections and their listeners, and the implementation where nobody else stands.
+"""Which endpoint leads, and under which token: a port for elections and their listeners, and the implementation for a single contender.
 
 A contender leads from ``grant_leadership(token)`` to ``revoke_leadership()``; each term has a fresh token. It confirms a grant once it is ready
-to serve, and only then listeners hear of (address, token). An implementation for high availability (a lease in a store, say) does the
+to serve, and only then listeners get (address, token). An implementation for high availability (a lease in a store, say) does the
 same over several processes; endpoints will not see the difference.
 """
 
@@ -20,7 +20,7 @@ G = TypeVar("G")
 
 
 class LeaderInformation(NamedTuple):
-    """Where the leader is, and its token. Both None: nobody leads."""
+    """Where the leader is, and its token. Both None: there is no leader."""
 
     address: str | None
     token: FencingToken | None
@@ -103,7 +103,7 @@ class StandaloneLeadership(LeaderElectionService):
 
     @property
     def token(self) -> FencingToken | None:
-        """Of the present term; None while nobody stands."""
+        """Of the present term; None while there is no contender."""
         return self._token
 
     def retrieval(self) -> LeaderRetrievalService:
@@ -144,7 +144,7 @@ class _Retrieval(LeaderRetrievalService):
 
 
 class FixedLeader(LeaderRetrievalService):
-    """The listeners' side where address and token are given: a worker that is told at its start whom to register with."""
+    """The listeners' side where address and token are given: a worker that gets them with its start."""
 
     def __init__(self, address: str, token: FencingToken) -> None:
         self._leader = LeaderInformation(address, token)
@@ -157,20 +157,20 @@ class FixedLeader(LeaderRetrievalService):
 
 
 def first_leader(retrieval: LeaderRetrievalService) -> Future[LeaderInformation]:
-    """Whoever leads, as soon as somebody does: for clients that stay with one term."""
+    """The leader, as soon as there is one: for clients that stay with one term."""
     found: Future[LeaderInformation] = Future()
 
-    def told(leader: LeaderInformation) -> None:
+    def on_leader(leader: LeaderInformation) -> None:
         if leader != NO_LEADER:
             found.complete(leader)
 
-    retrieval.start(told)
+    retrieval.start(on_leader)
     found.add_done_callback(lambda _: retrieval.stop())
     return found
 
 
 def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, gateway: type[G]) -> Future[G]:
-    """A gateway to whoever leads, in its present term, for a client that is no endpoint."""
+    """A gateway to the leader, in its present term, for a client that is no endpoint."""
     connected: Future[G] = Future()
 
     def connect(found: Future[LeaderInformation]) -> None:
@@ -183,7 +183,7 @@ def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, ga
 
 
 class LeadingEndpoint(FencedRpcEndpoint):
-    """Stands for election from its start to its stop, and answers nobody but under the token of its term. Subclasses begin their work in
+    """Stands for election from its start to its stop, and answers calls only under the token of its term. Subclasses begin their work in
     ``on_leadership``."""
 
     def __init__(self, service: RpcService, name: str, election: LeaderElectionService | None = None) -> None:

@@ -14,9 +14,8 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Request, RpcInvocation
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.delivery.envelope import Request, RpcInvocation
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.actors.rpc.threads import BackgroundThreads, Timer, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EndpointNotRunningError, RecipientUnreachableError
@@ -36,7 +35,7 @@ log = logging.getLogger("flinkpy.rpc")
 class ThreadHost(EndpointHost):
     """An endpoint with a thread of its own that runs its mailbox."""
 
-    def __init__(self, service: LocalRpcService, endpoint: RpcEndpoint) -> None:
+    def __init__(self, service: LocalRpcService, endpoint: HostedEndpoint) -> None:
         super().__init__(service, endpoint)
         self._schedule = service.schedule
         self._timers: WeakSet[Timer] = WeakSet()  # those that are not due yet
@@ -45,7 +44,7 @@ class ThreadHost(EndpointHost):
         self._thread_id: int | None = None
 
     def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
-        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]  # what they return nobody reads
+        if not self._mailbox.put(action, description, on_refused):  # type: ignore[arg-type]  # what actions return is not used
             log.debug("%s has terminated: %s dropped", self.address, description or "action")
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -79,7 +78,7 @@ class ThreadHost(EndpointHost):
             try:
                 if not self._processor.run_step():
                     self._mailbox.wait_for_mail()
-            except BaseException as error:  # also SystemExit: a handler must not end the thread of its endpoint behind everybody's back
+            except BaseException as error:  # also SystemExit: a handler must not silently end the thread of its endpoint
                 self.service.fatal(self.address, error)
 
 
@@ -100,13 +99,13 @@ class LocalRpcService(BaseRpcService):
         super().__init__(process, clock, ids if ids is not None else IdFactory(), config, on_fatal)
 
     def sibling(self, process: str, config: RpcConfig | None = None) -> LocalRpcService:
-        """Another process, so to speak, in this interpreter: its endpoints and ours reach each other."""
+        """Stands for another process in this interpreter: its endpoints and ours reach each other."""
         other = LocalRpcService(self.clock, self.ids, config or self.config, process, self.on_fatal)
         other._processes = self._processes
         self._processes[process] = other
         return other
 
-    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost:
+    def make_host(self, endpoint: HostedEndpoint) -> EndpointHost:
         return ThreadHost(self, endpoint)
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
@@ -120,7 +119,7 @@ class LocalRpcService(BaseRpcService):
         elif reply is not None:
             reply(None, RecipientUnreachableError(f"there is no process {process} in this interpreter"))
 
-    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+    def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
 
         def run() -> None:
@@ -134,7 +133,7 @@ class LocalRpcService(BaseRpcService):
             future.fail(EndpointNotRunningError(f"the rpc service {self.process} has stopped"))
         return future
 
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         process = address.rpartition("/")[0]
         watched = self._processes.get(process)
         watch = Watch(watched._watches if watched is not None else [], caller, on_death)

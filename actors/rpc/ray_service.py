@@ -2,7 +2,7 @@
 
 A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask, comes back with the pickled
 answer; calls within the process never leave it. Ray's event loop only passes messages on: no endpoint's code runs there. A process part of an
-address is the actor's name in the session's namespace. A dead actor fails its calls, and whoever watches it, at once.
+address is the actor's name in the session's namespace. When an actor dies, its open calls fail and its watchers are told at once.
 
 Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time cannot wait for answers. So every
 call has a number in its sender's stream, and the receiver puts them in order.
@@ -22,12 +22,11 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError
 
 from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Request, RpcAnswer
+from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
+from flinkpy.actors.rpc.delivery.sequencer import Sequencers
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
-from flinkpy.actors.rpc.sequencer import Sequencers
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.connectors.ray.object_store import take
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
@@ -66,7 +65,7 @@ class RayRpcService(LocalRpcService):
         else:
             self.peer(process).send(request.request_id, pack(request))
 
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         process = address.rpartition("/")[0]
         if process == self.process:
             return super().watch(caller, address, on_death)
@@ -176,7 +175,7 @@ class RayPeer:
 
     # -- death -------------------------------------------------------------------------------------------------------------------
 
-    def watch(self, caller: RpcEndpoint, on_death: Callable[[str], object]) -> Watch:
+    def watch(self, caller: HostedEndpoint, on_death: Callable[[str], object]) -> Watch:
         """All who watch share one pending call."""
         with self._lock:
             watch = Watch(self._watches, caller, on_death)
@@ -199,7 +198,7 @@ class RayPeer:
             self.lost(f"process {self.process} " + (f"died: {_reason(error)}" if error is not None else "has stopped"))
 
     def lost(self, reason: str) -> None:
-        """It is not there, or no more: what waits for it fails, and who watches it is told."""
+        """The process does not exist, or has ended: open calls to it fail, and its watchers are told."""
         self._service.forget_peer(self)
         with self._lock:
             self._lost = reason
@@ -335,16 +334,17 @@ def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, n
     return RayHost(process, actor)
 
 
-class _Nobody:
-    """Asked for and taken back before it is there."""
+class _Placeholder:
+    """An actor that is killed before it exists: only its process is wanted."""
 
 
 def start_process_ahead() -> None:
-    """Has Ray start a process, half a second of work, that the next actor of this program finds there: Ray keeps those that come up in vain.
+    """Has Ray start a worker process, which takes half a second, before the next actor of this program needs one. Ray keeps a process whose
+    actor was killed.
 
-    A wish, no more: where Ray puts that actor elsewhere, or needs no new process for it, nothing is gained and nothing lost.
+    This is only a hint: if Ray places that actor on another node, or has a process for it, the call changes nothing.
     """
-    ray.kill(ray.remote(num_cpus=0)(_Nobody).remote())
+    ray.kill(ray.remote(num_cpus=0)(_Placeholder).remote())
 
 
 def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:

@@ -1,22 +1,32 @@
-"""RetryingRegistration: connect to a leader and register there, again and again, until it says yes or no."""
+"""RetryingRegistration: connects to a leader and registers there, repeatedly, until it accepts or refuses."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from flinkpy.actors.gateways import RegistrationResponse
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.errors import RpcError
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import FencingToken
+from flinkpy.core.ids import FencingToken, InstanceId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 
 G = TypeVar("G")
 
 log = logging.getLogger("flinkpy.rpc")
+
+
+@dataclass(frozen=True)
+class RegistrationResponse:
+    """The answer to a registration: accepted, perhaps under an instance id, or refused for a reason, which is final."""
+
+    accepted: bool
+    resource_id: ResourceId  # of the endpoint that answers
+    instance_id: InstanceId | None = None
+    reason: str = ""
 
 
 class RetryingRegistration(Generic[G]):

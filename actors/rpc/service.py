@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.core.lifecycles import EndpointState, StateMachine
 
 G = TypeVar("G")
 T = TypeVar("T")
@@ -48,6 +46,40 @@ class MainThread(Protocol):
         ...
 
 
+class HostedEndpoint(Protocol):
+    """What a service needs of an endpoint that it hosts, or that calls through it. ``flinkpy.actors.rpc.endpoint.RpcEndpoint`` is one."""
+
+    service: RpcService
+    name: str
+    gateway: type[Any]
+    lifecycle: StateMachine[EndpointState]
+    main_thread: MainThread
+
+    def on_start(self) -> None:
+        """Runs first, in the main thread."""
+        ...
+
+    def on_stop(self) -> Future[None] | None:
+        """Runs last, in the main thread; the endpoint terminates when the returned future is done."""
+        ...
+
+    def on_uncaught_error(self, error: Exception) -> bool:
+        """Whether the endpoint deals with an error that escaped from its main thread."""
+        ...
+
+    def in_main_thread(self, future: Future[T]) -> Future[T]:
+        """The same outcome, arriving in the endpoint's main thread."""
+        ...
+
+    def admit(self, method: str, token: FencingToken | None) -> None:
+        """Returns if the call may be carried out now; else raises an RpcError that says why not."""
+        ...
+
+    def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Carries out an admitted call: gives a value, or a Future of it."""
+        ...
+
+
 class RpcService(ABC):
     """One per process."""
 
@@ -63,20 +95,20 @@ class RpcService(ABC):
         return f"{self.process}/{endpoint_name}"
 
     @abstractmethod
-    def register(self, endpoint: RpcEndpoint) -> MainThread:
+    def register(self, endpoint: HostedEndpoint) -> MainThread:
         """Called by an endpoint's constructor: gives it its main thread. Messages are refused until it is started."""
 
     @abstractmethod
-    def start_endpoint(self, endpoint: RpcEndpoint) -> None:
+    def start_endpoint(self, endpoint: HostedEndpoint) -> None:
         """START: messages are accepted, ``on_start`` runs in the main thread."""
 
     @abstractmethod
-    def stop_endpoint(self, endpoint: RpcEndpoint) -> Future[None]:
+    def stop_endpoint(self, endpoint: HostedEndpoint) -> Future[None]:
         """STOP, then TERMINATE: ``on_stop`` runs in the main thread; when its future is done, what is left in the mailbox is answered
         with an error and the address is free. The future completes then."""
 
     @abstractmethod
-    def connect(self, caller: RpcEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
+    def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
         """A gateway to the endpoint at ``address``, after a handshake that checks version and gateway; its calls carry ``token``.
 
         With a ``caller`` all futures complete in its main thread; without one (a client) in whatever thread.
@@ -84,11 +116,11 @@ class RpcService(ABC):
         """
 
     @abstractmethod
-    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+    def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
         """Runs a slow function off the main thread; the future completes in the caller's main thread. (The simulation runs it as an event.)"""
 
     @abstractmethod
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         """Calls ``on_death(reason)`` in the caller's main thread once, when the process behind the address is known to be dead. Services that
         cannot know (a partition looks the same) leave it to heartbeats."""
 

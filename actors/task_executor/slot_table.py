@@ -1,7 +1,7 @@
 """TaskSlotTable: what the slots of one TaskExecutor hold. Decides purely; the TaskExecutor acts.
 
 A slot is free, or held under an allocation id by one job: ALLOCATED (promised, the JobMaster has not accepted it yet), ACTIVE, or RELEASING
-(waits for its last task to end). Whatever is asked twice is done once.
+(waits for its last task to end). A request that comes twice is carried out once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class SlotNotAvailableError(FlinkpyError):
-    """The slot is held by somebody else, or there is no such slot."""
+    """The slot is held for another job or under another allocation, or there is no such slot."""
 
 
 class TaskSlot:
@@ -66,7 +66,7 @@ class TaskSlotTable:
     # -- slots -----------------------------------------------------------------------------------------------------------
 
     def allocate(self, index: int, job_id: JobId, allocation_id: AllocationId) -> TaskSlot:
-        """Promises the slot; raises SlotNotAvailableError when somebody else holds it, or the allocation is in another slot already."""
+        """Promises the slot. Raises SlotNotAvailableError when it is held already, or the allocation is in another slot."""
         if not 0 <= index < len(self._profiles):
             raise SlotNotAvailableError(f"there is no slot {index}, only {len(self._profiles)}")
         known = self._by_allocation.get(allocation_id)
@@ -89,8 +89,8 @@ class TaskSlotTable:
             slot.lifecycle.move(TaskSlotState.ACTIVE)
         return True
 
-    def free(self, allocation_id: AllocationId, why: str) -> tuple[ExecutionAttemptId, ...]:
-        """Takes the slot back: at once when nothing runs in it, else when its last task ends. Gives the tasks that must end now."""
+    def free_slot(self, allocation_id: AllocationId, why: str) -> tuple[ExecutionAttemptId, ...]:
+        """Frees the slot: at once when nothing runs in it, else when its last task ends. Names the tasks that must be ended now."""
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.state is TaskSlotState.RELEASING:
             return ()
@@ -145,12 +145,12 @@ class TaskSlotTable:
     def runs(self, attempt_id: ExecutionAttemptId) -> bool:
         return attempt_id in self._of_task
 
-    def may_speak(self, attempt_id: ExecutionAttemptId) -> bool:
+    def may_send_events(self, attempt_id: ExecutionAttemptId) -> bool:
         """Whether the task's slot is active: a task in a slot being released belongs to a connection that may be gone."""
         slot = self._of_task.get(attempt_id)
         return slot is not None and slot.state is TaskSlotState.ACTIVE
 
-    def slot(self, allocation_id: AllocationId) -> TaskSlot | None:
+    def get_slot(self, allocation_id: AllocationId) -> TaskSlot | None:
         return self._by_allocation.get(allocation_id)
 
     def of_job(self, job_id: JobId) -> tuple[TaskSlot, ...]:

@@ -9,7 +9,7 @@ from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IdFactory, Resour
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.execution_graph import TERMINAL
+from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.scheduler.protocol import (
     CancelSlotRequest,
     CancelTask,

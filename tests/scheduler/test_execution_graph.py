@@ -12,7 +12,8 @@ from flinkpy.core.ids import AllocationId, IdFactory, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
-from flinkpy.scheduler.execution_graph import ExecutionGraph, wiring
+from flinkpy.scheduler.execution_graph import ExecutionGraph
+from flinkpy.scheduler.execution_model import wiring
 from flinkpy.scheduler.protocol import DeployTasks, RequestSlot, SlotAssigned, StartScheduling, TaskStateChanged
 from flinkpy.scheduler.regions import compute_regions
 from flinkpy.scheduler.scheduler import Scheduler

@@ -12,7 +12,7 @@ from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph, JobVertex
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
-from flinkpy.testing.simulation.jobs import JobBuilder
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder
 
 SUBTASKS = 10_000
 REAL_SECONDS = 20.0

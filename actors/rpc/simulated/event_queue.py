@@ -1,4 +1,4 @@
-"""One queue of events with virtual time: what happens, happens here, in one order that its seed alone decides.
+"""One queue of events with virtual time: everything happens here, in an order that only the seed decides.
 
 An event belongs to a *place* (one endpoint's main thread, or a process outside of any) and does not run when that place is gone. Time
 jumps from event to event; nothing waits. A hook sees the world after each event, and a digest over all events tells whether
@@ -26,7 +26,7 @@ class Place(Protocol):
     alive: bool
 
     def escaped(self, error: Exception) -> bool:
-        """An error escaped from what ran here; True when somebody has taken care of it."""
+        """An error escaped from what ran here; True when it was dealt with."""
         ...
 
 
@@ -48,7 +48,7 @@ class SimulationError(EngineError):
 
 
 class SimulatedClock:
-    """The clock of everybody in a simulation."""
+    """The clock of all endpoints in a simulation."""
 
     __slots__ = ("_simulation",)
 
@@ -66,7 +66,7 @@ class SimulatedClock:
 
 
 class Simulation:
-    """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only source of chance.
+    """The queue. ``after_event`` is called after each event, for invariants; ``random`` is the only source of randomness.
 
     >>> simulation = Simulation(seed=1); seen = []
     >>> _ = simulation.schedule(5.0, lambda: seen.append(simulation.now)); simulation.run_for(60); seen

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from flinkpy.actors.rpc.asks import PendingAsk
 from flinkpy.actors.rpc.base_service import BaseRpcService, EndpointHost, OnFatal, Reply, Watch
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Message, Request, RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc.message_bytes import make_answer
-from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.rpc.delivery.asks import PendingAsk
+from flinkpy.actors.rpc.delivery.envelope import Message, Request, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
+from flinkpy.actors.rpc.simulated.network_port import ProcessNetwork
 from flinkpy.core.errors import EngineError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.lifecycles import EndpointState
 from flinkpy.core.options.engine import RpcConfig
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 
 T = TypeVar("T")
 
@@ -30,7 +27,7 @@ T = TypeVar("T")
 class SimulatedHost(EndpointHost):
     """An endpoint whose main thread is a place in the event queue."""
 
-    def __init__(self, service: SimulatedRpcService, endpoint: RpcEndpoint) -> None:
+    def __init__(self, service: SimulatedRpcService, endpoint: HostedEndpoint) -> None:
         super().__init__(service, endpoint)
         self.alive = True
         self._process, self._network = service, service.network
@@ -73,7 +70,7 @@ class SimulatedHost(EndpointHost):
         self._network.run_at(self, partial(self.carry_out, call, reply))
 
     def escaped(self, error: Exception) -> bool:
-        return self._process.takes_fatal(self.address, error)
+        return self._process.handles_fatal(self.address, error)
 
     def _launch(self) -> None:
         self.execute(self.run_on_start, "START")
@@ -97,14 +94,14 @@ class SimulatedRpcService(BaseRpcService):
     What escapes from a main thread ends the run with a SimulationError, unless ``on_fatal`` takes it.
     """
 
-    def __init__(self, network: SimulatedNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None) -> None:
+    def __init__(self, network: ProcessNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None) -> None:
         self.network = network
         self.alive = True
         self.watches: list[Watch] = []  # of others, for the end of this process
         self._stopped: Future[None] | None = None
         super().__init__(process, network.clock, IdFactory(network.random.getrandbits(64)), config, on_fatal, network.request_ids)
 
-    def make_host(self, endpoint: RpcEndpoint) -> EndpointHost:
+    def make_host(self, endpoint: HostedEndpoint) -> EndpointHost:
         return SimulatedHost(self, endpoint)
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -136,7 +133,7 @@ class SimulatedRpcService(BaseRpcService):
         elif isinstance(ask.caller, SimulatedHost) and ask.caller.alive:
             self.network.run_at(ask.caller, complete)
 
-    def run_in_background(self, caller: RpcEndpoint, function: Callable[[], T]) -> Future[T]:
+    def run_in_background(self, caller: HostedEndpoint, function: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
 
         def run() -> None:
@@ -149,7 +146,7 @@ class SimulatedRpcService(BaseRpcService):
         self.network.schedule(self.network.background_delay(), run, f"{self.process} background", self)
         return future
 
-    def watch(self, caller: RpcEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
         return self.network.watch(caller, address.rpartition("/")[0], on_death)
 
     # -- the end -----------------------------------------------------------------------------------------------------------------
@@ -161,21 +158,22 @@ class SimulatedRpcService(BaseRpcService):
 
     def _after_endpoints(self, _: None) -> None:
         self.asks.close(f"the rpc service {self.process} has stopped")
+        self.vanish()
         self.network.leave(self)
 
     def vanish(self) -> None:
-        """The process crashes: nothing of it runs any more, and nobody is answered."""
+        """The process crashes: nothing of it runs any more, and no call is answered."""
         self.alive = False
         for host in self._hosts.values():
             assert isinstance(host, SimulatedHost)
             host.alive = False
 
     def fatal(self, address: str, error: BaseException) -> None:
-        if not self.takes_fatal(address, error):
+        if not self.handles_fatal(address, error):
             raise error
 
-    def takes_fatal(self, address: str, error: BaseException) -> bool:
-        if self.taken_care_of(address, error):
+    def handles_fatal(self, address: str, error: BaseException) -> bool:
+        if self.is_handled(address, error):
             return True
         if self.on_fatal is None:
             return False
@@ -183,4 +181,4 @@ class SimulatedRpcService(BaseRpcService):
         return True
 
     def escaped(self, error: Exception) -> bool:
-        return self.takes_fatal(self.process, error)
+        return self.handles_fatal(self.process, error)

@@ -1,11 +1,11 @@
-"""A network of simulated processes that loses, delays, doubles, reorders and cuts; and processes that crash.
+"""A network of simulated processes that loses, delays, doubles and reorders messages, and can be cut; and processes that crash.
 
     network = SimulatedNetwork(seed=7, faults=FaultPlan(drop=0.05))
     service = network.service("jm")          # one process; endpoints are built on it as on any service
     network.run_until(lambda: done, max_time_s=60)
 
-Within a process messages are sure and keep their order. Between two processes they take time, keep their order unless the plan reorders
-them, and share the plan's dangers. All chance comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
+Within a process no message is lost, and messages keep their order. Between two processes they take time, keep their order unless the plan reorders
+them, and are subject to the plan's faults. All randomness comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from flinkpy.actors.rpc.base_service import OnFatal, Watch
-from flinkpy.actors.rpc.endpoint import RpcEndpoint
-from flinkpy.actors.rpc.envelope import Message, RpcAnswer
-from flinkpy.actors.rpc.message_bytes import describe, pack, unpack
-from flinkpy.actors.rpc.service import Cancellable
-from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.delivery.message_bytes import describe, pack, unpack
+from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
+from flinkpy.actors.rpc.simulated.network_port import ProcessNetwork, SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, RecipientUnreachableError
 from flinkpy.core.options.engine import RpcConfig
@@ -30,7 +29,7 @@ from flinkpy.core.options.engine import RpcConfig
 class FaultPlan:
     """What the network does to messages between processes. Probabilities are per message, times in seconds of virtual time.
 
-    With ``until_s`` the dangers (all but the plain delay) end then, so that a run can reach its end.
+    With ``until_s`` the faults (all but the plain delay) end then, so that a run can reach its end.
     """
 
     min_delay_s: float = 0.0002
@@ -40,13 +39,13 @@ class FaultPlan:
     reorder: float = 0.0  # such a message may overtake others and be overtaken
     late: float = 0.0  # such a message takes up to late_s; those behind it wait, unless it is reordered
     late_s: float = 5.0
-    crash_noticed: float = 1.0  # how likely those who watch a process hear of its crash; else silence is all they get
+    crash_noticed: float = 1.0  # how likely the watchers of a process are told of its crash; otherwise they only notice its silence
     notice_delay_s: float = 0.05
     background_s: float = 0.01  # how long a function run in background takes at most
     until_s: float | None = None
 
     @property
-    def is_dangerous(self) -> bool:
+    def has_faults(self) -> bool:
         return bool(self.drop or self.duplicate or self.reorder or self.late)
 
 
@@ -61,7 +60,7 @@ class NetworkStatistics:
     cut: int  # lost in a partition
 
 
-class SimulatedNetwork(Simulation):
+class SimulatedNetwork(ProcessNetwork):
     """The event queue with processes on it. With ``pickle_messages`` what crosses processes is pickled, as on Ray; else it goes by reference."""
 
     def __init__(self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, config: RpcConfig = RpcConfig(), pickle_messages: bool = False,  # noqa: B008
@@ -70,7 +69,7 @@ class SimulatedNetwork(Simulation):
         self.faults, self.config, self.pickle_messages = faults, config, pickle_messages
         self.request_ids = itertools.count(1)  # one row for all: an answer to a crashed process finds no ask of its successor
         self._processes: dict[str, SimulatedRpcService] = {}
-        self._silent: set[str] = set()  # crashed, and nobody was told
+        self._silent: set[str] = set()  # crashed without notice
         self._cuts: set[tuple[str, str]] = set()
         self._last_arrival: dict[tuple[str, str], float] = {}
         self._sent = self._delivered = self._dropped = self._duplicated = self._lost_in_cut = 0
@@ -103,21 +102,20 @@ class SimulatedNetwork(Simulation):
         else:
             self._silent.add(process)
 
-    def leave(self, service: SimulatedRpcService) -> None:
+    def leave(self, process: SimulatedProcess) -> None:
         """The process has stopped in good order."""
-        if self._processes.get(service.process) is service:
-            del self._processes[service.process]
-        service.vanish()
-        self._tell_death(service, f"process {service.process} has stopped")
+        if self._processes.get(process.process) is process:
+            del self._processes[process.process]
+        self._tell_death(process, f"process {process.process} has stopped")
 
-    def watch(self, caller: RpcEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
+    def watch(self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
         watched = self._processes.get(process)
         watch = Watch(watched.watches if watched is not None else [], caller, on_death)
         if watched is None and process not in self._silent:
             watch.report(f"there is no process {process}")
         return watch
 
-    def _tell_death(self, gone: SimulatedRpcService, reason: str) -> None:
+    def _tell_death(self, gone: SimulatedProcess, reason: str) -> None:
         for watch in list(gone.watches):
             if (gone.process, watch.caller.service.process) not in self._cuts:
                 watch.report(reason)
@@ -147,7 +145,7 @@ class SimulatedNetwork(Simulation):
 
     # -- messages ----------------------------------------------------------------------------------------------------------------
 
-    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+    def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """Sends it on its way; what becomes of it is decided here."""
         if not source.alive:  # it crashed in the middle of what it is doing
             return
@@ -164,12 +162,12 @@ class SimulatedNetwork(Simulation):
         else:
             self._travel(source, target, unpack(pack(message)) if self.pickle_messages else message, label)
 
-    def _travel(self, source: SimulatedRpcService, target: SimulatedRpcService, message: Message, label: str) -> None:
+    def _travel(self, source: SimulatedProcess, target: SimulatedProcess, message: Message, label: str) -> None:
         plan, chance = self.faults, self.random.random
         delay = plan.min_delay_s + (plan.max_delay_s - plan.min_delay_s) * chance()
         in_order = True
         copies = 1
-        if plan.is_dangerous and (plan.until_s is None or self.now < plan.until_s):
+        if plan.has_faults and (plan.until_s is None or self.now < plan.until_s):
             if chance() < plan.drop:
                 self._dropped += 1
                 return
@@ -189,15 +187,15 @@ class SimulatedNetwork(Simulation):
             self.schedule_at(arrival, partial(self._arrive, source.process, target, message), label, target)
             arrival += delay * chance()
 
-    def _arrive(self, sender: str, target: SimulatedRpcService, message: Message) -> None:
+    def _arrive(self, sender: str, target: SimulatedProcess, message: Message) -> None:
         if self._cuts and (sender, target.process) in self._cuts:
             self._lost_in_cut += 1
             return
         self._delivered += 1
         target.arrive(sender, message)
 
-    def _bounce(self, source: SimulatedRpcService, process: str, message: Message) -> None:
-        """Nobody is there: an ask fails as soon as that is found out, unless the crash went unnoticed."""
+    def _bounce(self, source: SimulatedProcess, process: str, message: Message) -> None:
+        """There is no such process: an ask fails after a moment, unless the process crashed without notice."""
         if process in self._silent or isinstance(message, RpcAnswer) or message.request_id is None:
             return
         error = RecipientUnreachableError(f"there is no process {process}: {describe(message)} not delivered")

@@ -8,8 +8,8 @@ the workers and what runs in them are simulated, and go wrong as a seed decides.
 """
 
 from flinkpy.testing.simulation.cluster import SimulatedCluster
-from flinkpy.testing.simulation.jobs import TaskBehaviour, random_job
-from flinkpy.testing.simulation.run import SeedReport, run_seed
 from flinkpy.testing.simulation.scenario import Scenario
+from flinkpy.testing.simulation.seeded_run import SeedReport, run_seed
+from flinkpy.testing.simulation.simulated_jobs import TaskBehaviour, random_job
 
 __all__ = ["Scenario", "SeedReport", "SimulatedCluster", "TaskBehaviour", "random_job", "run_seed"]

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.testing.simulation.run import SimulationFailure, run_seed
 from flinkpy.testing.simulation.scenario import Scenario
+from flinkpy.testing.simulation.seeded_run import SimulationFailure, run_seed
 
 
 def main() -> int:

@@ -10,9 +10,10 @@ from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
-from flinkpy.actors.rpc.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
+from flinkpy.actors.rpc.simulated.network_port import SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
@@ -22,7 +23,7 @@ from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId,
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
-from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class WatchedNetwork(SimulatedNetwork):
             self.touched[place] = None
         super().run_at(place, action)
 
-    def send(self, source: SimulatedRpcService, process: str, message: Message) -> None:
+    def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
         """An answer that tells of a bug may go to somebody who does not wait for it any more: it is kept here."""
         if isinstance(message, RpcAnswer) and isinstance(message.error, (EngineError, RemoteError)):
             self.bugs.append(message.error)
@@ -128,7 +129,7 @@ class SimulatedDriver:
 
 class SimulatedCluster:
     """Dispatcher, ResourceManager, every JobMaster and every TaskExecutor live in processes of their own. ``client()`` gives a Dispatcher gateway in
-    one more; ``network`` is the place for faults. Who leads is told by a service that does not fail, as in Flink."""
+    one more; ``network`` is the place for faults. The leaders are known from a service that does not fail, as in Flink."""
 
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
@@ -165,14 +166,14 @@ class SimulatedCluster:
         self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
-        """The Dispatcher hears of its end a little later, as if it were busy."""
-        def ended(result: JobResult, details: JobDetails) -> None:
+        """The Dispatcher is told of the job's end a little later, as if it were busy."""
+        def job_ended(result: JobResult, details: JobDetails) -> None:
             late_s = self._told_late_s * self.network.random.random()
             self.network.schedule(late_s, lambda: on_terminal(result, details), f"{result.job_id} has ended")
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service, job_graph, self.managing.retrieval(), ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
+            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
         self.job_masters[job_graph.job_id] = master
         return SimulatedJobMaster(service, master)
 
@@ -199,7 +200,7 @@ class SimulatedCluster:
         self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")
 
     def end_worker(self, resource_id: ResourceId) -> None:
-        """The process is killed, in good order; nobody complains."""
+        """The process is stopped in good order."""
         worker = self.workers.pop(resource_id, None)
         if worker is not None:
             worker.service.stop()

@@ -9,7 +9,7 @@ from datetime import timedelta
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
-from flinkpy.testing.simulation.jobs import SimulatedJob, random_job
+from flinkpy.testing.simulation.simulated_jobs import SimulatedJob, random_job
 
 FAULTS_END_S = 25.0
 

@@ -13,15 +13,16 @@ from flinkpy.actors.gateways import (
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.rpc.envelope import Message, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY
+from flinkpy.scheduler.protocol import CancelSlotRequest
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
-from flinkpy.testing.simulation.invariants import check_calm
+from flinkpy.testing.simulation.cluster_invariants import check_calm
 from tests.actors.endpoints.test_slot_protocol import ONE, dispatcher, job, lose, make_cluster, play, rest
 
 JOB, OTHER = JobId("job"), JobId("other")
@@ -112,14 +113,14 @@ def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_sa
     unwanted = SlotRequestId("unwanted")
 
     def ask() -> None:
-        master.slots.pool.request(unwanted, AllocationId("unwanted"), ANY, (), cluster.network.now)
-        master.slots._ask_again()
+        master.slots.pool.add_request(unwanted, AllocationId("unwanted"), ANY, (), cluster.network.now)
+        master.slots.request_all_again()
 
     master.run_async(ask)
     cluster.network.run_for(1)
     assert cluster.resource_manager.slots.waiting_of(JOB) == {AllocationId("unwanted")}
     lost = lose(cluster, "cancel_slot_requests", 10**6)
-    master.run_async(lambda: master.slots.cancel(unwanted))
+    master.run_async(lambda: master.slots.cancel_request(CancelSlotRequest(unwanted)))
     cluster.network.run_for(15)
     assert cluster.resource_manager.slots.waiting_of(JOB) == set()
     assert lost() == 1
@@ -136,7 +137,7 @@ def test_a_task_executor_that_stops_tells_its_job_masters_at_once() -> None:
     cluster.workers[ONE].executor.stop()
     cluster.network.run_for(0.1)
     assert {target for _, target in said} == {"resourcemanager", f"jobmaster-{JOB}"}
-    assert cluster.job_masters[JOB].has_ended  # without restarts, and long before a heartbeat is missed
+    assert cluster.job_masters[JOB].status.has_ended  # without restarts, and long before a heartbeat is missed
 
 
 def is_registered(master: JobMaster) -> bool:
@@ -163,7 +164,7 @@ def test_a_job_master_takes_no_task_executors_after_its_end() -> None:
     cluster._told_late_s = 100.0  # the Dispatcher lets it live on for a while
     running(cluster, job(run_s=1.0, parallelism=1))
     master = cluster.job_masters[JOB]
-    assert cluster.network.run_until(lambda: master.has_ended, 60)
+    assert cluster.network.run_until(lambda: master.status.has_ended, 60)
     gateway = cluster.result(cluster.client_service.connect(None, master.address, JobMasterGateway, master.token))
     answer = cluster.result(gateway.register_task_executor(TaskManagerLocation(ResourceId("te-2"), "te-2/taskexecutor")))
     assert (answer.accepted, answer.reason) == (False, f"job {JOB} has ended")

@@ -15,7 +15,7 @@ from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.metrics.reported import ACCUMULATOR
 from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
-from flinkpy.testing.simulation.jobs import JobBuilder
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder
 
 JOB = JobId("job")
 
@@ -37,7 +37,7 @@ def reading(read_ms: int, number: int = 0, subtask: int = 0, accumulators: dict[
 
 def vertex(book: JobStatusBook) -> Any:
     [summary] = [VertexSummary(each.id, each.name, each.parallelism, {ExecutionState.RUNNING: 2}) for each in graph().vertices]
-    [found] = book.details(SchedulerDetails(JobState.RUNNING, None, (summary,), 0, 0, 0), JobState.RUNNING, None).vertices
+    [found] = book.details(SchedulerDetails(JobState.RUNNING, None, (summary,), 0, 0, 0)).vertices
     return found
 
 
@@ -54,7 +54,7 @@ NEXT_ATTEMPT = reading(500, number=1, records_in=1, accumulators={"n": 3})  # on
 @pytest.mark.parametrize("order", list(itertools.permutations((EARLIER, LATER, NEXT_ATTEMPT))))
 def test_the_latest_reading_of_the_latest_attempt_counts_whatever_comes_when(book: JobStatusBook, order: tuple[TaskMetrics, ...]) -> None:
     for one in order:
-        book.metrics((one,), 7)
+        book.record_metrics((one,), 7)
     assert vertex(book).records_in == 1
     assert book.job_metrics().accumulators == {"n": 3}
 
@@ -62,40 +62,40 @@ def test_the_latest_reading_of_the_latest_attempt_counts_whatever_comes_when(boo
 @pytest.mark.parametrize("order", [(EARLIER, LATER), (LATER, EARLIER)])
 def test_a_late_reading_does_not_overwrite_a_newer_one(book: JobStatusBook, order: tuple[TaskMetrics, ...]) -> None:
     for one in order:
-        book.metrics((one,), 7)
+        book.record_metrics((one,), 7)
     assert vertex(book).records_in == 5
     assert book.job_metrics().accumulators == {"n": 2}
 
 
 def test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt(book: JobStatusBook) -> None:
-    book.task_reported(TaskExecutionState(attempt(), ExecutionState.FAILED, None, {"n": 9}, reading(1000, records_in=9)), 1)
-    book.metrics((reading(5000, records_in=100, accumulators={"n": 100}),), 2)
+    book.record_task_end(TaskExecutionState(attempt(), ExecutionState.FAILED, None, {"n": 9}, reading(1000, records_in=9)), 1)
+    book.record_metrics((reading(5000, records_in=100, accumulators={"n": 100}),), 2)
     assert (vertex(book).records_in, book.job_metrics().accumulators) == (9, {"n": 9})
-    book.metrics((reading(3000, number=1, records_in=2, accumulators={"n": 2}),), 3)
+    book.record_metrics((reading(3000, number=1, records_in=2, accumulators={"n": 2}),), 3)
     assert (vertex(book).records_in, book.job_metrics().accumulators) == (2, {"n": 2})
 
 
 def test_accumulators_of_the_running_and_the_ended_are_merged(book: JobStatusBook) -> None:
-    book.metrics((reading(1, subtask=0, accumulators={"n": 1, "seen": ["a"]}),), 1)
-    book.task_reported(TaskExecutionState(attempt(subtask=1), ExecutionState.FINISHED, None, {"n": 2, "seen": ["b"]}), 1)
+    book.record_metrics((reading(1, subtask=0, accumulators={"n": 1, "seen": ["a"]}),), 1)
+    book.record_task_end(TaskExecutionState(attempt(subtask=1), ExecutionState.FINISHED, None, {"n": 2, "seen": ["b"]}), 1)
     assert book.job_metrics().accumulators == {"n": 3, "seen": ["a", "b"]}
 
 
 def test_time_is_told_as_milliseconds_of_each_second_between_two_readings(book: JobStatusBook) -> None:
-    book.metrics((reading(10_000, busy_ms=600, back_pressured_ms=300, idle_ms=100),), 1)
+    book.record_metrics((reading(10_000, busy_ms=600, back_pressured_ms=300, idle_ms=100),), 1)
     assert times(book) == (600, 300, 100)  # since the task began
-    book.metrics((reading(12_000, busy_ms=800, back_pressured_ms=500, idle_ms=1700),), 2)
+    book.record_metrics((reading(12_000, busy_ms=800, back_pressured_ms=500, idle_ms=1700),), 2)
     assert times(book) == (100, 100, 800)
-    book.metrics((reading(12_050, busy_ms=850, back_pressured_ms=500, idle_ms=1700),), 3)
+    book.record_metrics((reading(12_050, busy_ms=850, back_pressured_ms=500, idle_ms=1700),), 3)
     assert times(book) == (100, 100, 800)  # too soon to say anything new
-    book.metrics((reading(12_000, number=1, busy_ms=1),), 4)
+    book.record_metrics((reading(12_000, number=1, busy_ms=1),), 4)
     assert times(book) == (1000, 0, 0)  # a new attempt begins anew
-    book.task_reported(TaskExecutionState(attempt(1), ExecutionState.FINISHED, None, {}, reading(12_001, number=1, busy_ms=2)), 5)
+    book.record_task_end(TaskExecutionState(attempt(1), ExecutionState.FINISHED, None, {}, reading(12_001, number=1, busy_ms=2)), 5)
     assert times(book) == (0, 0, 0)
 
 
 def test_a_vertex_is_as_busy_as_the_busiest_of_its_subtasks(book: JobStatusBook) -> None:
-    book.metrics((reading(1000, busy_ms=900, idle_ms=100), reading(1000, subtask=1, busy_ms=100, idle_ms=900)), 1)
+    book.record_metrics((reading(1000, busy_ms=900, idle_ms=100), reading(1000, subtask=1, busy_ms=100, idle_ms=900)), 1)
     assert times(book) == (900, 0, 900)
 
 
@@ -108,7 +108,7 @@ def test_the_engines_metrics_have_flinks_names_behind_task_and_operator(book: Jo
     [operator] = graph().vertices[0].operators
     counted = reading(1000, subtask=1, records_in=4, records_out=3, busy_ms=250, idle_ms=750, operators=((operator.operator_id, 4, 3),),
                       accumulators={ACCUMULATOR: [("v0.1.late", 2)]})
-    book.metrics((counted,), 1)
+    book.record_metrics((counted,), 1)
     told = book.job_metrics()
     assert told.engine == {"v0.1.numRecordsIn": 4, "v0.1.numRecordsOut": 3, "v0.1.busyTimeMsPerSecond": 250,
                            "v0.1.backPressuredTimeMsPerSecond": 0, "v0.1.idleTimeMsPerSecond": 750}

@@ -21,7 +21,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
-from flinkpy.testing.simulation.jobs import JobBuilder, TaskBehaviour
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder, TaskBehaviour
 
 TIMEOUT_S = 20.0
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.gateways import DispatcherGateway, JobResult, ResourceManagerGateway, SlotAllocation, SlotRequest, TaskExecutorGateway
-from flinkpy.actors.rpc.envelope import Message, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.errors import EngineError, FencingError, ProgramError, ResourceUnavailableError, RpcError, TaskExecutorLostError, UserCodeError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
-from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
+from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
-from flinkpy.testing.simulation.invariants import Invariants, check_calm, check_end
-from flinkpy.testing.simulation.jobs import JobBuilder, SimulatedSource
+from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm, check_end
+from flinkpy.testing.simulation.simulated_jobs import JobBuilder, SimulatedSource
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
@@ -212,9 +212,9 @@ def test_a_slot_the_job_master_does_not_know_is_freed_by_the_heartbeats() -> Non
     cluster.network.run_for(3)
     pool = cluster.job_masters[JobId("job")].slots.pool
     forgotten = next(iter(pool.slots())).allocation_id
-    pool.remove(forgotten)  # as if a free_slots message had been lost
+    pool.remove_slot(forgotten)  # as if a free_slots message had been lost
     cluster.network.run_for(5)
-    assert cluster.workers[ONE].executor.slots.slot(forgotten) is None
+    assert cluster.workers[ONE].executor.holdings.slots.get_slot(forgotten) is None
 
 
 def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +222,10 @@ def test_a_task_the_executor_has_lost_fails_by_the_heartbeats(monkeypatch: pytes
     cluster.result(dispatcher(cluster).submit_job(job(run_s=None)))
     cluster.network.run_for(3)
     worker = cluster.workers[ONE]
-
-    def forget_to_report(state: TaskExecutionState) -> None:
-        worker.executor.slots.remove_task(state.attempt_id)
-        worker.executor.sequence += 1
+    connection = worker.executor.jobs.get_job(JobId("job"))
+    assert connection is not None
     with monkeypatch.context() as patch:
-        patch.setattr(worker.executor, "task_state_changed", forget_to_report)
+        patch.setattr(connection, "report_state", lambda state: None)
         worker.runner.fail(next(iter(worker.runner.tasks_in_slots())), ValueError("unheard of"))
         cluster.network.run_for(0.1)
     result = play(cluster, job())
@@ -242,7 +240,7 @@ def test_a_connection_only_the_executor_has_given_up_ends_at_the_job_master_too(
     worker = cluster.workers[ONE]
     master = cluster.job_masters[JobId("job")]
     lose(cluster, "disconnect_task_executor", 10**6)
-    worker.executor.run_async(lambda: worker.executor.lose_job(JobId("job"), master.registration.token, "test"))
+    worker.executor.run_async(lambda: worker.executor.jobs.lose_job(JobId("job"), master.registration.token, "test"))
     cluster.network.run_for(20)
     details = master.scheduler.details()
     assert (details.restarts, details.state) == (1, JobState.RUNNING)
@@ -258,8 +256,8 @@ def test_a_slot_promised_to_a_job_that_does_not_want_it_is_rejected_and_freed() 
     unwanted = SlotRequest(mine.job_id, AllocationId("unwanted"), ANY, mine.address, mine.token)
     executor.run_async(lambda: [executor.request_slots(token, (SlotAllocation(1, unwanted),)), None][1])
     cluster.network.run_for(1)
-    assert executor.slots.slot(unwanted.allocation_id) is None
-    assert executor.slots.statistics().active == 1
+    assert executor.holdings.slots.get_slot(unwanted.allocation_id) is None
+    assert executor.holdings.slots.statistics().active == 1
 
 
 def test_a_promise_for_another_resource_manager_is_refused() -> None:
@@ -285,7 +283,7 @@ def test_an_executor_is_idle_when_the_last_of_its_jobs_has_left_it() -> None:
     idle: list[bool] = []
     long = replace(job(run_s=5.0), job_id=JobId("long"))
     client = dispatcher(cluster)
-    cluster.workers[ONE].executor._on_idle = lambda: idle.append(True)
+    cluster.workers[ONE].executor.jobs.on_idle = lambda: idle.append(True)
     cluster.result(client.submit_job(long))
     assert play(cluster, job(run_s=1.0)).state is JobState.FINISHED
     cluster.network.run_for(2)

@@ -27,7 +27,7 @@ def test_a_slot_goes_from_promised_to_active_to_free() -> None:
     assert [offer.allocation_id for offer in table.offers(JOB)] == [A]
     assert table.activate(A)
     assert table.offers(JOB) == ()
-    assert table.free(A, "done") == ()
+    assert table.free_slot(A, "done") == ()
     assert [status.allocation_id for status in table.report()] == [None, None]
 
 
@@ -52,7 +52,7 @@ def test_a_slot_with_tasks_is_free_only_when_the_last_one_ended() -> None:
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
     table.add_task(task(1), A)
-    assert set(table.free(A, "lost")) == {task(0), task(1)}
+    assert set(table.free_slot(A, "lost")) == {task(0), task(1)}
     assert not table.remove_task(task(0))
     assert table.report()[0].allocation_id == A
     assert table.remove_task(task(1))
@@ -63,7 +63,7 @@ def test_a_slot_being_released_takes_no_task_and_no_promise() -> None:
     table = TaskSlotTable([ANY])
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
-    table.free(A, "lost")
+    table.free_slot(A, "lost")
     with pytest.raises(SlotNotAvailableError, match="being released"):
         table.add_task(task(1), A)
     with pytest.raises(SlotNotAvailableError, match="RELEASING"):
@@ -74,9 +74,9 @@ def test_a_task_in_a_slot_being_released_does_not_speak_any_more() -> None:
     table = TaskSlotTable([ANY])
     table.allocate(0, JOB, A)
     table.add_task(task(0), A)
-    assert table.may_speak(task(0))
-    table.free(A, "lost")
-    assert not table.may_speak(task(0))
+    assert table.may_send_events(task(0))
+    table.free_slot(A, "lost")
+    assert not table.may_send_events(task(0))
     assert table.runs(task(0))
 
 
@@ -111,7 +111,7 @@ def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[st
             elif kind == "activate":
                 table.activate(allocation)
             elif kind == "free":
-                table.free(allocation, "test")
+                table.free_slot(allocation, "test")
             elif kind == "add" and not table.runs(task(slot, job)):
                 table.add_task(task(slot, job), allocation)
             elif kind == "remove":
@@ -127,34 +127,34 @@ def test_the_slot_table_agrees_with_itself_whatever_happens(moves: list[tuple[st
 def pool_with(*requests: str) -> SlotPool:
     pool = SlotPool(timeout_s=10.0)
     for now, name in enumerate(requests):
-        pool.request(SlotRequestId(f"r-{name}"), AllocationId(name), ANY, (), float(now))
+        pool.add_request(SlotRequestId(f"r-{name}"), AllocationId(name), ANY, (), float(now))
     return pool
 
 
 def test_an_offer_is_accepted_when_it_is_waited_for_and_again_when_repeated() -> None:
     pool = pool_with("a")
-    accepted, slot = pool.offer(TE, A, 1)
+    accepted, slot = pool.accept_offer(TE, A, 1)
     assert (accepted, slot and slot.request_id) == (True, "r-a")
-    assert pool.offer(TE, A, 2) == (True, None)
+    assert pool.accept_offer(TE, A, 2) == (True, None)
 
 
 def test_an_offer_nobody_waits_for_or_from_a_second_executor_is_rejected() -> None:
     pool = pool_with("a")
-    pool.offer(TE, A, 1)
-    assert pool.offer(ResourceId("other"), A, 1) == (False, None)
-    assert pool.offer(TE, B, 1) == (False, None)
+    pool.accept_offer(TE, A, 1)
+    assert pool.accept_offer(ResourceId("other"), A, 1) == (False, None)
+    assert pool.accept_offer(TE, B, 1) == (False, None)
 
 
 def test_requests_expire_in_the_order_they_were_made() -> None:
     pool = pool_with("a", "b")
-    assert pool.expire(9.0) == []
-    assert [request.allocation_id for request in pool.expire(10.5)] == [A]
+    assert pool.expire_requests(9.0) == []
+    assert [request.allocation_id for request in pool.expire_requests(10.5)] == [A]
     assert pool.pending_ids() == (B,)
 
 
 def test_a_report_denies_only_what_was_offered_before_it() -> None:
     pool = pool_with("a", "b")
-    pool.offer(TE, A, 5)
+    pool.accept_offer(TE, A, 5)
     assert pool.reconcile(TE, 4, []) == ([], [])
     assert pool.reconcile(TE, 5, []) == ([A], [])
     assert pool.reconcile(TE, 6, [A, B]) == ([], [])  # b is on its way here
@@ -163,8 +163,8 @@ def test_a_report_denies_only_what_was_offered_before_it() -> None:
 
 def test_a_lost_executor_takes_its_slots_with_it() -> None:
     pool = pool_with("a", "b")
-    pool.offer(TE, A, 1)
-    pool.offer(ResourceId("other"), B, 1)
+    pool.accept_offer(TE, A, 1)
+    pool.accept_offer(ResourceId("other"), B, 1)
     assert [slot.allocation_id for slot in pool.remove_executor(TE)] == [A]
     assert pool.statistics().allocated == 1
     pool.check_invariants()
@@ -178,18 +178,19 @@ def test_the_slot_pool_agrees_with_itself_whatever_happens(moves: list[tuple[str
         allocation = AllocationId(f"a{number}")
         if kind == "request":
             made += 1
-            fresh = AllocationId(f"a{number}") if pool.get(allocation) is None and allocation not in pool.pending_ids() else AllocationId(f"n{made}")
-            pool.request(SlotRequestId(f"r{made}"), fresh, ANY, (), float(now))
+            is_free = pool.get_slot(allocation) is None and allocation not in pool.pending_ids()
+            fresh = AllocationId(f"a{number}") if is_free else AllocationId(f"n{made}")
+            pool.add_request(SlotRequestId(f"r{made}"), fresh, ANY, (), float(now))
         elif kind == "cancel":
-            pool.cancel(SlotRequestId(f"r{number}"))
+            pool.cancel_request(SlotRequestId(f"r{number}"))
         elif kind == "fail":
             pool.fail_request(allocation)
         elif kind == "offer":
-            pool.offer(ResourceId(f"te-{number % 2}"), allocation, now)
+            pool.accept_offer(ResourceId(f"te-{number % 2}"), allocation, now)
         elif kind == "remove":
-            pool.remove(allocation)
+            pool.remove_slot(allocation)
         elif kind == "lose":
             pool.remove_executor(ResourceId(f"te-{number % 2}"))
         else:
-            pool.expire(float(now))
+            pool.expire_requests(float(now))
         pool.check_invariants()

@@ -32,7 +32,7 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
         lambda delay_s, action: None)
     made.start()
     for subtask in range(2):
-        made.deployed(attempt(subtask))
+        made.attempt_deployed(attempt(subtask))
         made.handle_event(attempt(subtask), OPERATOR, ReaderRegistered("host"))
     sent.clear()
     return made
@@ -46,8 +46,8 @@ def test_a_reader_that_has_ended_holds_nobody_back_even_if_its_last_word_was_los
     made.handle_event(attempt(0), OPERATOR, WatermarkReported("group", 0, 100, False))
     made.handle_event(attempt(1), OPERATOR, WatermarkReported("group", 500, 100, True))
     assert sent == []
-    made.ended(ended)
+    made.attempt_ended(ended)
     assert sent == ([(1, WatermarkAllowed(600))] if ended == attempt(0) else [])
-    made.ended(ended)
+    made.attempt_ended(ended)
     assert failures == []
     made.close()

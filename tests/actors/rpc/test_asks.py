@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.actors.rpc.asks import PendingAsk, PendingAsks, portable, remote_traceback_of
-from flinkpy.actors.rpc.envelope import RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc.message_bytes import make_answer, pack, unpack
-from flinkpy.actors.rpc.sequencer import Sequencer, Sequencers
+from flinkpy.actors.rpc.delivery.asks import PendingAsk, PendingAsks
+from flinkpy.actors.rpc.delivery.envelope import RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
+from flinkpy.actors.rpc.delivery.portable_errors import portable, remote_traceback_of
+from flinkpy.actors.rpc.delivery.sequencer import Sequencer, Sequencers
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.core.errors import FencingError, RemoteError, RpcError, RpcTimeoutError, UserCodeError
 
@@ -68,7 +69,7 @@ def test_one_timer_serves_any_number_of_asks() -> None:
 
 def test_a_forgotten_ask_is_never_finished() -> None:
     bench = Bench()
-    bench.asks.forget(bench.open("never sent"))
+    bench.asks.drop_unsent(bench.open("never sent"))
     bench.simulation.run_for(100)
     assert bench.outcomes == []
 

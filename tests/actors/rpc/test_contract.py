@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkpy.actors.rpc import envelope
+from flinkpy.actors.rpc.delivery import envelope
 from flinkpy.core.errors import (
     EndpointNotRunningError,
     EngineError,
@@ -300,7 +300,7 @@ def test_a_handshake_for_another_gateway_names_both_sides(rpc: Rpc) -> None:
 
 def test_a_handshake_of_another_version_is_refused(rpc: Rpc, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = started(rpc)
-    monkeypatch.setattr("flinkpy.actors.rpc.asks.PROTOCOL_VERSION", envelope.PROTOCOL_VERSION + 1)
+    monkeypatch.setattr("flinkpy.actors.rpc.delivery.asks.PROTOCOL_VERSION", envelope.PROTOCOL_VERSION + 1)
     with pytest.raises(HandshakeError, match=r"client speaks version 2 .* one/sample speaks version 1"):
         gateway_to(rpc, endpoint.address)
 

@@ -7,11 +7,10 @@ from typing import Protocol
 
 import pytest
 
-from flinkpy.actors.gateways import RegistrationResponse
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint, RpcEndpoint
 from flinkpy.actors.rpc.gateway_proxy import address_of
 from flinkpy.actors.rpc.leadership import NO_LEADER, FixedLeader, LeaderInformation, StandaloneLeadership
-from flinkpy.actors.rpc.registration import RetryingRegistration
+from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.rpc.simulated.event_queue import SimulationError
 from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork

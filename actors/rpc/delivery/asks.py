@@ -1,24 +1,19 @@
-"""Calls on their way: the line a gateway sends over, the asks that wait for an answer, and errors made fit to travel."""
+"""Calls under way: the line that a gateway sends over, and the asks that wait for an answer."""
 
 from __future__ import annotations
 
 import itertools
-import pickle
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from flinkpy.actors.rpc.envelope import PROTOCOL_VERSION, Handshake, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Handshake, Request, RpcInvocation
 from flinkpy.actors.rpc.service import Cancellable, MainThread
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EndpointNotRunningError, EngineError, FlinkpyError, RemoteError, RpcTimeoutError
+from flinkpy.core.errors import EndpointNotRunningError, EngineError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.base_service import BaseRpcService
 
 
 class PendingAsk(NamedTuple):
@@ -61,15 +56,15 @@ class PendingAsks:
         return request_id, future
 
     def answer(self, request_id: int, value: Any, error: BaseException | None) -> bool:
-        """False when nobody waits (any more): a late or doubled answer."""
+        """Completes the ask. False when it is not open: the answer came late, or twice."""
         ask = self._open.pop(request_id, None)
         if ask is None:
             return False
         self._finish(ask, value, error)
         return True
 
-    def forget(self, request_id: int) -> None:
-        """The call was never sent."""
+    def drop_unsent(self, request_id: int) -> None:
+        """The call of this ask could not be sent, so no answer will come."""
         self._open.pop(request_id, None)
 
     def fail(self, make_error: Callable[[PendingAsk], BaseException | None]) -> None:
@@ -80,7 +75,7 @@ class PendingAsks:
                 self.answer(request_id, None, error)
 
     def close(self, reason: str) -> None:
-        """Nobody is asked any more, and what is open fails."""
+        """Fails the open asks, and every one that comes later."""
         self.closed = reason
         self.fail(lambda ask: EndpointNotRunningError(f"{reason}: {ask.method} at {ask.address} not answered"))
 
@@ -103,7 +98,7 @@ class PendingAsks:
         with self._lock:
             while self._deadlines and self._deadlines[0][0] <= now:
                 overdue.append(self._deadlines.popleft()[1])
-            self._armed = False  # before looking again: who opens an ask meanwhile arms, or is seen here
+            self._armed = False  # before looking again, so that an ask opened meanwhile arms the timer or is seen below
         for request_id in overdue:
             ask = self._open.get(request_id)
             if ask is not None:
@@ -113,66 +108,42 @@ class PendingAsks:
 
 
 class RpcLine:
-    """One caller, one endpoint, one token: what a gateway sends over."""
+    """What a gateway sends over: from one caller to one endpoint, under one token.
 
-    __slots__ = ("_service", "address", "caller", "endpoint", "process", "token")
+    ``transmit(process, request)`` gets a request to another process, and answers come back through ``asks``. ``sender`` is the name of this process.
+    """
 
-    def __init__(self, service: BaseRpcService, caller: MainThread | None, address: str, token: FencingToken | None) -> None:
+    __slots__ = ("_asks", "_sender", "_transmit", "address", "caller", "endpoint", "process", "token")
+
+    def __init__(self, asks: PendingAsks, transmit: Callable[[str, Request], None], sender: str, caller: MainThread | None, address: str,
+                 token: FencingToken | None) -> None:
         process, _, endpoint = address.rpartition("/")
         if not process or not endpoint:
             raise EngineError(f"{address!r} is no address; write process/endpoint")
-        self._service, self.caller, self.address, self.token = service, caller, address, token
+        self._asks, self._transmit, self._sender = asks, transmit, sender
+        self.caller, self.address, self.token = caller, address, token
         self.process, self.endpoint = process, endpoint
 
     def tell(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._service.transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token))
+        self._transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token))
 
     def ask(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
-        service = self._service
-        if service.asks.closed is not None:
-            return Future.failed(EndpointNotRunningError(f"{service.asks.closed}: {method} at {self.address} not sent"))
-        request_id, future = service.asks.open(self.caller, self.address, method)
+        asks = self._asks
+        if asks.closed is not None:
+            return Future.failed(EndpointNotRunningError(f"{asks.closed}: {method} at {self.address} not sent"))
+        request_id, future = asks.open(self.caller, self.address, method)
         try:
-            service.transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token, request_id))
+            self._transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token, request_id))
         except BaseException:
-            service.asks.forget(request_id)
+            asks.drop_unsent(request_id)
             raise
         return future
 
     def handshake(self, gateway: str) -> Future[Any]:
         """Asks whether the other side is there, speaks our version and is such a gateway."""
-        service = self._service
-        if service.asks.closed is not None:
-            return Future.failed(EndpointNotRunningError(f"{service.asks.closed}: no connection to {self.address}"))
-        request_id, future = service.asks.open(self.caller, self.address, "handshake")
-        service.transmit(self.process, Handshake(self.endpoint, gateway, PROTOCOL_VERSION, request_id, service.process))
+        asks = self._asks
+        if asks.closed is not None:
+            return Future.failed(EndpointNotRunningError(f"{asks.closed}: no connection to {self.address}"))
+        request_id, future = asks.open(self.caller, self.address, "handshake")
+        self._transmit(self.process, Handshake(self.endpoint, gateway, PROTOCOL_VERSION, request_id, self._sender))
         return future
-
-
-# -- errors that travel -------------------------------------------------------------------------------------------------------------
-
-
-def portable(error: BaseException) -> FlinkpyError:
-    """The error as a caller may see it: flinkpy's own as they are, with a ``remote_traceback``; anything else, and what does
-    not pickle, as a RemoteError that tells the same."""
-    text = remote_traceback_of(error) or "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    if isinstance(error, FlinkpyError) and _pickles(error):
-        return with_remote_traceback(error, text)
-    return RemoteError(f"{type(error).__name__}: {error}", text)
-
-
-def remote_traceback_of(error: BaseException) -> str:
-    """The traceback of the process an error came from; empty for one that never travelled."""
-    return str(getattr(error, "remote_traceback", ""))
-
-
-def with_remote_traceback(error: FlinkpyError, text: str) -> FlinkpyError:
-    error.remote_traceback = text  # type: ignore[attr-defined]  # no add_note before Python 3.11
-    return error
-
-
-def _pickles(error: BaseException) -> bool:
-    try:
-        return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:  # whatever a foreign __reduce__ or __init__ raises
-        return False

@@ -123,7 +123,7 @@ def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
 
 
 def _producers(chance: random.Random, vertices: list[JobVertex]) -> list[JobVertex]:
-    """Nobody (one more source), one (a chain or a fan-out) or two (a join)."""
+    """None (one more source), one (a chain or a fan-out) or two (a join)."""
     if not vertices or chance.random() < 0.15:
         return []
     return chance.sample(vertices, min(len(vertices), chance.choice((1, 1, 2))))

@@ -8,7 +8,7 @@ from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError
 from flinkpy.testing.simulation.cluster import SimulatedCluster
-from flinkpy.testing.simulation.task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
 
 class Invariants:
@@ -43,20 +43,20 @@ def check_executor(executor: TaskExecutor) -> None:
     runner = executor.runner
     assert isinstance(runner, SimulatedTaskRunner)
     runner.check_invariants()
-    kept = {attempt_id for of_job in executor.results.values() for attempt_id in of_job}
+    kept = executor.holdings.kept_results()
     if not kept <= runner.results.keys():
         raise EngineError(f"{executor.resource_id} believes to keep results that are gone: {kept - runner.results.keys()}")
     for attempt_id, slot_index in runner.tasks_in_slots().items():
-        slot = next((slot for slot in executor.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
+        slot = next((slot for slot in executor.holdings.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
         if slot is None or slot.index != slot_index:
             raise EngineError(f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is not its own")
 
 
 def check_calm(cluster: SimulatedCluster) -> None:
-    """Nothing was lost for a while: the ResourceManager and the JobMasters that work agree on who waits for which slots. Raises EngineError."""
+    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for. Raises EngineError."""
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():
-        if master.has_ended:
+        if master.status.has_ended:
             continue
         if master.slots.manager.gateway is None:
             raise EngineError(f"the JobMaster of {job_id} is not registered at the ResourceManager, which has been there for a while")
@@ -72,12 +72,12 @@ def check_end(cluster: SimulatedCluster) -> None:
         statistics = worker.executor.statistics()
         slots, runner = statistics.slots, statistics.runner
         if slots.allocated + slots.active + slots.releasing + slots.tasks:
-            held = [slot for job_id in worker.executor.slots.jobs() for slot in worker.executor.slots.of_job(job_id)]
-            raise EngineError(f"{resource_id} leaks slots: {worker.executor.slots!r}, {held}")
+            held = [slot for job_id in worker.executor.holdings.slots.jobs() for slot in worker.executor.holdings.slots.of_job(job_id)]
+            raise EngineError(f"{resource_id} leaks slots: {worker.executor.holdings!r}, {held}")
         if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.pool.statistics().pools:
             raise EngineError(f"{resource_id} leaks {runner} {worker.runner.pool!r}")
-        if worker.executor.results:
-            raise EngineError(f"{resource_id} keeps results nobody reads: {worker.executor.results}")
+        if worker.executor.holdings.keeps_results:
+            raise EngineError(f"{resource_id} keeps results that no task reads: {worker.executor.holdings.kept_results()}")
         if statistics.jobs:
             raise EngineError(f"{resource_id} still keeps {statistics.jobs} connections to JobMasters")
         if not manager.slots.knows(resource_id):

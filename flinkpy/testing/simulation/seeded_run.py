@@ -13,12 +13,12 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.testing.simulation.cluster import CLIENT, DISPATCHER, RESOURCE_MANAGER, SimulatedCluster
-from flinkpy.testing.simulation.invariants import Invariants, check_calm, check_end
-from flinkpy.testing.simulation.jobs import SimulatedJob
+from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm, check_end
 from flinkpy.testing.simulation.scenario import FAULTS_END_S, RPC, Crash, ManagerCrash, Partition, Scenario
+from flinkpy.testing.simulation.simulated_jobs import SimulatedJob
 
 PATIENCE_S = 600.0  # of virtual time, for the last job to end
-SETTLED_S = 15.0  # after the last fault: what was lost was told again by then
+SETTLED_S = 15.0  # after the last fault: lost messages have been repeated by then
 TOLD_LATE_S = 1.0  # how late the Dispatcher may hear that a job has ended
 CALM_S = 40.0  # of virtual time after it, for the last heartbeats and timeouts
 

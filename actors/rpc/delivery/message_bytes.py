@@ -9,8 +9,8 @@ from __future__ import annotations
 import pickle
 from typing import cast
 
-from flinkpy.actors.rpc.asks import portable, remote_traceback_of, with_remote_traceback
-from flinkpy.actors.rpc.envelope import Handshake, Message, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.envelope import Handshake, Message, RpcAnswer, RpcInvocation
+from flinkpy.actors.rpc.delivery.portable_errors import portable, remote_traceback_of, with_remote_traceback
 from flinkpy.core.errors import FlinkpyError, RpcError
 
 

@@ -1,38 +1,40 @@
-"""Courier: gets something across a network that loses, delays and doubles, one batch at a time.
+"""Courier: delivers something over a network that loses, delays and doubles messages, one batch at a time.
 
-What is due is collected when a batch leaves, so whatever gathers while one is under way goes with the next: a busy line sends large batches, an
-idle one sends at once, and batches arrive in order. A batch that failed is collected anew after a pause; its owner must not mind that the first
-copy may have arrived.
+What is due is collected when a batch is sent, so what comes up while one is under way goes with the next: a busy courier sends large batches,
+an idle one sends at once, and batches arrive in order. A batch that failed is collected anew after a pause. The first copy may have arrived all
+the same, so the receiver must accept a message twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
-
-if TYPE_CHECKING:
-    from flinkpy.actors.rpc.endpoint import RpcEndpoint
 
 B = TypeVar("B")
 A = TypeVar("A")
 
+Schedule = Callable[[float, Callable[[], None]], Cancellable]
+"""Runs an action in so many seconds, in the thread that the courier belongs to."""
+
 
 class Courier(Generic[B, A]):
-    """``collect`` gives what is due now or None, ``send`` asks, ``on_answer(batch, answer)`` and ``on_failure(error)`` hear how it went."""
+    """``collect()`` gives what is due now, or None; ``send(batch)`` asks; ``on_answer(batch, answer)`` or ``on_failure(error)`` is called when the
+    call is answered or has failed."""
 
     def __init__(
-        self, endpoint: RpcEndpoint, retry_s: float, collect: Callable[[], B | None], send: Callable[[B], Future[A]],
+        self, schedule: Schedule, retry_s: float, collect: Callable[[], B | None], send: Callable[[B], Future[A]],
         on_answer: Callable[[B, A], None], on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        self._endpoint, self._retry_s = endpoint, retry_s
+        self._schedule, self._retry_s = schedule, retry_s
         self._collect, self._send, self._on_answer, self._on_failure = collect, send, on_answer, on_failure
         self._under_way = False
         self._closed = False
 
     def kick(self) -> None:
-        """Something may be due. Sends it, unless a batch is under way: then it goes next."""
+        """Something may be due: sends it now, or after the batch that is under way."""
         if self._under_way or self._closed:
             return
         batch = self._collect()
@@ -42,7 +44,7 @@ class Courier(Generic[B, A]):
         self._send(batch).add_done_callback(lambda done: self._answered(batch, done))
 
     def close(self) -> None:
-        """Nothing leaves any more, and late answers are ignored."""
+        """Nothing more is sent, and late answers are ignored."""
         self._closed = True
 
     def _answered(self, batch: B, done: Future[A]) -> None:
@@ -55,7 +57,7 @@ class Courier(Generic[B, A]):
             return
         self._on_failure(done.error)
         if not self._closed:
-            self._endpoint.schedule_run_async(self._retry_s, self._again)
+            self._schedule(self._retry_s, self._again)
 
     def _again(self) -> None:
         self._under_way = False
@@ -68,11 +70,11 @@ T = TypeVar("T")
 class EventSender(Generic[T]):
     """Sends numbered events so that the other side sees each once, in order, whatever the network does (see :class:`EventReceiver`)."""
 
-    def __init__(self, endpoint: RpcEndpoint, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]) -> None:
+    def __init__(self, schedule: Schedule, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]) -> None:
         self._first = 0
         self._waiting: list[T] = []
         self._courier: Courier[tuple[T, ...], None] = Courier(
-            endpoint, retry_s, lambda: tuple(self._waiting) or None, lambda events: send(self._first, events), self._arrived,
+            schedule, retry_s, lambda: tuple(self._waiting) or None, lambda events: send(self._first, events), self._arrived,
         )
 
     def send(self, event: T) -> None:
@@ -88,7 +90,7 @@ class EventSender(Generic[T]):
 
 
 class EventReceiver(Generic[T]):
-    """Skips what it has seen.
+    """Gives out each event once.
 
     >>> receiver = EventReceiver(); receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
     (('a', 'b'), (), ('c',))
@@ -98,7 +100,7 @@ class EventReceiver(Generic[T]):
         self._next = 0
 
     def fresh(self, first: int, events: tuple[T, ...]) -> tuple[T, ...]:
-        """The events not seen before. A gap cannot be: the sender goes on only when the last batch was answered."""
+        """The events not seen before. There are no gaps: the sender sends the next batch only when the last one was answered."""
         new = events[max(0, self._next - first):]
         self._next = max(self._next, first + len(events))
         return new

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from typing import Any
 
 from flinkpy.actors.rpc.service import Cancellable
@@ -20,9 +21,12 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
-from flinkpy.testing.simulation.jobs import SimulatedSplit, TaskBehaviour
+from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, TaskBehaviour
 
 _S = ExecutionState
+
+SEGMENTS_PER_CHANNEL = 2
+SEGMENTS_AT_MOST = 8
 
 
 @dataclass
@@ -43,12 +47,26 @@ class SimulatedTask:
     def attempt_id(self) -> ExecutionAttemptId:
         return self.descriptor.attempt_id
 
+    @property
+    def pools(self) -> tuple[LocalBufferPool, ...]:
+        return (*self.partitions, *self.gates)
+
+    def borrow_segments(self, pool: NetworkBufferPool, chance: Random) -> None:
+        """A pool per partition and per gate; each holds some segments, as if batches were in flight."""
+        def make_pool(channels: int) -> LocalBufferPool:
+            most = min(SEGMENTS_AT_MOST, SEGMENTS_PER_CHANNEL * channels)
+            return pool.create(self.descriptor.subtask_name, min(2, most), most)
+
+        for partition in self.descriptor.partitions:
+            self.partitions.append(make_pool(partition.subpartitions))
+        for gate in self.descriptor.gates:
+            self.gates.append(make_pool(len(gate.producers)))
+        for lent in self.pools:
+            lent.take_up_to(chance.randint(0, lent.size))
+
 
 class SimulatedTaskRunner:
     """Runs simulated tasks in one process of the simulated network."""
-
-    SEGMENTS_PER_CHANNEL = 2
-    SEGMENTS_AT_MOST = 8
 
     def __init__(
         self, service: SimulatedRpcService, segments: int = 2048,
@@ -81,7 +99,7 @@ class SimulatedTaskRunner:
         task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle)
         self._move(task, _S.DEPLOYING)
         try:
-            self._borrow(task)
+            task.borrow_segments(self.pool, self._chance)
         except FlinkpyError as error:
             self._end(task, _S.FAILED, error)
             return
@@ -107,7 +125,7 @@ class SimulatedTaskRunner:
         if task is None or task.lifecycle.state is not _S.RUNNING:
             return
         for one in task.heard.accept(event):
-            self._heard(task, one)
+            self._handle_event(task, one)
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         for attempt_id in attempt_ids:
@@ -139,20 +157,6 @@ class SimulatedTaskRunner:
 
     # -- a task's life -----------------------------------------------------------------------------------------------------
 
-    def _borrow(self, task: SimulatedTask) -> None:
-        """A pool per partition and per gate; each holds some segments, as if batches were in flight."""
-        owner = task.descriptor.subtask_name
-        for partition in task.descriptor.partitions:
-            task.partitions.append(self._pool(owner, partition.subpartitions))
-        for gate in task.descriptor.gates:
-            task.gates.append(self._pool(owner, len(gate.producers)))
-        for pool in (*task.partitions, *task.gates):
-            pool.take_up_to(self._chance.randint(0, pool.size))
-
-    def _pool(self, owner: str, channels: int) -> LocalBufferPool:
-        most = min(self.SEGMENTS_AT_MOST, self.SEGMENTS_PER_CHANNEL * channels)
-        return self.pool.create(owner, min(2, most), most)
-
     def _run(self, task: SimulatedTask) -> None:
         missing = self._missing_result(task)
         if missing is not None:
@@ -161,10 +165,11 @@ class SimulatedTaskRunner:
         self._move(task, _S.RUNNING)
         behaviour, attempt_id = task.behaviour, task.attempt_id
         if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
-            self._later(task, (behaviour.run_s or 1.0) / 2, self._break)
+            error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
+            self._later(task, (behaviour.run_s or 1.0) / 2, partial(self._end, state=_S.FAILED, error=error))
         elif behaviour.reads_splits is not None:
-            self._say(task, ReaderRegistered(self._service.process))
-            self._say(task, SplitRequested(self._service.process))
+            self._send_event(task, ReaderRegistered(self._service.process))
+            self._send_event(task, SplitRequested(self._service.process))
         elif behaviour.run_s is not None:
             self._later(task, behaviour.run_s, partial(self._end, state=_S.FINISHED))
 
@@ -175,14 +180,10 @@ class SimulatedTaskRunner:
                     return producer.partition_id.producer
         return None
 
-    def _break(self, task: SimulatedTask) -> None:
-        error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
-        self._end(task, _S.FAILED, error)
-
     def _end(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None) -> None:
         if task.timer is not None:
             task.timer.cancel()
-        for pool in (*task.partitions, *task.gates):
+        for pool in task.pools:
             pool.close()
         del self._tasks[task.attempt_id]
         left = sum(partition.partition_type.is_blocking for partition in task.descriptor.partitions)
@@ -208,15 +209,15 @@ class SimulatedTaskRunner:
 
     # -- splits ------------------------------------------------------------------------------------------------------------
 
-    def _say(self, task: SimulatedTask, event: Any) -> None:
+    def _send_event(self, task: SimulatedTask, event: Any) -> None:
         assert task.behaviour.reads_splits is not None
         task.reporter.operator_event(task.attempt_id, task.behaviour.reads_splits, task.said.wrap(event))
 
-    def _heard(self, task: SimulatedTask, event: Any) -> None:
+    def _handle_event(self, task: SimulatedTask, event: Any) -> None:
         if isinstance(event, SplitsAdded):
             splits: list[SimulatedSplit] = pickle.loads(event.splits)
             task.splits += [split.split_id for split in splits]
-            self._later(task, 0.5 * self._chance.random(), lambda task: self._say(task, SplitRequested(self._service.process)))
+            self._later(task, 0.5 * self._chance.random(), lambda task: self._send_event(task, SplitRequested(self._service.process)))
         elif isinstance(event, NoMoreSplits):
             self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
 
@@ -224,10 +225,10 @@ class SimulatedTaskRunner:
 
     def check_invariants(self) -> None:
         """Raises EngineError when a segment belongs to no task."""
-        lent = sum(pool.in_use for task in self._tasks.values() for pool in (*task.partitions, *task.gates))
+        lent = sum(pool.in_use for task in self._tasks.values() for pool in task.pools)
         if lent != self.pool.in_use:
             raise EngineError(f"{self.pool!r}: tasks hold {lent} segments")
-        pools = sum(len(task.partitions) + len(task.gates) for task in self._tasks.values())
+        pools = sum(len(task.pools) for task in self._tasks.values())
         if pools != self.pool.statistics().pools:
             raise EngineError(f"{self.pool!r}: tasks own {pools} pools")
 

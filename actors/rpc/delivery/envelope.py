@@ -22,7 +22,7 @@ class Control(Enum):
 
 
 class RpcInvocation(NamedTuple):
-    """A method call. ``request_id`` is None for a tell: nobody waits for an answer."""
+    """A method call. ``request_id`` is None for a tell: it is not answered."""
 
     endpoint: str
     method: str

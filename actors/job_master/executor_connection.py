@@ -1,0 +1,154 @@
+"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which of them it has confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
+from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.rpc.endpoint import RpcEndpoint
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, FencingToken, OperatorId, ResourceId
+from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
+
+OperatorEvent = tuple[OperatorId, Any]
+
+
+class DeployedTask:
+    """An attempt that was sent to a TaskExecutor and has not ended, as far as the JobMaster knows."""
+
+    __slots__ = ("attempt_id", "cancelling", "confirmed", "executor", "heard", "name", "said")
+
+    def __init__(self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection) -> None:
+        self.attempt_id, self.name, self.executor = attempt_id, name, executor
+        self.confirmed: int | None = None  # the TaskExecutor's sequence when it said that it has the task
+        self.cancelling = False
+        self.heard: EventReceiver[OperatorEvent] | None = None
+        self.said: EventSender[OperatorEvent] | None = None
+
+
+class ExecutorConnection:
+    """One registered TaskExecutor. ``on_rejected(task, reason)`` is told of a task that was not taken, ``on_unknown(task)`` of one
+    that was taken and is not known there any more. Heartbeats are the owner's."""
+
+    def __init__(
+        self, endpoint: RpcEndpoint, token: FencingToken, location: TaskManagerLocation, gateway: TaskExecutorGateway, retry_s: float,
+        on_rejected: Callable[[DeployedTask, str], None], on_unknown: Callable[[DeployedTask], None],
+    ) -> None:
+        self._endpoint, self._token, self._retry_s = endpoint, token, retry_s
+        self.location, self.gateway = location, gateway
+        self._on_rejected, self._on_unknown = on_rejected, on_unknown
+        self.watch: Cancellable | None = None
+        self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
+        self._to_cancel: dict[ExecutionAttemptId, None] = {}
+        self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = Courier(
+            endpoint.schedule_run_async, retry_s, lambda: tuple(self._to_cancel) or None, gateway.cancel_tasks, self._cancels_answered)
+
+    @property
+    def resource_id(self) -> ResourceId:
+        return self.location.resource_id
+
+    def close_connection(self) -> None:
+        """The TaskExecutor is lost, or the job has ended: nothing more is sent."""
+        if self.watch is not None:
+            self.watch.cancel()
+        self._cancels.close()
+        for task in self.tasks.values():
+            if task.said is not None:
+                task.said.close()
+
+    # -- deploying ---------------------------------------------------------------------------------------------------------
+
+    def submit_tasks(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
+        """Sends the tasks; those refused, or not confirmed in time, are reported one by one."""
+        tasks = [DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self) for descriptor in descriptors]
+        for task in tasks:
+            self.tasks[task.attempt_id] = task
+        self.gateway.submit_tasks(self._token, descriptors).add_done_callback(lambda done: self._submitted(tasks, done))
+        return tasks
+
+    def _submitted(self, tasks: Iterable[DeployedTask], done: Future[SubmitAnswer]) -> None:
+        answer = done.result(timeout=0) if done.error is None else None
+        for task in tasks:
+            if self.tasks.get(task.attempt_id) is not task:
+                continue
+            refusal = answer.refused.get(task.attempt_id) if answer is not None else str(done.error)
+            if refusal is None:
+                assert answer is not None
+                self.confirm_task(task, answer.sequence)
+            elif answer is not None or task.confirmed is None:
+                if answer is None:
+                    self.cancel_attempt(task.attempt_id)  # perhaps only the answer was lost, and the tasks run
+                self._on_rejected(task, refusal)
+
+    def confirm_task(self, task: DeployedTask, sequence: int) -> None:
+        """The TaskExecutor has the task: a report of that sequence or a later one that lacks it means that the task is lost."""
+        if task.confirmed is None or sequence > task.confirmed:
+            task.confirmed = sequence
+
+    # -- cancelling --------------------------------------------------------------------------------------------------------
+
+    def cancel_task(self, task: DeployedTask) -> None:
+        task.cancelling = True
+        self.cancel_attempt(task.attempt_id)
+
+    def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
+        """Sent, and repeated until answered; the TaskExecutor ignores attempts that it does not know."""
+        self._to_cancel[attempt_id] = None
+        self._endpoint.run_async(self._cancels.kick)  # not at once: several cancellations often follow each other, and go in one message
+
+    def _cancels_answered(self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]) -> None:
+        for attempt_id in asked:
+            self._to_cancel.pop(attempt_id, None)
+        for attempt_id in unknown:
+            task = self.tasks.get(attempt_id)
+            if task is not None and task.confirmed is None:
+                self._cancel_again_later(task)
+
+    def _cancel_again_later(self, task: DeployedTask) -> None:
+        """The cancellation has overtaken the submission: it is sent again, unless the task turns out to be rejected."""
+        def again() -> None:
+            if self.tasks.get(task.attempt_id) is task and task.cancelling:
+                self.cancel_attempt(task.attempt_id)
+        self._endpoint.schedule_run_async(self._retry_s, again)
+
+    # -- the end of a task -------------------------------------------------------------------------------------------------
+
+    def forget_task(self, attempt_id: ExecutionAttemptId) -> None:
+        """The task has ended."""
+        task = self.tasks.pop(attempt_id, None)
+        if task is not None and task.said is not None:
+            task.said.close()
+
+    # -- operator events -----------------------------------------------------------------------------------------------------
+
+    def send_event(self, task: DeployedTask, event: OperatorEvent) -> None:
+        """A coordinator's event for the task: there once and in order, unless the task ends before."""
+        if task.said is None:
+            attempt_id = task.attempt_id
+            task.said = EventSender(
+                self._endpoint.schedule_run_async, self._retry_s, lambda first, events: self.gateway.send_operator_events(attempt_id, first, events))
+        task.said.send(event)
+
+    def fresh_events(self, task: DeployedTask, first: int, events: tuple[OperatorEvent, ...]) -> tuple[OperatorEvent, ...]:
+        if task.heard is None:
+            task.heard = EventReceiver()
+        return task.heard.fresh(first, events)
+
+    # -- heartbeats --------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, payload: JobHeartbeat) -> None:
+        """Compares what the TaskExecutor says it runs with what it should run: reports tasks that are lost, cancels tasks that should not run."""
+        running = set(payload.running)
+        for attempt_id in running:
+            task = self.tasks.get(attempt_id)
+            if task is None or task.cancelling:
+                self.cancel_attempt(attempt_id)
+        for task in [task for attempt_id, task in self.tasks.items() if attempt_id not in running]:
+            if task.confirmed is not None and task.confirmed <= payload.sequence:
+                self._on_unknown(task)
+
+    def __repr__(self) -> str:
+        return f"<ExecutorConnection to {self.resource_id}: {len(self.tasks)} tasks, {len(self._to_cancel)} to cancel>"

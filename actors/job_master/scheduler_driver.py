@@ -1,0 +1,64 @@
+"""SchedulerDriver: tells the scheduler what happens, one event at a time, and has its commands carried out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.core.clock import Clock
+from flinkpy.scheduler.protocol import Command, Event, SetTimer, TimerFired
+from flinkpy.scheduler.scheduler import Scheduler
+
+
+class SchedulerDriver:
+    """All calls come from the JobMaster's main thread. Carrying out a command may lead to further events: they are queued behind it.
+
+    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the main thread's timer, and
+    ``on_error`` is told when the scheduler or a command raised.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, clock: Clock, schedule: Callable[[float, Callable[[], None]], Cancellable],
+        carry_out: Callable[[list[Command]], None], on_error: Callable[[Exception], object],
+    ) -> None:
+        self._scheduler, self._clock, self._schedule = scheduler, clock, schedule
+        self._carry_out, self._on_error = carry_out, on_error
+        self._events: deque[Event] = deque()
+        self._timers: dict[str, Cancellable] = {}
+        self._feeding = False
+        self._closed = False
+
+    def feed(self, *events: Event) -> None:
+        """Tells the scheduler of these events, and does what it decides. Once closed, events are dropped."""
+        self._events.extend(events)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._events and not self._closed:
+                commands = self._scheduler.handle(self._events.popleft(), self._clock.monotonic())
+                if commands:
+                    self._carry_out(commands)
+        except Exception as error:
+            self._on_error(error)
+        finally:
+            self._feeding = False
+
+    def set_timer(self, command: SetTimer) -> None:
+        """Feeds TimerFired after the command's delay. An earlier timer of the same id is cancelled."""
+        earlier = self._timers.pop(command.timer_id, None)
+        if earlier is not None:
+            earlier.cancel()
+
+        def fire() -> None:
+            self._timers.pop(command.timer_id, None)
+            self.feed(TimerFired(command.timer_id))
+        self._timers[command.timer_id] = self._schedule(command.delay_s, fire)
+
+    def close(self) -> None:
+        """The scheduler is told nothing more."""
+        self._closed = True
+        self._events.clear()
+        for timer in self._timers.values():
+            timer.cancel()
