@@ -15,7 +15,7 @@ from typing import Any
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
-from flinkpy.network.flow.sizing import SizeEstimator, pieces
+from flinkpy.network.flow.batch_sizes import SizeEstimator, pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from flinkpy.core.elements import Batch, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
+from flinkpy.network.flow.batch_sizes import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
-from flinkpy.network.flow.sizing import cut
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.wire.frames import HEADER_SIZE, LAST_ELEMENT_KIND, Frame, FrameKind, control_frame, encode_header

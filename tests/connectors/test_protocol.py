@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.collect.sequence import Numbered, Reordering
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, RangeSplit
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.source_api.event_order import Numbered, Reordering
 from flinkpy.connectors.source_api.python_source import PythonSource, PythonSplit
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.connectors.collect.sequence import Numbering, Reordering
+from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from flinkpy.connectors.collect.sequence import Numbering, Reordering
+from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,
