@@ -18,6 +18,7 @@ from flinkpy.connectors.ray.block_keeper import News
 from flinkpy.connectors.ray.block_sink import RayBlockSink
 from flinkpy.connectors.ray.block_source import BlockReader, BlockSplit
 from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, sound
+from flinkpy.connectors.source_api.readers import UNTIL_WOKEN
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
@@ -77,7 +78,7 @@ def test_a_reader_goes_on_where_its_snapshot_stands() -> None:
 
 
 def test_a_reader_whose_block_is_on_its_way_waits_for_it() -> None:
-    assert reader(Shelf(None), BlockSplit("block 0", 0)).next_batch(100) == float("inf")
+    assert reader(Shelf(None), BlockSplit("block 0", 0)).next_batch(100) == UNTIL_WOKEN
 
 
 def test_an_empty_block_ends_at_once_whatever_its_columns() -> None:

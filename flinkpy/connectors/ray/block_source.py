@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS, single_batch
 from flinkpy.connectors.source_api.enumerators import SplitPool
-from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
@@ -147,10 +147,10 @@ class BlockReader(SplitReader[BlockSplit]):
         self._table: Any = None
         self._next = self._last = split.offset
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         if self._table is None:
             if not self._fetched.done():
-                return float("inf")
+                return UNTIL_WOKEN
             self._table = self._conformed()
         start = self._next
         if start >= self._table.num_rows:
