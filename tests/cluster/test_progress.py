@@ -9,7 +9,9 @@ import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
 from flinkpy.cluster.display import progress
-from flinkpy.cluster.display.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
+from flinkpy.cluster.display.choice import make_progress, progress_wanted
+from flinkpy.cluster.display.progress import ProgressDisplay, progress_lines
+from flinkpy.cluster.display.rates import Rates, human
 from flinkpy.cluster.display.slot_notice import SlotNotice
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
