@@ -33,15 +33,15 @@ class BatchShuffleMemory:
         self.used = 0
         self._holders: dict[BlockingPartition, int] = {}
 
-    def charge(self, partition: BlockingPartition, count: int) -> None:
+    def charge_bytes(self, partition: BlockingPartition, count: int) -> None:
         """The partition holds so many more bytes. Raises ResourceUnavailableError when there is no folder to spill to."""
         holders = self._holders
         holders[partition] = holders.get(partition, 0) + count
         self.used += count
         while self.used > self.limit and holders:
-            max(holders, key=holders.__getitem__).spill()
+            max(holders, key=holders.__getitem__).spill_frames()
 
-    def discharge(self, partition: BlockingPartition) -> None:
+    def discharge_partition(self, partition: BlockingPartition) -> None:
         """It holds nothing in memory any more."""
         self.used -= self._holders.pop(partition, 0)
 
@@ -60,7 +60,7 @@ class SubpartitionView:
         self._decoder, self._position = ElementDecoder(), 0
         self._load()
 
-    def took(self, segments: int) -> None:
+    def release_segments(self, segments: int) -> None:
         """The reader took out so many segments' worth: the next batch is decoded when nothing is left."""
         self.backlog -= segments
         if self.backlog > 0 or self.done:
@@ -69,23 +69,23 @@ class SubpartitionView:
         try:
             self._load()
         except FlinkpyError as error:
-            self.finish()
+            self.release_subpartition()
             if reader is not None:
                 reader.producer_failed(error if isinstance(error, ProgramError) else lost(self.partition, error))
             return
         if reader is not None:
             reader.data_available()
 
-    def finish(self) -> None:
+    def release_subpartition(self) -> None:
         """The reader wants no more; the result stays."""
         self.done, self.reader = True, None
         self.queue.clear()
         self.partition.views.discard(self)
 
-    def fail(self, cause: BaseException) -> None:
+    def fail_view(self, cause: BaseException) -> None:
         """The result goes away."""
         reader = self.reader
-        self.finish()
+        self.release_subpartition()
         if reader is not None:
             reader.producer_failed(cause)
 
@@ -93,7 +93,7 @@ class SubpartitionView:
         """Decodes up to the next batch, or to the end."""
         partition, frames = self.partition, self.partition.frames[self.index]
         while not self.backlog and self._position < len(frames):
-            frame = partition.frame(frames[self._position])
+            frame = partition.read_frame(frames[self._position])
             self._position += 1
             try:
                 element = self._decoder.decode(frame)
@@ -127,7 +127,7 @@ class BlockingPartition:
 
     # -- writing -----------------------------------------------------------------------------------------------------------
 
-    def add(self, channel: int, element: Element, segments: int) -> bool:
+    def add_element(self, channel: int, element: Element, segments: int) -> bool:
         """Keeps the element for one consumer; there is always room. Raises ProgramError for records that do not pickle, and
         ResourceUnavailableError where the disk fails."""
         if self.released:
@@ -140,7 +140,7 @@ class BlockingPartition:
             data = b"".join((header, *part.buffers))
             frames.append(data)
             size += len(data)
-        self._memory.charge(self, size)
+        self._memory.charge_bytes(self, size)
         if type(element) is EndOfPartition:
             self._unfinished -= 1
             if not self._unfinished:
@@ -156,7 +156,7 @@ class BlockingPartition:
         """Whether all is written: the producer may go."""
         return self._unfinished == 0
 
-    def spill(self) -> None:
+    def spill_frames(self) -> None:
         """Moves what lies in memory to the file."""
         if self._file is None:
             self._file = SpillFile(self._memory.folders)
@@ -169,7 +169,7 @@ class BlockingPartition:
             for position, frame in enumerate(held, start):
                 frames[position] = at, len(frame)
                 at += len(frame)
-        self._memory.discharge(self)
+        self._memory.discharge_partition(self)
 
     @property
     def spilled(self) -> int:
@@ -182,7 +182,7 @@ class BlockingPartition:
     def subpartition_count(self) -> int:
         return len(self.frames)
 
-    def view(self, index: int) -> SubpartitionView:
+    def open_view(self, index: int) -> SubpartitionView:
         """A reading from the beginning. Raises PartitionNotFoundError where the file cannot be read any more."""
         try:
             found = SubpartitionView(self, index)
@@ -193,7 +193,7 @@ class BlockingPartition:
         self.views.add(found)
         return found
 
-    def frame(self, stored: StoredFrame) -> Frame:
+    def read_frame(self, stored: StoredFrame) -> Frame:
         data = stored
         if isinstance(data, tuple):
             assert self._file is not None
@@ -204,15 +204,15 @@ class BlockingPartition:
 
     # -- the end -----------------------------------------------------------------------------------------------------------
 
-    def release(self, cause: BaseException | None = None) -> None:
+    def release_partition(self, cause: BaseException | None = None) -> None:
         """Drops everything, the file too, and tells who still reads. May be called again."""
         if self.released:
             return
         self.released = True
         for view in list(self.views):
-            view.fail(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
+            view.fail_view(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
         self.frames = [[] for _ in self.frames]
-        self._memory.discharge(self)
+        self._memory.discharge_partition(self)
         if self._file is not None:
             self._file.close()
 

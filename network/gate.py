@@ -25,15 +25,15 @@ class InputChannel(ABC):
         self.ready = self.blocked = self.finished = False
 
     @abstractmethod
-    def consumed(self, segments: int) -> None:
+    def batch_consumed(self, segments: int) -> None:
         """So many segments' worth was taken out."""
 
     @abstractmethod
-    def read_to_end(self) -> None:
+    def end_reached(self) -> None:
         """The last element was taken out."""
 
     @abstractmethod
-    def release(self) -> None:
+    def release_channel(self) -> None:
         """Wants nothing more."""
 
 
@@ -59,20 +59,20 @@ class LocalInputChannel(InputChannel):
 
     def producer_failed(self, cause: BaseException) -> None:
         self._subpartition = None
-        self.gate.fail(cause)
+        self.gate.channel_lost(cause)
 
-    def consumed(self, segments: int) -> None:
+    def batch_consumed(self, segments: int) -> None:
         if self._subpartition is not None:
-            self._subpartition.took(segments)
+            self._subpartition.release_segments(segments)
 
-    def read_to_end(self) -> None:
+    def end_reached(self) -> None:
         subpartition, self._subpartition = self._subpartition, None
         if subpartition is not None:
-            subpartition.finish()
+            subpartition.release_subpartition()
 
-    def release(self) -> None:
+    def release_channel(self) -> None:
         self.released = True
-        self.read_to_end()
+        self.end_reached()
 
 
 class SingleInputGate:
@@ -88,7 +88,7 @@ class SingleInputGate:
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
 
-    def add(self, channel: InputChannel) -> None:
+    def add_channel(self, channel: InputChannel) -> None:
         self.members.append(channel)
         self._unfinished += 1
 
@@ -103,7 +103,7 @@ class SingleInputGate:
         """Who asks for the next is through with the last: only then its segments are free, and its sender hears of it."""
         if self._given is not None:
             (given, held), self._given = self._given, None
-            given.consumed(held)
+            given.batch_consumed(held)
         ready = self._ready
         while ready:
             channel = ready.popleft()
@@ -150,27 +150,27 @@ class SingleInputGate:
         if len(ready) == 1 and self._on_available is not None:
             self._on_available()
 
-    def fail(self, cause: BaseException) -> None:
+    def channel_lost(self, cause: BaseException) -> None:
         """A channel is lost."""
         on_error, self._on_error = self._on_error, None
         if on_error is not None:
             on_error(cause)
 
-    def release(self) -> None:
+    def release_gate(self) -> None:
         """Gives everything back; the producers are told that nothing more is wanted. May be called again."""
         self._on_error = self._on_available = None
         self._ready.clear()
         self._given = None
         for channel in self.members:
-            channel.release()
+            channel.release_channel()
         if self.pool is not None:
-            self.pool.close()
+            self.pool.close_pool()
 
     def _channel_finished(self, channel: InputChannel) -> None:
         if not channel.finished:
             channel.finished = True
             self._unfinished -= 1
-            channel.read_to_end()
+            channel.end_reached()
 
     def __repr__(self) -> str:
         return f"SingleInputGate({self.name}: {self._unfinished} of {len(self.members)} channels unfinished, {len(self._ready)} ready)"

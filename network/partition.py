@@ -31,7 +31,7 @@ class SubpartitionReader(Protocol):
 class ReadableSubpartition(Protocol):
     """What a channel's end sees of what it reads: elements with the segments each costs, and whom to tell when there are more.
 
-    Who takes a batch out of the queue says so by ``took``; who has read the last element, or wants no more, by ``finish``.
+    Who takes a batch out of the queue says so by ``release_segments``; who has read the last element, or wants no more, by ``release_subpartition``.
     """
 
     reader: SubpartitionReader | None
@@ -48,9 +48,9 @@ class ReadableSubpartition(Protocol):
     @property
     def partition(self) -> ReadablePartition: ...
 
-    def took(self, segments: int) -> None: ...
+    def release_segments(self, segments: int) -> None: ...
 
-    def finish(self) -> None: ...
+    def release_subpartition(self) -> None: ...
 
 
 class ReadablePartition(Protocol):
@@ -69,10 +69,10 @@ class WritablePartition(Protocol):
         ...
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add`` that found no room is worth another try."""
+        """Called when an ``add_element`` that found no room is worth another try."""
         ...
 
-    def add(self, channel: int, element: Element, segments: int) -> bool: ...
+    def add_element(self, channel: int, element: Element, segments: int) -> bool: ...
 
 
 class ResultSubpartition:
@@ -87,19 +87,19 @@ class ResultSubpartition:
         self.reader: SubpartitionReader | None = None
         self.done = False
 
-    def took(self, segments: int) -> None:
+    def release_segments(self, segments: int) -> None:
         """The reader took out so many segments' worth."""
         self.backlog -= segments
-        self.partition.pool.give_back(segments)
+        self.partition.pool.return_segments(segments)
 
-    def finish(self) -> None:
+    def release_subpartition(self) -> None:
         """Read to the end, or wanted no more: drops what is left, and what still comes."""
         if not self.done:
             self.done, self.reader = True, None
             left, self.backlog = self.backlog, 0
             self.queue.clear()
             if left:
-                self.partition.pool.give_back(left)
+                self.partition.pool.return_segments(left)
             self.partition.subpartition_done()
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class ResultPartition:
         self._on_done = on_done
         self._open = subpartitions
 
-    def add(self, channel: int, element: Element, segments: int) -> bool:
+    def add_element(self, channel: int, element: Element, segments: int) -> bool:
         """Queues the element for one consumer; False when there is no room for it now (the pool tells when to try again)."""
         subpartition = self.subpartitions[channel]
         if subpartition.done:
@@ -133,7 +133,7 @@ class ResultPartition:
         if subpartition.backlog >= self._rows_limit and type(element) is RowBatch:
             self.pool.wait_for_return()
             return False
-        if segments and not self.pool.take(segments):
+        if segments and not self.pool.take_segments(segments):
             segments = self._squeeze(segments)
             if not segments:
                 return False
@@ -145,30 +145,30 @@ class ResultPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add`` that found no room is worth another try."""
+        """Called when an ``add_element`` that found no room is worth another try."""
         self.pool.on_room = on_room
 
     def _squeeze(self, segments: int) -> int:
         """A batch larger than all the pool may lend passes alone, charged with what there is."""
-        return self.pool.take_up_to(segments) if self.pool.in_use == 0 else 0
+        return self.pool.take_segments_up_to(segments) if self.pool.in_use == 0 else 0
 
     def subpartition_done(self) -> None:
         self._open -= 1
         if self._open == 0 and not self.released:
-            self.pool.close()
+            self.pool.close_pool()
             self._on_done(self)
 
-    def release(self, cause: BaseException | None = None) -> None:
+    def release_partition(self, cause: BaseException | None = None) -> None:
         """Drops everything, and tells the readers why. May be called again."""
         if self.released:
             return
         self.released = True
         for subpartition in self.subpartitions:
             reader = None if subpartition.done else subpartition.reader
-            subpartition.finish()
+            subpartition.release_subpartition()
             if reader is not None:
                 reader.producer_failed(cause or PartitionNotFoundError(f"{self} was released by its producer before it was read to the end"))
-        self.pool.close()
+        self.pool.close_pool()
 
     @property
     def subpartition_count(self) -> int:

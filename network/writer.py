@@ -159,18 +159,18 @@ class PartitionWriter:
     def consumed(self) -> bool:
         return self._ended and self._partition.done
 
-    def partition_done(self) -> None:
+    def consumers_done(self) -> None:
         """The last consumer is through."""
         if self._on_available is not None:
             self._on_available()
 
-    def finish(self) -> None:
+    def end_partition(self) -> None:
         """Ends every channel, if the task has not done so."""
         if not self._ended:
             self.emit_control(EndOfPartition())
         self._stop_timer()
 
-    def close(self) -> None:
+    def close_writer(self) -> None:
         """Drops what is left; takes nothing more."""
         self._closed = True
         self._stop_timer()
@@ -209,7 +209,7 @@ class PartitionWriter:
         size = self._sizes.bytes_of(batch)
         if size <= self._bytes or len(batch) == 1:
             segments = -(-size // self._segment) or 1
-            if self._pending or not self._partition.add(channel, batch, segments):
+            if self._pending or not self._partition.add_element(channel, batch, segments):
                 self._pending.append((channel, batch, segments))
             return
         parts = pieces(batch, -(-size // self._bytes))
@@ -218,12 +218,12 @@ class PartitionWriter:
             self._pass(channel, part, segments)
 
     def _pass(self, channel: int, element: Element, segments: int) -> None:
-        if self._pending or not self._partition.add(channel, element, segments):
+        if self._pending or not self._partition.add_element(channel, element, segments):
             self._pending.append((channel, element, segments))
 
     def _room(self) -> None:
         """The partition may take more: what waits goes first, then what was to be flushed."""
-        pending, add = self._pending, self._partition.add
+        pending, add = self._pending, self._partition.add_element
         if not pending:
             return
         while pending:

@@ -27,10 +27,10 @@ class SenderCredits:
         self.credits = initial
         self.announced = 0  # backlog the receiver knows of
 
-    def granted(self, count: int) -> None:
+    def add_credits(self, count: int) -> None:
         self.credits += count
 
-    def charge(self, segments: int, records: int) -> tuple[int, int]:
+    def sendable_part(self, segments: int, records: int) -> tuple[int, int]:
         """(records, segments) that may be sent now of a batch: all of it, a part, or (0, 0)."""
         if segments <= self.credits:
             return records, segments
@@ -40,7 +40,7 @@ class SenderCredits:
         single = min(-(-segments // records), self.exclusive)
         return (1, single) if single <= self.credits else (0, 0)
 
-    def sent(self, segments: int, backlog: int) -> None:
+    def spend_credits(self, segments: int, backlog: int) -> None:
         """A frame of that cost left, telling that ``backlog`` segments wait behind it."""
         if segments > self.credits:
             raise NetworkProtocolError(f"would send {segments} segments with {self.credits} credits")
@@ -63,9 +63,9 @@ class SegmentSource(Protocol):
 
     size: int
 
-    def take_up_to(self, count: int, reserved: bool = False) -> int: ...
+    def take_segments_up_to(self, count: int, reserved: bool = False) -> int: ...
 
-    def give_back(self, count: int) -> None: ...
+    def return_segments(self, count: int) -> None: ...
 
     def wait_for_room(self) -> None: ...
 
@@ -94,18 +94,18 @@ class ReceiverCredits:
         self._waiting: deque[int] = deque()
         self._floating_used = 0
 
-    def open(self, channel: int) -> None:
+    def open_window(self, channel: int) -> None:
         """A new channel: grants its exclusive segments."""
         self._windows[channel] = _Window()
-        self._refill(channel)
+        self._grant_due(channel)
 
-    def close(self, channel: int) -> None:
+    def close_window(self, channel: int) -> None:
         """The channel is gone: nothing is granted or held for it any more."""
         window = self._windows.pop(channel, None)
         if window is not None:
-            self._return(window.granted + window.held, window.granted + window.held)
+            self._return_segments(window.granted + window.held, window.granted + window.held)
 
-    def received(self, channel: int, segments: int, backlog: int) -> None:
+    def frame_arrived(self, channel: int, segments: int, backlog: int) -> None:
         """A frame of that cost came. Raises NetworkProtocolError when the sender had no right to send it."""
         window = self._windows[channel]
         if segments > window.granted:
@@ -114,37 +114,37 @@ class ReceiverCredits:
         window.held += segments
         window.backlog = backlog
         if backlog > window.granted:
-            self._refill(channel)
+            self._grant_due(channel)
 
-    def announced(self, channel: int, backlog: int) -> None:
+    def backlog_announced(self, channel: int, backlog: int) -> None:
         """The sender waits with that many segments."""
         self._windows[channel].backlog = backlog
-        self._refill(channel)
+        self._grant_due(channel)
 
-    def consumed(self, channel: int, segments: int) -> None:
+    def batch_consumed(self, channel: int, segments: int) -> None:
         """A batch of that cost was taken out of the gate."""
         window = self._windows.get(channel)
         if window is not None:
             used = window.granted + window.held
             window.held -= segments
-            self._return(segments, used)
-            self._refill(channel)
+            self._return_segments(segments, used)
+            self._grant_due(channel)
 
-    def ended(self, channel: int) -> None:
+    def sender_ended(self, channel: int) -> None:
         """The last frame came: takes back what is granted; what is held goes as it is consumed."""
         window = self._windows[channel]
         window.ended, unused = True, window.granted
         window.granted = 0
-        self._return(unused, unused + window.held)
+        self._return_segments(unused, unused + window.held)
 
-    def room(self) -> None:
+    def grant_waiting(self) -> None:
         """There are segments again: serves who waits, in order, as far as they reach."""
         while self._waiting:
             channel = self._waiting.popleft()
             window = self._windows.get(channel)
             if window is not None:
                 window.waiting = False
-                if not self._refill(channel) and window.waiting:
+                if not self._grant_due(channel) and window.waiting:
                     return
 
     def holds(self, channel: int) -> tuple[int, int]:
@@ -152,14 +152,14 @@ class ReceiverCredits:
         window = self._windows[channel]
         return window.granted, window.held
 
-    def _return(self, segments: int, used: int) -> None:
+    def _return_segments(self, segments: int, used: int) -> None:
         """Gives segments back of a channel that used that many; floating ones first."""
         self._floating_used -= min(segments, max(0, used - self.exclusive))
-        self._pool.give_back(segments)
+        self._pool.return_segments(segments)
         if self._waiting:
-            self.room()
+            self.grant_waiting()
 
-    def _refill(self, channel: int) -> int:
+    def _grant_due(self, channel: int) -> int:
         """Tops the window up to what is due and there; gives how much it was.
 
         Postponed while the sender can go on by itself and has more than half a window, so that credits travel in lots.
@@ -171,20 +171,20 @@ class ReceiverCredits:
         if granted * 2 > max(due, self.exclusive) and (granted >= self.exclusive or due <= granted):
             return 0
         own = max(0, self.exclusive - granted - window.held)
-        taken = self._pool.take_up_to(own, reserved=True) if own else 0
+        taken = self._pool.take_segments_up_to(own, reserved=True) if own else 0
         floating = max(0, due - granted - own)
         if floating and taken == own:
-            floated = self._pool.take_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
+            floated = self._pool.take_segments_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
             self._floating_used += floated
             taken += floated
         if taken:
             window.granted += taken
             self._grant(channel, taken)
         if taken < own + floating:
-            self._wait(channel, window, urgent=taken < own)
+            self._wait_for_segments(channel, window, urgent=taken < own)
         return taken
 
-    def _wait(self, channel: int, window: _Window, urgent: bool) -> None:
+    def _wait_for_segments(self, channel: int, window: _Window, urgent: bool) -> None:
         if not window.waiting:
             window.waiting = True
             if urgent:

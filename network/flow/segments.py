@@ -36,7 +36,7 @@ class NetworkBufferPool:
         self._pools: list[LocalBufferPool] = []
         self._starving: list[LocalBufferPool] = []
 
-    def create(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
+    def create_pool(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
         """A pool that may always lend ``minimum`` and never more than ``maximum``.
 
         Raises ResourceUnavailableError when the minimum is not there.
@@ -78,7 +78,7 @@ class NetworkBufferPool:
             pool.size = pool.minimum + upto - given
             given = upto
         for pool in list(self._pools):
-            pool.room_again()
+            pool.notify_room()
 
     def _remove(self, pool: LocalBufferPool) -> None:
         self._pools.remove(pool)
@@ -91,19 +91,19 @@ class NetworkBufferPool:
         if pool not in self._starving:
             self._starving.append(pool)
 
-    def returned(self, count: int) -> None:
+    def segments_returned(self, count: int) -> None:
         self.in_use -= count
         if self._starving:
             waiting, self._starving = self._starving, []
             for pool in waiting:
-                pool.room_again()
+                pool.notify_room()
 
 
 class LocalBufferPool:
-    """What one gate or partition may hold. ``on_room`` is called when a ``take`` that failed is worth another try.
+    """What one gate or partition may hold. ``on_room`` is called when a ``take_segments`` that failed is worth another try.
 
-    >>> pool = NetworkBufferPool(8).create("gate", 1, 4)
-    >>> pool.take(3), pool.take(2), pool.in_use
+    >>> pool = NetworkBufferPool(8).create_pool("gate", 1, 4)
+    >>> pool.take_segments(3), pool.take_segments(2), pool.in_use
     (True, False, 3)
     """
 
@@ -120,10 +120,10 @@ class LocalBufferPool:
 
     @property
     def available(self) -> int:
-        """How many segments a ``take`` would get now."""
+        """How many segments a ``take_segments`` would get now."""
         return max(0, min(self.size - self.in_use, self._pool.total - self._pool.in_use))
 
-    def take(self, count: int) -> bool:
+    def take_segments(self, count: int) -> bool:
         """Takes all of ``count`` segments, or none and asks to be told when there is room."""
         pool = self._pool
         if self.in_use + count <= self.size and pool.in_use + count <= pool.total and not self.closed:
@@ -133,7 +133,7 @@ class LocalBufferPool:
         self.wait_for_room()
         return False
 
-    def take_up_to(self, count: int, reserved: bool = False) -> int:
+    def take_segments_up_to(self, count: int, reserved: bool = False) -> int:
         """Takes what there is, at most ``count``. ``reserved`` segments belong to the minimum: they may be taken also while more is lent than
         the pool, having shrunk, may lend now."""
         if self.closed:
@@ -144,30 +144,30 @@ class LocalBufferPool:
         self._pool.in_use += granted
         return granted
 
-    def give_back(self, count: int) -> None:
+    def return_segments(self, count: int) -> None:
         """Returns segments taken before (a closed pool has returned all already)."""
         if self.closed:
             return
         if count > self.in_use:
             raise EngineError(f"{self.owner} gives back {count} segments and holds {self.in_use}")
         self.in_use -= count
-        self._pool.returned(count)
+        self._pool.segments_returned(count)
         if self._failed:
-            self.room_again()
+            self.notify_room()
 
-    def room_again(self) -> None:
+    def notify_room(self) -> None:
         """Tells who waits that another try is worth it."""
         if self._failed:
             self._failed = False
             if self.on_room is not None:
                 self.on_room()
 
-    def close(self) -> None:
+    def close_pool(self) -> None:
         """Gives everything back; takes fail from now on. May be called again."""
         if not self.closed:
             self.closed, self.on_room = True, None
             lent, self.in_use = self.in_use, 0
-            self._pool.returned(lent)
+            self._pool.segments_returned(lent)
             self._pool._remove(self)
 
     def wait_for_return(self) -> None:

@@ -37,9 +37,9 @@ class ConnectionOwner(Protocol):
 
 
 class Connection:
-    """One connection to the TaskExecutor ``peer``; until ``opened`` it gathers the channels that wait for it."""
+    """One connection to the TaskExecutor ``peer``; until ``use_socket`` it gathers the channels that wait for it."""
 
-    _sock: socket.socket  # from opened() on
+    _sock: socket.socket  # set by use_socket()
 
     def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
         self.peer, self._owner, self._reactor = peer, owner, reactor
@@ -62,7 +62,7 @@ class Connection:
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
-    def opened(self, sock: socket.socket, rest: bytes = b"") -> None:
+    def use_socket(self, sock: socket.socket, rest: bytes = b"") -> None:
         """The socket stands, both sides are known; ``rest`` is what has been read of it already."""
         if self.state is ConnectionState.CLOSED:
             sock.close()
@@ -72,29 +72,29 @@ class Connection:
         self._reactor.add_reader(sock, self._readable)
         waiting, self._waiting_for_open = self._waiting_for_open, []
         for channel in waiting:
-            self._open(channel)
+            self._open_now(channel)
         try:
             self._decoder.buffer[: len(rest)] = rest
             self._decoder.feed(len(rest), self._dispatch)
         except Exception as error:
-            self._broken(error)
+            self._handle_error(error)
 
-    def failed(self, error: Exception) -> None:
+    def connecting_failed(self, error: Exception) -> None:
         """It could not be made."""
         self._fail(error)
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
         """Asks the peer for a subpartition, as soon as the connection is open."""
         if self.state is ConnectionState.OPEN:
-            self._open(channel)
+            self._open_now(channel)
         else:
             self._waiting_for_open.append(channel)
 
-    def _open(self, channel: RemoteInputChannel) -> None:
+    def _open_now(self, channel: RemoteInputChannel) -> None:
         if not channel.released:
             channel_id, self._next_channel = self._next_channel, self._next_channel + 1
             self._inbound[channel_id] = channel
-            channel.open(self, channel_id)
+            channel.request_subpartition(self, channel_id)
 
     # -- sending --------------------------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Connection:
                 buffer = self._decoder.buffer
                 count = self._sock.recv_into(buffer)
                 if not count:
-                    raise self._ended()
+                    raise self._end_of_stream()
                 self.bytes_received += count
                 self._decoder.feed(count, self._dispatch)
                 budget -= count
@@ -199,9 +199,9 @@ class Connection:
         except BlockingIOError:
             return
         except Exception as error:
-            self._broken(error)
+            self._handle_error(error)
 
-    def _broken(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         """A fault met on one connection must not end the loop that all tasks live in."""
         if isinstance(error, (NetworkProtocolError, OSError)):
             self._fail(error)
@@ -209,7 +209,7 @@ class Connection:
             log.error("data connection with %s", self.peer, exc_info=error)
             self._fail(EngineError(f"{type(error).__name__}: {error}"))
 
-    def _ended(self) -> Exception:
+    def _end_of_stream(self) -> Exception:
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
 
     def _dispatch(self, frame: Frame) -> bool:
@@ -218,28 +218,28 @@ class Connection:
         if kind <= LAST_ELEMENT_KIND or kind in (FrameKind.BACKLOG, FrameKind.FAILED):
             inbound = self._inbound.get(channel_id)
             if inbound is not None:
-                inbound.received(frame)
+                inbound.handle_frame(frame)
             elif channel_id >= self._next_channel:
                 raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
             # else a channel given up meanwhile: what was on its way is dropped
         elif kind == FrameKind.REQUEST:
-            self._requested(frame)
+            self._handle_request(frame)
         else:
-            self._answered(kind, channel_id, frame.segments)
+            self._handle_answer(kind, channel_id, frame.segments)
         return self._machine.state is ConnectionState.OPEN
 
-    def _answered(self, kind: int, channel_id: int, segments: int) -> None:
+    def _handle_answer(self, kind: int, channel_id: int, segments: int) -> None:
         """Of a channel's consumer."""
         outbound = self._outbound.get(channel_id)
         if outbound is None:
             if channel_id > self._highest_outbound:
                 raise NetworkProtocolError(f"channel {channel_id} was never requested")
         elif kind == FrameKind.CREDIT:
-            outbound.granted(segments)
+            outbound.handle_credit(segments)
         else:
-            outbound.close()
+            outbound.release_channel()
 
-    def _requested(self, frame: Frame) -> None:
+    def _handle_request(self, frame: Frame) -> None:
         if frame.channel <= self._highest_outbound:
             raise NetworkProtocolError(f"channel {frame.channel} was requested twice")
         if frame.segments < 1:
@@ -268,11 +268,11 @@ class Connection:
         level = logging.WARNING if busy or isinstance(error, NetworkProtocolError) else logging.INFO
         log.log(level, "data connection with %s closed: %s", self.peer, error)
         if isinstance(error, NetworkProtocolError):
-            self.close(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
+            self.close_connection(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
         else:
-            self.close(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
+            self.close_connection(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
 
-    def close(self, cause: BaseException) -> None:
+    def close_connection(self, cause: BaseException) -> None:
         """Ends the connection; every channel on it is told. May be called again."""
         if self.state is ConnectionState.CLOSED:
             return
@@ -288,7 +288,7 @@ class Connection:
             on_sent()
         self._owner.connection_closed(self)
         for outbound in list(self._outbound.values()):
-            outbound.close()
+            outbound.release_channel()
         lost, self._inbound = [*self._inbound.values(), *self._waiting_for_open], {}
         self._waiting_for_open = []
         for channel in lost:

@@ -95,7 +95,7 @@ class OutboundChannel:
         self._sequence = 0
         self._pumping = False
         self.waiting = False  # among those the connection will call
-        self.closed = False
+        self.released = False
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
         """The requested subpartition is there."""
@@ -103,25 +103,25 @@ class OutboundChannel:
         subpartition.reader = self
         self.data_available()
 
-    def granted(self, segments: int) -> None:
-        self._credits.granted(segments)
+    def handle_credit(self, segments: int) -> None:
+        self._credits.add_credits(segments)
         self.pump()
 
     def producer_failed(self, cause: BaseException) -> None:
         """Tells the consumer, and ends."""
-        if not self.closed:
+        if not self.released:
             self._subpartition = None
-            self.close()
+            self.release_channel()
             _send_control(self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause)))
 
-    def close(self) -> None:
+    def release_channel(self) -> None:
         """The consumer wants nothing more, or its connection is gone."""
-        if not self.closed:
-            self.closed = True
+        if not self.released:
+            self.released = True
             self._wire.forget_outbound(self._id)
             subpartition, self._subpartition = self._subpartition, None
             if subpartition is not None:
-                subpartition.finish()
+                subpartition.release_subpartition()
 
     def pump(self, frames: int | None = None) -> None:
         """Sends as far as data, credits and the socket reach, at most ``frames`` batches."""
@@ -151,7 +151,7 @@ class OutboundChannel:
     def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
         """Sends as much of the first batch as credit allows; False when there is none."""
         total = len(batch)
-        records, charged = self._credits.charge(segments, total)
+        records, charged = self._credits.sendable_part(segments, total)
         if not charged:
             if self._credits.must_announce(subpartition.backlog):
                 _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
@@ -173,16 +173,16 @@ class OutboundChannel:
             cause = error if isinstance(error, ProgramError) else ProgramError(f"records cannot be sent to another process: {error!r}")
             subpartition.partition.on_error(cause)
             self.producer_failed(cause)
-            subpartition.finish()
+            subpartition.release_subpartition()
             return
         backlog = subpartition.backlog - segments
         if charged:
-            self._credits.sent(charged, backlog)
+            self._credits.spend_credits(charged, backlog)
         for ahead in encoded[:-1]:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
         on_sent: Callable[[], None] | None = partial(_give_back, subpartition, segments) if segments else None
         if type(element) is EndOfPartition:
-            on_sent = self.close  # its producer may go once all has left
+            on_sent = self.release_channel  # its producer may go once all has left
         self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
 
     def _frame(self, encoded: Encoded, charged: int, backlog: int) -> list[Any]:
@@ -194,7 +194,7 @@ class OutboundChannel:
 def _give_back(subpartition: ReadableSubpartition, segments: int) -> None:
     """The frame has left: its segments are free, unless the subpartition was dropped meanwhile and they are already."""
     if not subpartition.done:
-        subpartition.took(segments)
+        subpartition.release_segments(segments)
 
 
 class RemoteInputChannel(InputChannel):
@@ -209,33 +209,33 @@ class RemoteInputChannel(InputChannel):
         self._expected = 0
         self._ended = self.released = False
 
-    def open(self, wire: Wire, channel_id: int) -> None:
+    def request_subpartition(self, wire: Wire, channel_id: int) -> None:
         """The connection is up: asks for the subpartition, and grants the first credits."""
         self._wire, self._id = wire, channel_id
         _send_control(wire, control_frame(FrameKind.REQUEST, channel_id, segments=self._credits.exclusive, payload=self._request.encode()))
-        self._credits.open(self.index)
+        self._credits.open_window(self.index)
 
-    def grant(self, segments: int) -> None:
+    def grant_credit(self, segments: int) -> None:
         if self._wire is not None:
             _send_control(self._wire, control_frame(FrameKind.CREDIT, self._id, segments=segments))
 
-    def received(self, frame: Frame) -> None:
+    def handle_frame(self, frame: Frame) -> None:
         """An element, a backlog announcement, or the producer's failure."""
         if frame.kind > LAST_ELEMENT_KIND:
-            self._told(frame)
+            self._handle_notice(frame)
             return
         if frame.sequence != self._expected:
             raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
         self._expected += 1
         if frame.segments:
-            self._credits.received(self.index, frame.segments, frame.backlog)
+            self._credits.frame_arrived(self.index, frame.segments, frame.backlog)
         try:
             element = self._decoder.decode(frame)
         except NetworkProtocolError:
             raise
         except Exception as error:  # the user's own classes may refuse to be built
-            self.release()
-            self.gate.fail(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
+            self.release_channel()
+            self.gate.channel_lost(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
             return
         if element is not None:
             self.queue.append((element, frame.segments))
@@ -244,25 +244,25 @@ class RemoteInputChannel(InputChannel):
             if not self.ready:
                 self.gate.channel_ready(self)
 
-    def _told(self, frame: Frame) -> None:
+    def _handle_notice(self, frame: Frame) -> None:
         if frame.kind == FrameKind.BACKLOG:
-            self._credits.announced(self.index, frame.backlog)
+            self._credits.backlog_announced(self.index, frame.backlog)
         else:
             cause = decode_error(frame.payload)
             self._end()
-            self.gate.fail(cause)
+            self.gate.channel_lost(cause)
 
     def connection_lost(self, cause: BaseException) -> None:
         self._wire = None
-        self.gate.fail(cause)
+        self.gate.channel_lost(cause)
 
-    def consumed(self, segments: int) -> None:
-        self._credits.consumed(self.index, segments)
+    def batch_consumed(self, segments: int) -> None:
+        self._credits.batch_consumed(self.index, segments)
 
-    def read_to_end(self) -> None:
+    def end_reached(self) -> None:
         """The producer knows: it sent the end."""
 
-    def release(self) -> None:
+    def release_channel(self) -> None:
         if not self.released:
             self.released = True
             self.queue.clear()
@@ -270,14 +270,14 @@ class RemoteInputChannel(InputChannel):
             if wire is not None and not self._ended:
                 self._end()
                 _send_control(wire, control_frame(FrameKind.CANCEL, self._id))
-            self._credits.close(self.index)
+            self._credits.close_window(self.index)
 
     def _end(self) -> None:
         self._ended = True
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.forget_inbound(self._id)
-            self._credits.ended(self.index)
+            self._credits.sender_ended(self.index)
 
 
 def not_found(request: PartitionRequest) -> PartitionNotFoundError:

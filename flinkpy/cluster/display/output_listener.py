@@ -1,5 +1,5 @@
-"""Receives the output of tasks in the program that waits for the job: listens for the workers (``runtime.output.task_output``), and writes each line as
-it arrives."""
+"""Receives the output of tasks, in the program that waits for the job: listens for the workers (``runtime.output.task_output``), and writes each line
+as it arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_printer(host: str, configuration: Mapping[str, Any]) -> OutputPrinter:
 
 
 class OutputPrinter:
-    """Prints the task output of one job, from before its submission to its end, in a thread of its own, to the standard output and error of the moment."""
+    """Prints the task output of one job, from before its submission to its end, in a thread of its own."""
 
     def __init__(self, host: str, *, named: bool = True) -> None:
         self._server = CollectServer(host, queue_bytes=QUEUE_BYTES, decode=_text)
