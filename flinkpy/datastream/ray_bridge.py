@@ -121,7 +121,7 @@ def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) 
     sink = kind(make_keeper())
     stream.sink_to(sink).name("Sink: Ray blocks")
     env.execute(job_name)
-    return sink, Store(sink.keeper).committed()
+    return sink, Store(sink.keeper).committed_blocks()
 
 
 def _require_spark(value: Any, wanted: str, call: str) -> None:

@@ -32,7 +32,7 @@ class SparkSink(RayBlockSink):
         store = Store(self.keeper)
         if not store.is_complete():
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
-        blocks = store.committed()
+        blocks = store.committed_blocks()
         if blocks:
             schema = schema_of(stored(blocks[0]))
         if schema is None:

@@ -406,9 +406,9 @@ REQUEST = frame(FrameKind.REQUEST, PartitionRequest(partition_id(SOURCE), 0).enc
 WRONG_SECRET = Handshake(b"a guess", "intruder", False, draw).receive(b"flinkpy\x01" + bytes(32))
 
 before_the_handshake = [
-    (b"", "ended before the handshake did"), (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy data connection"),
+    (b"", "ended before the handshake did"), (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy connection"),
     (WRONG_SECRET, "does not know the cluster's secret"),
-    (b"flinkpy\x02" + bytes(80), "of another version"), (REQUEST, "not a flinkpy data connection"),
+    (b"flinkpy\x02" + bytes(80), "of another version"), (REQUEST, "not a flinkpy connection"),
 ]
 after_the_handshake = [
     (b"\x00" * 100, "not a frame"), (frame(FrameKind.REQUEST, length=SMALL.max_frame + 1), "more than taskmanager.network.max-frame-size"),

@@ -146,7 +146,7 @@ class _QueueOfPieces(SplitQueue[RangeSplit]):
         self._pieces, self._began = pieces, False
 
     def start(self) -> None:
-        self._pieces.job_begins()
+        self._pieces.job_started()
         self._began = True
         super().start()
 
