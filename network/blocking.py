@@ -1,8 +1,8 @@
-"""A blocking result: written to its end first, read afterwards, as often as it takes, until the JobMaster releases it.
+"""A blocking result partition: it is written to its end first, and read afterwards, any number of times, until the JobMaster releases it.
 
-Each subpartition is a row of frames (the wire's own form), kept in memory while the TaskExecutor's allowance for that lasts, else in one file of
-the partition. So what waits is never shared with those who made it, and may be read again after a failure. A reader decodes one batch ahead:
-what is read is bounded by a batch a channel, and flows on by the ordinary rules (local hand-over, or credits).
+Each subpartition is a list of wire frames. They are kept in memory within the TaskExecutor's allowance, and in one file of the partition beyond it.
+So waiting records share no objects with their producer, and can be read again after a failure. A reader decodes one batch at a time; decoded batches
+travel by the ordinary rules (by reference in the same process, by credit between processes).
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ StoredFrame = bytes | tuple[int, int]  # in memory, or (offset, length) in the f
 
 
 class BatchShuffleMemory:
-    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, whoever holds the most spills."""
+    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, the partition with the most bytes spills to disk."""
 
     def __init__(self, limit: int, folders: Sequence[str] = ()) -> None:
         self.limit, self.folders = limit, tuple(folders)
         self.used = 0
         self._holders: dict[BlockingPartition, int] = {}
 
-    def charge(self, partition: BlockingPartition, count: int) -> None:
-        """The partition holds so many more bytes. Raises ResourceUnavailableError when there is no folder to spill to."""
+    def charge_bytes(self, partition: BlockingPartition, count: int) -> None:
+        """Counts so many more bytes for the partition. Raises ResourceUnavailableError when there is no folder to spill to."""
         holders = self._holders
         holders[partition] = holders.get(partition, 0) + count
         self.used += count
         while self.used > self.limit and holders:
-            max(holders, key=holders.__getitem__).spill()
+            max(holders, key=holders.__getitem__).spill_frames()
 
-    def discharge(self, partition: BlockingPartition) -> None:
-        """It holds nothing in memory any more."""
+    def discharge_partition(self, partition: BlockingPartition) -> None:
+        """The partition holds no bytes in memory now."""
         self.used -= self._holders.pop(partition, 0)
 
 
 class SubpartitionView:
-    """One reading of one subpartition, from its beginning; what a channel's end sees of it (``flinkpy.network.partition.ReadableSubpartition``)."""
+    """One reading of one subpartition, from its beginning; a ``flinkpy.network.partition.ReadableSubpartition``."""
 
     __slots__ = ("_decoder", "_position", "backlog", "done", "index", "partition", "queue", "reader")
 
@@ -60,8 +60,8 @@ class SubpartitionView:
         self._decoder, self._position = ElementDecoder(), 0
         self._load()
 
-    def took(self, segments: int) -> None:
-        """The reader took out so many segments' worth: the next batch is decoded when nothing is left."""
+    def release_segments(self, segments: int) -> None:
+        """The reader has taken a batch that held so many segments: the next is decoded when none is left."""
         self.backlog -= segments
         if self.backlog > 0 or self.done:
             return
@@ -69,35 +69,35 @@ class SubpartitionView:
         try:
             self._load()
         except FlinkpyError as error:
-            self.finish()
+            self.release_subpartition()
             if reader is not None:
                 reader.producer_failed(error if isinstance(error, ProgramError) else lost(self.partition, error))
             return
         if reader is not None:
             reader.data_available()
 
-    def finish(self) -> None:
-        """The reader wants no more; the result stays."""
+    def release_subpartition(self) -> None:
+        """The reader needs no more; the result stays."""
         self.done, self.reader = True, None
         self.queue.clear()
         self.partition.views.discard(self)
 
-    def fail(self, cause: BaseException) -> None:
-        """The result goes away."""
+    def fail_view(self, cause: BaseException) -> None:
+        """The result is released or unreadable."""
         reader = self.reader
-        self.finish()
+        self.release_subpartition()
         if reader is not None:
             reader.producer_failed(cause)
 
     def _load(self) -> None:
-        """Decodes up to the next batch, or to the end."""
+        """Decodes up to the next batch, or up to the end."""
         partition, frames = self.partition, self.partition.frames[self.index]
         while not self.backlog and self._position < len(frames):
-            frame = partition.frame(frames[self._position])
+            frame = partition.read_frame(frames[self._position])
             self._position += 1
             try:
                 element = self._decoder.decode(frame)
-            except Exception as error:  # the user's own classes may refuse to be built
+            except Exception as error:  # unpickling runs code of the user's classes
                 raise ProgramError(f"records of {partition.partition_id.data_set_id} cannot be read in this process: {error!r}") from None
             if element is not None:
                 self.queue.append((element, frame.segments))
@@ -108,7 +108,7 @@ class SubpartitionView:
 
 
 class BlockingPartition:
-    """One output of one attempt, in a blocking exchange. ``on_finished`` is called once, when all is written."""
+    """One output of one attempt in a blocking exchange. ``on_finished`` is called once, when it is written to its end."""
 
     def __init__(
         self, partition_id: ResultPartitionId, subpartitions: int, memory: BatchShuffleMemory, on_finished: Callable[[BlockingPartition], None],
@@ -127,9 +127,9 @@ class BlockingPartition:
 
     # -- writing -----------------------------------------------------------------------------------------------------------
 
-    def add(self, channel: int, element: Element, segments: int) -> bool:
-        """Keeps the element for one consumer; there is always room. Raises ProgramError for records that do not pickle, and
-        ResourceUnavailableError where the disk fails."""
+    def add_element(self, channel: int, element: Element, segments: int) -> bool:
+        """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be pickled, and
+        ResourceUnavailableError when the disk fails."""
         if self.released:
             return True
         frames, size = self.frames[channel], 0
@@ -140,7 +140,7 @@ class BlockingPartition:
             data = b"".join((header, *part.buffers))
             frames.append(data)
             size += len(data)
-        self._memory.charge(self, size)
+        self._memory.charge_bytes(self, size)
         if type(element) is EndOfPartition:
             self._unfinished -= 1
             if not self._unfinished:
@@ -149,15 +149,15 @@ class BlockingPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """There is always room."""
+        """Does nothing, as there is always room."""
 
     @property
     def done(self) -> bool:
-        """Whether all is written: the producer may go."""
+        """Whether it is written to its end; the producer's task may end then."""
         return self._unfinished == 0
 
-    def spill(self) -> None:
-        """Moves what lies in memory to the file."""
+    def spill_frames(self) -> None:
+        """Moves the frames in memory to the file."""
         if self._file is None:
             self._file = SpillFile(self._memory.folders)
         for frames in self.frames:
@@ -169,7 +169,7 @@ class BlockingPartition:
             for position, frame in enumerate(held, start):
                 frames[position] = at, len(frame)
                 at += len(frame)
-        self._memory.discharge(self)
+        self._memory.discharge_partition(self)
 
     @property
     def spilled(self) -> int:
@@ -182,8 +182,8 @@ class BlockingPartition:
     def subpartition_count(self) -> int:
         return len(self.frames)
 
-    def view(self, index: int) -> SubpartitionView:
-        """A reading from the beginning. Raises PartitionNotFoundError where the file cannot be read any more."""
+    def open_view(self, index: int) -> SubpartitionView:
+        """A reading from the beginning. Raises PartitionNotFoundError when the file cannot be read."""
         try:
             found = SubpartitionView(self, index)
         except ProgramError:
@@ -193,7 +193,7 @@ class BlockingPartition:
         self.views.add(found)
         return found
 
-    def frame(self, stored: StoredFrame) -> Frame:
+    def read_frame(self, stored: StoredFrame) -> Frame:
         data = stored
         if isinstance(data, tuple):
             assert self._file is not None
@@ -204,15 +204,15 @@ class BlockingPartition:
 
     # -- the end -----------------------------------------------------------------------------------------------------------
 
-    def release(self, cause: BaseException | None = None) -> None:
-        """Drops everything, the file too, and tells who still reads. May be called again."""
+    def release_partition(self, cause: BaseException | None = None) -> None:
+        """Drops everything, the file too, and reports ``cause`` to current readers. May be called again."""
         if self.released:
             return
         self.released = True
         for view in list(self.views):
-            view.fail(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
+            view.fail_view(cause or PartitionNotFoundError(f"{self} was released before it was read to the end"))
         self.frames = [[] for _ in self.frames]
-        self._memory.discharge(self)
+        self._memory.discharge_partition(self)
         if self._file is not None:
             self._file.close()
 
@@ -223,15 +223,15 @@ class BlockingPartition:
 
 
 def lost(partition: BlockingPartition, error: BaseException) -> PartitionNotFoundError:
-    """What a consumer is told when the result cannot be read: its producer has to run again."""
+    """The error for consumers when the result cannot be read; its producer has to run again."""
     return PartitionNotFoundError(f"{partition} cannot be read: {error}")
 
 
 class BlockingWriter(PartitionWriter):
-    """Gathers full batches: nobody waits for a part of them."""
+    """Gathers full batches: no consumer waits for a part of one."""
 
     def __init__(self, partition: BlockingPartition, selector: ChannelSelector, config: NetworkConfig, reactor: Reactor) -> None:
         super().__init__(partition, selector, -1, config, reactor)
 
     def flush(self) -> None:
-        """What is gathered waits for more, or for the end."""
+        """Does nothing: what is gathered waits for more records, or for the end."""

@@ -1,8 +1,8 @@
 """One input of a subtask: a channel per producer, read fairly.
 
-A channel that has something stands once in the queue of ready ones; after each element it goes behind the others. A blocked channel (barrier
-alignment) stands aside until it is unblocked. A local channel reads the producer's subpartition itself: the batch is handed over by reference
-and stays accounted against the producer's pool until it is taken.
+A channel with elements is in the queue of ready channels once, and goes to its end after each element. A blocked channel (barrier alignment) is not
+in the queue until it is unblocked. A local channel reads the producer's subpartition itself: batches are passed by reference, and count against the
+producer's pool until they are taken.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class InputChannel(ABC):
         self.ready = self.blocked = self.finished = False
 
     @abstractmethod
-    def consumed(self, segments: int) -> None:
-        """So many segments' worth was taken out."""
+    def batch_consumed(self, segments: int) -> None:
+        """A batch that held so many segments has been processed."""
 
     @abstractmethod
-    def read_to_end(self) -> None:
-        """The last element was taken out."""
+    def end_reached(self) -> None:
+        """The last element has been taken."""
 
     @abstractmethod
-    def release(self) -> None:
-        """Wants nothing more."""
+    def release_channel(self) -> None:
+        """The gate needs no more of this channel."""
 
 
 class LocalInputChannel(InputChannel):
@@ -46,7 +46,7 @@ class LocalInputChannel(InputChannel):
         self.released = False
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
-        """The producer's partition is there."""
+        """The producer's partition can be read."""
         self._subpartition = subpartition
         self.queue = subpartition.queue
         subpartition.reader = self
@@ -59,20 +59,20 @@ class LocalInputChannel(InputChannel):
 
     def producer_failed(self, cause: BaseException) -> None:
         self._subpartition = None
-        self.gate.fail(cause)
+        self.gate.channel_lost(cause)
 
-    def consumed(self, segments: int) -> None:
+    def batch_consumed(self, segments: int) -> None:
         if self._subpartition is not None:
-            self._subpartition.took(segments)
+            self._subpartition.release_segments(segments)
 
-    def read_to_end(self) -> None:
+    def end_reached(self) -> None:
         subpartition, self._subpartition = self._subpartition, None
         if subpartition is not None:
-            subpartition.finish()
+            subpartition.release_subpartition()
 
-    def release(self) -> None:
+    def release_channel(self) -> None:
         self.released = True
-        self.read_to_end()
+        self.end_reached()
 
 
 class SingleInputGate:
@@ -83,12 +83,12 @@ class SingleInputGate:
         self.members: list[InputChannel] = []
         self.pool: LocalBufferPool | None = None  # of the remote channels
         self._ready: deque[InputChannel] = deque()
-        self._given: tuple[InputChannel, int] | None = None  # the batch given out last, which is being processed, and what it holds
+        self._being_processed: tuple[InputChannel, int] | None = None  # the channel of the batch polled last, and its segments
         self._on_available: Callable[[], None] | None = None
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
 
-    def add(self, channel: InputChannel) -> None:
+    def add_channel(self, channel: InputChannel) -> None:
         self.members.append(channel)
         self._unfinished += 1
 
@@ -100,15 +100,15 @@ class SingleInputGate:
         self._on_available = on_available
 
     def poll(self) -> tuple[int, Element] | None:
-        """Who asks for the next is through with the last: only then its segments are free, and its sender hears of it."""
-        if self._given is not None:
-            (given, held), self._given = self._given, None
-            given.consumed(held)
+        """A call means that the previous batch has been processed: only then are its segments released, and credit for them granted."""
+        if self._being_processed is not None:
+            (source, held), self._being_processed = self._being_processed, None
+            source.batch_consumed(held)
         ready = self._ready
         while ready:
             channel = ready.popleft()
             queue = channel.queue
-            if not queue:  # the producer dropped it meanwhile
+            if not queue:  # the producer has dropped its elements
                 channel.ready = False
                 continue
             element, segments = queue.popleft()
@@ -117,7 +117,7 @@ class SingleInputGate:
             else:
                 channel.ready = False
             if segments:
-                self._given = channel, segments
+                self._being_processed = channel, segments
             elif type(element) is EndOfPartition:
                 self._channel_finished(channel)
             return channel.index, element
@@ -141,7 +141,7 @@ class SingleInputGate:
         return self._unfinished == 0
 
     def channel_ready(self, channel: InputChannel) -> None:
-        """A channel not among the ready ones has something."""
+        """Puts a channel that has elements into the queue, unless it is there or blocked."""
         if channel.blocked or channel.ready:
             return
         channel.ready = True
@@ -150,27 +150,27 @@ class SingleInputGate:
         if len(ready) == 1 and self._on_available is not None:
             self._on_available()
 
-    def fail(self, cause: BaseException) -> None:
-        """A channel is lost."""
+    def channel_lost(self, cause: BaseException) -> None:
+        """Reports the first lost channel to the task."""
         on_error, self._on_error = self._on_error, None
         if on_error is not None:
             on_error(cause)
 
-    def release(self) -> None:
-        """Gives everything back; the producers are told that nothing more is wanted. May be called again."""
+    def release_gate(self) -> None:
+        """Releases all channels; their producers are told. May be called again."""
         self._on_error = self._on_available = None
         self._ready.clear()
-        self._given = None
+        self._being_processed = None
         for channel in self.members:
-            channel.release()
+            channel.release_channel()
         if self.pool is not None:
-            self.pool.close()
+            self.pool.close_pool()
 
     def _channel_finished(self, channel: InputChannel) -> None:
         if not channel.finished:
             channel.finished = True
             self._unfinished -= 1
-            channel.read_to_end()
+            channel.end_reached()
 
     def __repr__(self) -> str:
         return f"SingleInputGate({self.name}: {self._unfinished} of {len(self.members)} channels unfinished, {len(self._ready)} ready)"

@@ -1,7 +1,7 @@
-"""What a subtask produces of one data set: a queue of elements per consumer, accounted against the partition's pool.
+"""A pipelined result partition: what a subtask produces of one data set, with a queue of elements for each consumer, limited by the partition's pool.
 
-Pipelined: a subpartition hands on what it has as soon as its reader takes it. Its reader is a gate of the same process, which takes the very
-objects, or the producer's end of a connection. What is written before a reader came waits, as far as the pool reaches.
+The reader of a subpartition is a gate of the same process, which takes the objects themselves, or the producer's end of a connection. Elements that
+are written before there is a reader wait, as far as the pool allows.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from flinkpy.network.flow.segments import LocalBufferPool
 
 
 class SubpartitionReader(Protocol):
-    """Who takes elements out of a subpartition."""
+    """Takes elements out of a subpartition."""
 
     def data_available(self) -> None:
-        """Something was added."""
+        """An element was added."""
         ...
 
     def producer_failed(self, cause: BaseException) -> None:
-        """Nothing more will come, and not all was there."""
+        """No more elements will come, and the subpartition is not complete."""
         ...
 
 
 class ReadableSubpartition(Protocol):
-    """What a channel's end sees of what it reads: elements with the segments each costs, and whom to tell when there are more.
+    """A subpartition as its reader sees it: a queue of elements with the segments each holds.
 
-    Who takes a batch out of the queue says so by ``took``; who has read the last element, or wants no more, by ``finish``.
+    The reader calls ``release_segments`` for each batch that it has taken, and ``release_subpartition`` after the last element or when it needs no
+    more.
     """
 
     reader: SubpartitionReader | None
@@ -48,31 +49,31 @@ class ReadableSubpartition(Protocol):
     @property
     def partition(self) -> ReadablePartition: ...
 
-    def took(self, segments: int) -> None: ...
+    def release_segments(self, segments: int) -> None: ...
 
-    def finish(self) -> None: ...
+    def release_subpartition(self) -> None: ...
 
 
 class ReadablePartition(Protocol):
-    """Whom to tell that its records cannot travel."""
+    """The partition as a channel sees it: ``on_error`` reports records that cannot be sent."""
 
     @property
     def on_error(self) -> Callable[[BaseException], None]: ...
 
 
 class WritablePartition(Protocol):
-    """What a writer hands elements to."""
+    """The partition as its writer sees it."""
 
     @property
     def done(self) -> bool:
-        """Whether the producer may go."""
+        """Whether the producer's task may end."""
         ...
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add`` that found no room is worth another try."""
+        """Called when an ``add_element`` that found no room may succeed now."""
         ...
 
-    def add(self, channel: int, element: Element, segments: int) -> bool: ...
+    def add_element(self, channel: int, element: Element, segments: int) -> bool: ...
 
 
 class ResultSubpartition:
@@ -87,19 +88,19 @@ class ResultSubpartition:
         self.reader: SubpartitionReader | None = None
         self.done = False
 
-    def took(self, segments: int) -> None:
-        """The reader took out so many segments' worth."""
+    def release_segments(self, segments: int) -> None:
+        """The reader has taken a batch that held so many segments."""
         self.backlog -= segments
-        self.partition.pool.give_back(segments)
+        self.partition.pool.return_segments(segments)
 
-    def finish(self) -> None:
-        """Read to the end, or wanted no more: drops what is left, and what still comes."""
+    def release_subpartition(self) -> None:
+        """The reader has read to the end, or needs no more: drops the elements left, and those still to come."""
         if not self.done:
             self.done, self.reader = True, None
             left, self.backlog = self.backlog, 0
             self.queue.clear()
             if left:
-                self.partition.pool.give_back(left)
+                self.partition.pool.return_segments(left)
             self.partition.subpartition_done()
 
     def __repr__(self) -> str:
@@ -107,10 +108,10 @@ class ResultSubpartition:
 
 
 class ResultPartition:
-    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every consumer is through with it.
+    """All subpartitions of one output of one attempt. ``on_done`` is called once, when every consumer has released its subpartition.
 
-    No rows are added behind ``rows_limit`` segments of one consumer, however much room the pool has: rows are objects scattered over the memory, and
-    a longer queue of them has left the processor's caches before they are read. Columns lie together, and may queue as far as the pool reaches.
+    A consumer's queue takes no more rows beyond ``rows_limit`` segments, however much room the pool has: rows are objects scattered over memory, and
+    a longer queue of them leaves the processor's caches before it is read. Columns are contiguous, and may queue as far as the pool allows.
     """
 
     def __init__(
@@ -125,15 +126,15 @@ class ResultPartition:
         self._on_done = on_done
         self._open = subpartitions
 
-    def add(self, channel: int, element: Element, segments: int) -> bool:
-        """Queues the element for one consumer; False when there is no room for it now (the pool tells when to try again)."""
+    def add_element(self, channel: int, element: Element, segments: int) -> bool:
+        """Queues the element for one consumer; False when there is no room for it now (the room listener is called later)."""
         subpartition = self.subpartitions[channel]
         if subpartition.done:
             return True
         if subpartition.backlog >= self._rows_limit and type(element) is RowBatch:
             self.pool.wait_for_return()
             return False
-        if segments and not self.pool.take(segments):
+        if segments and not self.pool.take_segments(segments):
             segments = self._squeeze(segments)
             if not segments:
                 return False
@@ -145,30 +146,30 @@ class ResultPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add`` that found no room is worth another try."""
+        """Called when an ``add_element`` that found no room may succeed now."""
         self.pool.on_room = on_room
 
     def _squeeze(self, segments: int) -> int:
-        """A batch larger than all the pool may lend passes alone, charged with what there is."""
-        return self.pool.take_up_to(segments) if self.pool.in_use == 0 else 0
+        """A batch larger than the whole pool passes alone, and takes the segments that are there."""
+        return self.pool.take_segments_up_to(segments) if self.pool.in_use == 0 else 0
 
     def subpartition_done(self) -> None:
         self._open -= 1
         if self._open == 0 and not self.released:
-            self.pool.close()
+            self.pool.close_pool()
             self._on_done(self)
 
-    def release(self, cause: BaseException | None = None) -> None:
-        """Drops everything, and tells the readers why. May be called again."""
+    def release_partition(self, cause: BaseException | None = None) -> None:
+        """Drops everything, and reports ``cause`` to the readers. May be called again."""
         if self.released:
             return
         self.released = True
         for subpartition in self.subpartitions:
             reader = None if subpartition.done else subpartition.reader
-            subpartition.finish()
+            subpartition.release_subpartition()
             if reader is not None:
                 reader.producer_failed(cause or PartitionNotFoundError(f"{self} was released by its producer before it was read to the end"))
-        self.pool.close()
+        self.pool.close_pool()
 
     @property
     def subpartition_count(self) -> int:
@@ -176,12 +177,12 @@ class ResultPartition:
 
     @property
     def done(self) -> bool:
-        """Whether every consumer is through with it."""
+        """Whether every consumer has released its subpartition."""
         return self._open == 0
 
     @property
     def queued(self) -> int:
-        """Segments waiting for their readers."""
+        """Segments of elements that wait for their readers."""
         return sum(subpartition.backlog for subpartition in self.subpartitions)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""What a task sees of the network: writers for its outputs, gates for its inputs, and the environment that makes and takes back both.
+"""What a task sees of the network: writers for its outputs, gates for its inputs, and the environment that creates and releases both.
 
-Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), but for the making of connections. Nothing blocks: who has no room
-says so through ``available`` and calls its listener when that changes.
+Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), except that connections are made elsewhere. Nothing blocks: a
+writer without room says so through ``available``, and calls its listener when that changes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescrip
 
 
 class RecordWriter(Protocol):
-    """One network output: splits batches over its channels, gathers them, hands them on. ``records`` counts what it took."""
+    """One network output: splits batches over its channels, gathers small parts, and passes batches on. ``records`` counts the records emitted."""
 
     records: int
 
     @property
     def available(self) -> bool:
-        """Whether the task may process more input: no channel holds more than it can get rid of."""
+        """Whether the task may process more input: every batch so far found room."""
         ...
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
@@ -31,21 +31,21 @@ class RecordWriter(Protocol):
         ...
 
     def emit(self, batch: Batch) -> None:
-        """Takes a batch, always; full parts are handed on, the rest waits for more or for ``flush``."""
+        """Always accepts the batch. Full parts are passed on; the rest waits for more records or for ``flush``."""
         ...
 
     def emit_control(self, element: ControlElement) -> None:
-        """Behind all that was emitted before, to every channel."""
+        """Sends the element to every channel, behind all that was emitted before."""
         ...
 
     def flush(self) -> None:
-        """Hands on what is gathered, as far as there is room (the rest follows by itself)."""
+        """Passes on what is gathered, as far as there is room; the rest follows by itself."""
         ...
 
     @property
     def consumed(self) -> bool:
-        """Whether the end was written, and every consumer has taken all there was or wants no more; then too the listener is called.
-        A blocking result stays without its task, so for it the end is enough."""
+        """Whether the end was written, and every consumer has read everything or has been released. The listener is called then too.
+        A blocking result outlives its task, so its end is enough."""
         ...
 
 
@@ -56,31 +56,31 @@ class InputGate(Protocol):
     def channels(self) -> int: ...
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Called when something arrives in a gate that had nothing to give."""
+        """Called when an element arrives in a gate that had none."""
         ...
 
     def poll(self) -> tuple[int, Element] | None:
-        """The next element and its channel, fairly over channels; None when there is nothing now.
+        """The next element and its channel, taken fairly from all channels; None when there is none now.
 
         A channel's last element is EndOfPartition.
         """
         ...
 
     def block(self, channel: int) -> None:
-        """Gives out nothing of that channel until unblocked (barrier alignment)."""
+        """Returns no elements of that channel until it is unblocked (barrier alignment)."""
         ...
 
     def unblock(self, channel: int) -> None: ...
 
     @property
     def finished(self) -> bool:
-        """Whether every channel gave its EndOfPartition."""
+        """Whether every channel has delivered its EndOfPartition."""
         ...
 
 
 @dataclass(frozen=True)
 class ShuffleStatistics:
-    """What the shuffle environment of a TaskExecutor holds."""
+    """Counts of a TaskExecutor's shuffle environment."""
 
     segments_total: int
     segments_in_use: int
@@ -98,35 +98,34 @@ class ShuffleEnvironment(Protocol):
     def data_address(self) -> tuple[str, int]: ...
 
     def start(self, reactor: Reactor, acceptor: Reactor) -> None:
-        """Records come and go on ``reactor``, beside user code. Connections are accepted and made on ``acceptor``, whose thread runs none and keeps
-        nobody waiting."""
+        """Records are sent and received on ``reactor``, whose thread also runs user code. Connections are accepted and made on ``acceptor``, whose
+        thread runs none, so that they never wait for user code."""
         ...
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
         buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None],
     ) -> list[RecordWriter]:
-        """Registers the partitions of an attempt and gives a writer for each; ``partitioners`` (``Partitioning`` objects) in the same order."""
+        """Registers the partitions of an attempt; returns a writer for each. ``partitioners`` (``Partitioning`` objects) are in the same order."""
         ...
 
     def create_gates(
         self, owner: ExecutionAttemptId, descriptors: Sequence[InputGateDescriptor], on_error: Callable[[BaseException], None],
     ) -> list[InputGate]:
-        """Registers the gates of an attempt and asks the producers for their partitions; a lost producer is told through ``on_error``."""
+        """Registers the gates of an attempt and requests the producers' partitions. ``on_error`` is called when a producer is lost."""
         ...
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
-        """The producer has ended well: its channels are ended (if the task has not done so), its partitions stay until their consumers have
-        read them and then go by themselves, also past a ``release`` without a cause; blocking ones stay until ``release_partitions``; its gates
-        are given back."""
+        """The producer has ended well. Its channels are ended, if the task has not done so. Its partitions stay until their consumers have read
+        them, also past a ``release`` without a cause; blocking ones stay until ``release_partitions``. Its gates are released."""
         ...
 
     def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
-        """Gives back all partitions and gates of the attempt, told to the peers with ``cause``; may be called again."""
+        """Releases all partitions and gates of the attempt; consumers are told ``cause``. May be called again."""
         ...
 
     def release_partitions(self, owner: ExecutionAttemptId) -> None:
-        """The blocking results of an attempt that has ended are not needed any more; unknown ones are ignored."""
+        """Releases the blocking results of an attempt that has ended; unknown attempts are ignored."""
         ...
 
     def statistics(self) -> ShuffleStatistics: ...

@@ -1,9 +1,9 @@
-"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and hands them on as batches.
+"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and passes them on as batches.
 
-Adaptive batching: a part is handed on when it is large enough, when ``flush`` says that the task has nothing more to read, and at the latest after
-the buffer timeout. A large part goes by reference, at once; small ones are gathered, but for those of the first batch after a flush: nothing else may
-follow soon, and where more does follow it is that which is gathered. The writer never blocks and never loses: what finds no room
-waits here in order, and ``available`` is False meanwhile.
+A part is passed on when it is large enough, when ``flush`` says that the task has no more input now, and at the latest after the buffer timeout. A
+large part is passed on by reference, at once. Small parts are gathered, except those of the first batch after a flush: the next batch may be long in
+coming, and if it comes soon, it is the one that is gathered. The writer never blocks and never loses records: elements without room wait here in
+order, and ``available`` is False meanwhile.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
-from flinkpy.network.flow.sizing import SizeEstimator, pieces
+from flinkpy.network.flow.batch_sizes import SizeEstimator, pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
 
-_BY_REFERENCE_SHARE = 8  # a part of an eighth of a full batch is worth no copying
+_BY_REFERENCE_SHARE = 8  # a part of an eighth of a full batch is not worth copying
 
 
 class _Gather:
-    """Small parts for one channel, of one kind at a time."""
+    """The small parts gathered for one channel, of one kind at a time."""
 
     __slots__ = ("channel", "columns", "count", "stamps", "values")
 
@@ -38,7 +38,7 @@ class _Gather:
         self.columns: list[ColumnBatch] | None = None
 
     def fits(self, part: Batch) -> bool:
-        """Whether the part can join what is there: rows to rows, columns to columns of the same schema, with timestamps or without like them."""
+        """Whether the part can join those gathered: rows join rows, columns join columns of the same schema, all with timestamps or all without."""
         if isinstance(part, RowBatch):
             return self.values is not None and (self.stamps is None) == (part.timestamps is None)
         if not self.columns:
@@ -49,7 +49,7 @@ class _Gather:
     def add(self, part: Batch) -> None:
         self.count += len(part)
         if isinstance(part, RowBatch):
-            if self.values is None:  # a copy: the part belongs to whoever made it
+            if self.values is None:  # a copy: the caller may keep the part
                 self.values, self.stamps = part.values[:], None if part.timestamps is None else part.timestamps[:]
             else:
                 self.values += part.values
@@ -67,7 +67,7 @@ class _Gather:
 
 
 def _joined(parts: list[ColumnBatch]) -> ColumnBatch:
-    """One batch with the records of all."""
+    """One batch with the records of all parts."""
     if len(parts) == 1:
         return parts[0]
     import numpy as np
@@ -81,7 +81,7 @@ def _joined(parts: list[ColumnBatch]) -> ColumnBatch:
 class PartitionWriter:
     """The RecordWriter of one partition (see ``flinkpy.network.port``).
 
-    ``buffer_timeout_ms``: -1 hands on only full batches and on flush, 0 after every batch.
+    ``buffer_timeout_ms``: -1 passes on full batches, and the rest on flush; 0 passes on everything after every batch.
     """
 
     def __init__(
@@ -95,16 +95,16 @@ class PartitionWriter:
         self._sizes = SizeEstimator()
         self.records = 0
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
-        self._gathered: list[_Gather] = []  # those with something in them
-        self._pending: deque[tuple[int, Element, int]] = deque()  # handed on, and no room yet
+        self._gathered: list[_Gather] = []  # those that are not empty
+        self._pending: deque[tuple[int, Element, int]] = deque()  # elements that found no room
         self._flush_wanted = False
-        self._at_once = False  # the next batch is the first after a flush
+        self._first_after_flush = False
         self._timer: ReactorTimer | None = None
         self._on_available: Callable[[], None] | None = None
-        self._marked = -1  # the channel that got the last latency marker
+        self._marker_channel = -1  # where the last latency marker went
         self._ended = False
         self._closed = False
-        partition.set_room_listener(self._room)
+        partition.set_room_listener(self._room_available)
 
     @property
     def available(self) -> bool:
@@ -119,9 +119,9 @@ class PartitionWriter:
             return
         self.records += count
         put: Callable[[int, Batch], None] = self._put
-        if self._at_once and not self._gathered:
-            put = self._hand_on
-        self._at_once = False
+        if self._first_after_flush and not self._gathered:
+            put = self._pass_batch
+        self._first_after_flush = False
         if self._single:
             put(0, batch)
         else:
@@ -133,45 +133,45 @@ class PartitionWriter:
     def emit_control(self, element: ControlElement) -> None:
         if self._closed:
             return
-        self._hand_on_gathered()
+        self._pass_gathered()
         self._ended = self._ended or type(element) is EndOfPartition
-        if type(element) is LatencyMarker:  # to one channel, in turn: on its way through all it would become as many as there are paths
-            self._marked = (self._marked + 1) % self._selector.channels
-            self._pass(self._marked, element, 0)
+        if type(element) is LatencyMarker:  # to one channel, in turn: sent to all, it would multiply to the number of paths
+            self._marker_channel = (self._marker_channel + 1) % self._selector.channels
+            self._pass_element(self._marker_channel, element, 0)
             return
         for channel in range(self._selector.channels):
-            self._pass(channel, element, 0)
+            self._pass_element(channel, element, 0)
 
     def flush(self) -> None:
-        self._at_once = self._timeout_ms >= 0
+        self._first_after_flush = self._timeout_ms >= 0
         if self._gathered:
-            if self._pending:  # no room: let it grow meanwhile
+            if self._pending:  # no room: more may be gathered meanwhile
                 self._flush_wanted = True
             else:
-                self._hand_on_gathered()
+                self._pass_gathered()
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is gathered or queued in front of the partition any more."""
+        """Whether no element is gathered or waits for room."""
         return not self._pending and not self._gathered
 
     @property
     def consumed(self) -> bool:
         return self._ended and self._partition.done
 
-    def partition_done(self) -> None:
-        """The last consumer is through."""
+    def consumers_done(self) -> None:
+        """The last consumer has released its subpartition."""
         if self._on_available is not None:
             self._on_available()
 
-    def finish(self) -> None:
-        """Ends every channel, if the task has not done so."""
+    def end_partition(self) -> None:
+        """Ends every channel, unless the task has done so."""
         if not self._ended:
             self.emit_control(EndOfPartition())
         self._stop_timer()
 
-    def close(self) -> None:
-        """Drops what is left; takes nothing more."""
+    def close_writer(self) -> None:
+        """Drops what is left, and ignores later elements."""
         self._closed = True
         self._stop_timer()
         self._pending.clear()
@@ -182,9 +182,9 @@ class PartitionWriter:
         gather, count = self._gathers[channel], len(part)
         if gather.count and not (count < self._by_reference and gather.fits(part)):
             self._gathered.remove(gather)
-            self._hand_on(channel, gather.take())
+            self._pass_batch(channel, gather.take())
         if count >= self._by_reference or (type(part) is ColumnBatch and part.data.num_columns == 0):
-            self._hand_on(channel, part)
+            self._pass_batch(channel, part)
             return
         if not gather.count:
             self._gathered.append(gather)
@@ -193,37 +193,37 @@ class PartitionWriter:
         gather.add(part)
         if gather.count >= self._records or self._is_large(gather):
             self._gathered.remove(gather)
-            self._hand_on(channel, gather.take())
+            self._pass_batch(channel, gather.take())
 
     def _is_large(self, gather: _Gather) -> bool:
         if gather.values is None:
             return self._sizes.bytes_of_column_rows(gather.count) >= self._bytes
         return gather.count * (self._sizes.bytes_per_row or self._sizes.bytes_of_rows(gather.values) / gather.count) >= self._bytes
 
-    def _hand_on_gathered(self) -> None:
+    def _pass_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
         for gather in gathered:
-            self._hand_on(gather.channel, gather.take())
+            self._pass_batch(gather.channel, gather.take())
 
-    def _hand_on(self, channel: int, batch: Batch) -> None:
+    def _pass_batch(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
         if size <= self._bytes or len(batch) == 1:
             segments = -(-size // self._segment) or 1
-            if self._pending or not self._partition.add(channel, batch, segments):
+            if self._pending or not self._partition.add_element(channel, batch, segments):
                 self._pending.append((channel, batch, segments))
             return
         parts = pieces(batch, -(-size // self._bytes))
         segments = -(-size // len(parts) // self._segment) or 1
         for part in parts:
-            self._pass(channel, part, segments)
+            self._pass_element(channel, part, segments)
 
-    def _pass(self, channel: int, element: Element, segments: int) -> None:
-        if self._pending or not self._partition.add(channel, element, segments):
+    def _pass_element(self, channel: int, element: Element, segments: int) -> None:
+        if self._pending or not self._partition.add_element(channel, element, segments):
             self._pending.append((channel, element, segments))
 
-    def _room(self) -> None:
-        """The partition may take more: what waits goes first, then what was to be flushed."""
-        pending, add = self._pending, self._partition.add
+    def _room_available(self) -> None:
+        """The partition has room: passes on the elements that wait, then those to be flushed."""
+        pending, add = self._pending, self._partition.add_element
         if not pending:
             return
         while pending:
@@ -233,12 +233,12 @@ class PartitionWriter:
                 return
         if self._flush_wanted:
             self._flush_wanted = False
-            self._hand_on_gathered()
+            self._pass_gathered()
         if not pending and self._on_available is not None:
             self._on_available()
 
     def _timed_out(self) -> None:
-        """Runs once after the first part was gathered, so nothing waits longer than the timeout; what came later goes earlier than it must."""
+        """Started when the first part is gathered, so no part waits longer than the timeout; later parts are passed on earlier than necessary."""
         self._timer = None
         self.flush()
 

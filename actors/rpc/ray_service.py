@@ -27,7 +27,6 @@ from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
 from flinkpy.actors.rpc.delivery.sequencer import Sequencers
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
-from flinkpy.connectors.ray.object_store import take
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
@@ -56,6 +55,7 @@ class RayRpcService(LocalRpcService):
         super().__init__(SYSTEM_CLOCK, ids, config, process, on_fatal)
         self.namespace = namespace
         self._exit_process = exit_process
+        self.handlers: dict[str, Callable[..., Any]] = {}
         self._peers: dict[str, RayPeer] = {}
         self._peers_lock = threading.Lock()
 
@@ -77,6 +77,10 @@ class RayRpcService(LocalRpcService):
             self._exit_process()
         else:
             self.stop()
+
+    def add_handler(self, name: str, function: Callable[..., Any]) -> None:
+        """Serves other users of this process's actor, beside the endpoints: ``actor.call_handler.remote(name, ...)``. It must return at once."""
+        self.handlers[name] = function
 
     # -- peers -------------------------------------------------------------------------------------------------------------------
 
@@ -259,9 +263,9 @@ class RpcHost:
             for ready in sequencer.give_up_gap():
                 ready()
 
-    async def take_block(self, token: str) -> Any:
-        """A block of columns a sink here has ready: as the result of a call it belongs to the caller, and outlives this process."""
-        return take(token)
+    async def call_handler(self, name: str, *arguments: Any) -> Any:
+        """Calls a handler that was added to the service. Its result belongs to the caller, as Ray has it, and outlives this process."""
+        return self.service.handlers[name](*arguments)
 
     async def await_termination(self) -> str:
         """Comes back when the process stops, and fails when it dies: the fastest notice there is."""

@@ -150,7 +150,7 @@ _name = click.argument("name", required=False)
 @_name
 def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Start the session NAME (`default` without one) with the options given; it runs until it is stopped."""
-    from flinkpy.cli.sessions import start
+    from flinkpy.cli.session_commands import start
 
     start(name, definitions, conf)
 
@@ -160,7 +160,7 @@ def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | N
 @_conf
 def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
     """List the sessions on the Ray cluster, and the clusters that programs run for themselves."""
-    from flinkpy.cli.sessions import show_sessions
+    from flinkpy.cli.session_commands import show_sessions
 
     show_sessions(definitions, conf)
 
@@ -171,7 +171,7 @@ def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
 @_name
 def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Cancel all jobs of the session NAME (`default` without one) and end it. Ray itself keeps running."""
-    from flinkpy.cli.sessions import stop
+    from flinkpy.cli.session_commands import stop
 
     stop(name, definitions, conf)
 
@@ -181,7 +181,7 @@ def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | No
 @_conf
 def stop_cluster(definitions: tuple[str, ...], conf: Path | None) -> None:
     """The same as `session stop`."""
-    from flinkpy.cli.sessions import stop
+    from flinkpy.cli.session_commands import stop
 
     stop(None, definitions, conf)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from flinkpy.cluster.settings import environment_name
+from flinkpy.cluster.option_sources import environment_name
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import SCHEMA, Option
 

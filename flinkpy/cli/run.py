@@ -16,7 +16,7 @@ from flinkpy.cli.failures import describe
 from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
 from flinkpy.cluster.end_of_program import forget, let_go, see_off
 from flinkpy.cluster.launch import choose_target, submitted_jobs
-from flinkpy.cluster.settings import load_settings, parse_definitions
+from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 from flinkpy.core.options.schema import read

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
-from flinkpy.cluster.display.job_picture import JobPicture, Looks
+from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import (
@@ -161,7 +161,7 @@ class ClusterJob:
         self._make_watcher, self._output = make_watcher, output
         self._result: JobResult | None = None
         self.end_was_told = False  # to the program, which may do with it what it likes
-        self._looks = Looks()
+        self._pictures = JobPictures()
 
     @property
     def ends_with_program(self) -> bool:
@@ -192,7 +192,7 @@ class ClusterJob:
         details = self.details()
         if JOB.is_terminal(details.overview.state):
             self._close_output()  # perhaps nobody ever waits for the result
-        return self._looks.picture(details, self._client.clock.time_ms())
+        return self._pictures.picture(details, self._client.clock.time_ms())
 
     def cancel(self) -> None:
         """Tells the job to end; returns when it was told. A job that has ended stays as it is."""

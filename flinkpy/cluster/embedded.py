@@ -26,7 +26,7 @@ from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leade
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.cluster.client import ClientConfig, ClusterClient
-from flinkpy.cluster.display.progress import make_progress
+from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.core.clock import SYSTEM_CLOCK

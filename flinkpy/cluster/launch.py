@@ -46,7 +46,7 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
     ``start`` a session that is not there is an error."""
     if choose_target(configuration) is Target.RAY:
         logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)  # in notebooks `import ray` asks for a package that nothing here needs
-        from flinkpy.cluster.ray.sessions import connect_program, connect_session
+        from flinkpy.cluster.ray.ray_sessions import connect_program, connect_session
 
         return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)
     from flinkpy.cluster.embedded import embedded_client

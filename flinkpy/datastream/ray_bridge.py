@@ -66,7 +66,7 @@ class TableResults:
         """
         spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
         _require_spark(spark, "SparkSession", "to_spark()")
-        from flinkpy.spark.frames import require_on_ray, spark_schema
+        from flinkpy.spark.data_frames import require_on_ray, spark_schema
         from flinkpy.spark.sink import SparkSink
 
         with located():
@@ -121,7 +121,7 @@ def write_blocks(stream: Any, job_name: str | None, kind: Callable[[str], Any]) 
     sink = kind(make_keeper())
     stream.sink_to(sink).name("Sink: Ray blocks")
     env.execute(job_name)
-    return sink, Store(sink.keeper).committed()
+    return sink, Store(sink.keeper).committed_blocks()
 
 
 def _require_spark(value: Any, wanted: str, call: str) -> None:
@@ -155,7 +155,7 @@ class RaySources:
         >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
         """
         _require_spark(df, "DataFrame", "from_spark()")
-        from flinkpy.spark.frames import hand_over
+        from flinkpy.spark.data_frames import hand_over
 
         strategy = _with_timestamps(watermark_strategy, timestamp_column)
         with located():

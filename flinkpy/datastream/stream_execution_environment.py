@@ -53,7 +53,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
     """
 
     def __init__(self, configuration: Configuration | Mapping[str, Any] | None = None) -> None:
-        from flinkpy.cluster.settings import program_settings
+        from flinkpy.cluster.option_sources import program_settings
 
         shorten_errors()
         self._values: dict[str, Any] = program_settings()

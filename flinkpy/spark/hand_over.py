@@ -75,7 +75,7 @@ class HandOver:
         clock = SystemClock()
         while True:
             began = clock.monotonic()
-            if self._store.gather(self._computation.found()) == self._computation.partitions.count:
+            if self._store.gather_blocks(self._computation.found()) == self._computation.partitions.count:
                 return
             look = clock.monotonic() - began
             if self._is_given_up.wait(min(max(PAUSE_S, PAUSE_PER_LOOK * look), LONGEST_PAUSE_S)):
@@ -83,7 +83,7 @@ class HandOver:
 
     def _fail(self, error: Exception) -> None:
         reason = self._computation.advice(error)
-        _try(lambda: self._store.fail(reason))
+        _try(lambda: self._store.fail_missing(reason))
         if not self._is_given_up.is_set():  # else Spark ends with the program, and all it has
             _try(self._computation.cancel)
             _try(self._computation.release)

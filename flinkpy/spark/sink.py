@@ -9,7 +9,7 @@ import pyarrow as pa
 from flinkpy.connectors.ray.block_sink import RayBlockSink
 from flinkpy.connectors.ray.object_store import Store, make_keeper, stored
 from flinkpy.core.errors import ProgramError
-from flinkpy.spark.frames import dataframe_of, schema_of, stream_bytes
+from flinkpy.spark.data_frames import dataframe_of, schema_of, stream_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ class SparkSink(RayBlockSink):
         store = Store(self.keeper)
         if not store.is_complete():
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
-        blocks = store.committed()
+        blocks = store.committed_blocks()
         if blocks:
             schema = schema_of(stored(blocks[0]))
         if schema is None:

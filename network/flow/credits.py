@@ -1,11 +1,11 @@
-"""Flow control of one gate, both ends, without I/O: who may send how many segments.
+"""Credit-based flow control between one gate and its senders, both ends, without I/O.
 
-A credit is the right to send one segment, backed by a segment the receiver has already taken from its gate's pool. Every channel always has
-``exclusive`` credits, granted, travelling, or held by a batch that was not consumed yet; so no channel can be starved by another one, also not
-by one whose batches are not consumed for a while (barrier alignment). On top, *floating* segments go to channels whose sender told a backlog.
+A credit is the right to send one segment. It is backed by a segment that the receiver has already taken from its gate's pool. Every channel always
+has ``exclusive`` credits: granted, in transit, or held by a batch that is not consumed yet. So no channel can starve another, not even one whose
+batches are not consumed for a while (barrier alignment). In addition, *floating* segments go to channels whose sender has announced a backlog.
 
-A batch that costs more than the credits at hand is cut by the sender; a single record that is larger than all a channel can count on is
-charged as ``exclusive`` segments, so it passes too. Credits are granted in lots (half a window), not one by one.
+A batch that costs more than the available credits is cut by the sender. A single record larger than all of a channel's credits is charged as
+``exclusive`` segments, so it passes too. Credits are granted half a window at a time, not one by one: each grant is a message.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class SenderCredits:
     def __init__(self, exclusive: int, initial: int = 0) -> None:
         self.exclusive = exclusive
         self.credits = initial
-        self.announced = 0  # backlog the receiver knows of
+        self.announced = 0  # the backlog that the receiver knows
 
-    def granted(self, count: int) -> None:
+    def add_credits(self, count: int) -> None:
         self.credits += count
 
-    def charge(self, segments: int, records: int) -> tuple[int, int]:
-        """(records, segments) that may be sent now of a batch: all of it, a part, or (0, 0)."""
+    def sendable_part(self, segments: int, records: int) -> tuple[int, int]:
+        """The part of a batch that may be sent now, as (records, segments): all of it, some, or (0, 0)."""
         if segments <= self.credits:
             return records, segments
         part = records * self.credits // segments
@@ -40,17 +40,18 @@ class SenderCredits:
         single = min(-(-segments // records), self.exclusive)
         return (1, single) if single <= self.credits else (0, 0)
 
-    def sent(self, segments: int, backlog: int) -> None:
-        """A frame of that cost left, telling that ``backlog`` segments wait behind it."""
+    def spend_credits(self, segments: int, backlog: int) -> None:
+        """A frame of that cost was sent; it announced that ``backlog`` segments wait behind it."""
         if segments > self.credits:
             raise NetworkProtocolError(f"would send {segments} segments with {self.credits} credits")
         self.credits -= segments
         self.announced = backlog
 
     def must_announce(self, backlog: int) -> bool:
-        """Whether the receiver has to be told of the backlog, as nothing can be sent: it believes these credits suffice, or expects less than half.
+        """Decides whether to announce the backlog while nothing can be sent: yes if the receiver assumes that the credits suffice, or expects less
+        than half of the backlog.
 
-        Not for every batch that joins the queue: each message wakes the receiver up, and the next frame tells the backlog anyway.
+        It is not announced for every batch that joins the queue: each message wakes the receiver, and the next frame carries the backlog anyway.
         """
         if backlog > self.announced and (self.announced <= self.credits or backlog >= 2 * self.announced):
             self.announced = backlog
@@ -59,19 +60,19 @@ class SenderCredits:
 
 
 class SegmentSource(Protocol):
-    """Where a receiver takes the segments behind its grants: a LocalBufferPool."""
+    """Where a receiver takes the segments that back its credits: a LocalBufferPool."""
 
     size: int
 
-    def take_up_to(self, count: int, reserved: bool = False) -> int: ...
+    def take_segments_up_to(self, count: int, reserved: bool = False) -> int: ...
 
-    def give_back(self, count: int) -> None: ...
+    def return_segments(self, count: int) -> None: ...
 
     def wait_for_room(self) -> None: ...
 
 
 class _Window:
-    """The receiver's end of one channel: ``granted`` credits not used yet, ``held`` segments of batches not consumed yet."""
+    """The receiver's end of one channel: ``granted`` credits that are not used yet, ``held`` segments of batches that are not consumed yet."""
 
     __slots__ = ("backlog", "ended", "granted", "held", "waiting")
 
@@ -81,7 +82,7 @@ class _Window:
 
 
 class ReceiverCredits:
-    """The receiver's end of all remote channels of one gate; ``grant(channel, count)`` tells a channel's sender.
+    """The receiver's end of all remote channels of one gate. ``grant(channel, count)`` sends credits to a channel's sender.
 
     The pool's minimum must be ``exclusive`` for each of the ``channels``; a channel gets at most ``floating`` beyond it.
     """
@@ -94,19 +95,19 @@ class ReceiverCredits:
         self._waiting: deque[int] = deque()
         self._floating_used = 0
 
-    def open(self, channel: int) -> None:
-        """A new channel: grants its exclusive segments."""
+    def open_window(self, channel: int) -> None:
+        """Opens a channel: grants its exclusive segments."""
         self._windows[channel] = _Window()
-        self._refill(channel)
+        self._grant_due(channel)
 
-    def close(self, channel: int) -> None:
-        """The channel is gone: nothing is granted or held for it any more."""
+    def close_window(self, channel: int) -> None:
+        """Closes a channel: returns all segments granted to it or held by it."""
         window = self._windows.pop(channel, None)
         if window is not None:
-            self._return(window.granted + window.held, window.granted + window.held)
+            self._return_segments(window.granted + window.held, window.granted + window.held)
 
-    def received(self, channel: int, segments: int, backlog: int) -> None:
-        """A frame of that cost came. Raises NetworkProtocolError when the sender had no right to send it."""
+    def frame_arrived(self, channel: int, segments: int, backlog: int) -> None:
+        """A frame of that cost arrived. Raises NetworkProtocolError when the sender had no credit for it."""
         window = self._windows[channel]
         if segments > window.granted:
             raise NetworkProtocolError(f"{segments} segments arrived on a channel with {window.granted} credits left")
@@ -114,37 +115,37 @@ class ReceiverCredits:
         window.held += segments
         window.backlog = backlog
         if backlog > window.granted:
-            self._refill(channel)
+            self._grant_due(channel)
 
-    def announced(self, channel: int, backlog: int) -> None:
-        """The sender waits with that many segments."""
+    def backlog_announced(self, channel: int, backlog: int) -> None:
+        """The sender waits for credit with that many segments."""
         self._windows[channel].backlog = backlog
-        self._refill(channel)
+        self._grant_due(channel)
 
-    def consumed(self, channel: int, segments: int) -> None:
-        """A batch of that cost was taken out of the gate."""
+    def batch_consumed(self, channel: int, segments: int) -> None:
+        """A batch of that cost was consumed."""
         window = self._windows.get(channel)
         if window is not None:
             used = window.granted + window.held
             window.held -= segments
-            self._return(segments, used)
-            self._refill(channel)
+            self._return_segments(segments, used)
+            self._grant_due(channel)
 
-    def ended(self, channel: int) -> None:
-        """The last frame came: takes back what is granted; what is held goes as it is consumed."""
+    def sender_ended(self, channel: int) -> None:
+        """The last frame arrived: returns the unused credits; held segments are returned as their batches are consumed."""
         window = self._windows[channel]
         window.ended, unused = True, window.granted
         window.granted = 0
-        self._return(unused, unused + window.held)
+        self._return_segments(unused, unused + window.held)
 
-    def room(self) -> None:
-        """There are segments again: serves who waits, in order, as far as they reach."""
+    def grant_waiting(self) -> None:
+        """The pool has segments again: grants to the channels that wait, in order, as far as the segments go."""
         while self._waiting:
             channel = self._waiting.popleft()
             window = self._windows.get(channel)
             if window is not None:
                 window.waiting = False
-                if not self._refill(channel) and window.waiting:
+                if not self._grant_due(channel) and window.waiting:
                     return
 
     def holds(self, channel: int) -> tuple[int, int]:
@@ -152,17 +153,18 @@ class ReceiverCredits:
         window = self._windows[channel]
         return window.granted, window.held
 
-    def _return(self, segments: int, used: int) -> None:
-        """Gives segments back of a channel that used that many; floating ones first."""
+    def _return_segments(self, segments: int, used: int) -> None:
+        """Returns segments of a channel that used that many in all; floating ones first."""
         self._floating_used -= min(segments, max(0, used - self.exclusive))
-        self._pool.give_back(segments)
+        self._pool.return_segments(segments)
         if self._waiting:
-            self.room()
+            self.grant_waiting()
 
-    def _refill(self, channel: int) -> int:
-        """Tops the window up to what is due and there; gives how much it was.
+    def _grant_due(self, channel: int) -> int:
+        """Grants the credits that are due, as far as there are segments; returns how many.
 
-        Postponed while the sender can go on by itself and has more than half a window, so that credits travel in lots.
+        The decision: a channel is due its exclusive segments, and floating ones for its backlog. The grant is postponed while the sender can go on
+        and has more than half of that, so that fewer and larger grants are sent.
         """
         window = self._windows[channel]
         if window.ended:
@@ -171,20 +173,20 @@ class ReceiverCredits:
         if granted * 2 > max(due, self.exclusive) and (granted >= self.exclusive or due <= granted):
             return 0
         own = max(0, self.exclusive - granted - window.held)
-        taken = self._pool.take_up_to(own, reserved=True) if own else 0
+        taken = self._pool.take_segments_up_to(own, reserved=True) if own else 0
         floating = max(0, due - granted - own)
         if floating and taken == own:
-            floated = self._pool.take_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
+            floated = self._pool.take_segments_up_to(min(floating, max(0, self._pool.size - self._promised - self._floating_used)))
             self._floating_used += floated
             taken += floated
         if taken:
             window.granted += taken
             self._grant(channel, taken)
         if taken < own + floating:
-            self._wait(channel, window, urgent=taken < own)
+            self._wait_for_segments(channel, window, urgent=taken < own)
         return taken
 
-    def _wait(self, channel: int, window: _Window, urgent: bool) -> None:
+    def _wait_for_segments(self, channel: int, window: _Window, urgent: bool) -> None:
         if not window.waiting:
             window.waiting = True
             if urgent:

@@ -1,9 +1,9 @@
-"""The memory of batches in flight, counted in segments: one pool per TaskExecutor, lent in parts to gates and partitions.
+"""The memory of batches in flight, counted in segments: one pool for each TaskExecutor, shared by local pools of gates and partitions.
 
-Batches are Python objects, so nothing is allocated here; a segment is a right to hold ``segment_size`` bytes. Who wants to hold a batch takes
-its segments first and gives them back when the batch has left, so what is in flight never exceeds the pool. Every local pool has a part
-nobody takes from it (``minimum``); what is left over is shared out in proportion to what each could use beyond that, anew whenever a pool
-comes or goes. A pool that shrinks below what it has lent lends nothing until enough came back.
+Batches are Python objects, so nothing is allocated here; a segment is the right to hold ``segment_size`` bytes. The holder of a batch takes segments
+first and returns them when the batch has left, so the batches in flight never exceed the pool. Every local pool has a reserved part (``minimum``).
+The rest is divided in proportion to what each pool could use beyond its minimum, again whenever a pool is created or closed. A pool that shrinks
+below what it has lent lends nothing until enough has been returned.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class NetworkBufferPool:
         self._pools: list[LocalBufferPool] = []
         self._starving: list[LocalBufferPool] = []
 
-    def create(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
-        """A pool that may always lend ``minimum`` and never more than ``maximum``.
+    def create_pool(self, owner: str, minimum: int, maximum: int) -> LocalBufferPool:
+        """A local pool that can always lend ``minimum`` segments, and never lends more than ``maximum``.
 
-        Raises ResourceUnavailableError when the minimum is not there.
+        Raises ResourceUnavailableError when the minimum cannot be reserved.
         """
         minimum = max(1, minimum)
         if minimum > self.unreserved:
@@ -56,7 +56,7 @@ class NetworkBufferPool:
 
     @property
     def unreserved(self) -> int:
-        """Segments that are no pool's minimum."""
+        """Segments that are reserved for no pool."""
         return self.total - self._reserved
 
     def statistics(self) -> PoolStatistics:
@@ -66,19 +66,19 @@ class NetworkBufferPool:
         return f"NetworkBufferPool({self.in_use} of {self.total} segments in use, {len(self._pools)} pools)"
 
     def _redistribute(self) -> None:
-        """Shares what is unreserved; the running sums make the rounding errors cancel out instead of adding up."""
+        """Divides the unreserved segments; with running sums, rounding errors cancel out instead of adding up."""
         spare = self.unreserved
-        wishes = [min(pool.maximum - pool.minimum, spare) for pool in self._pools]
-        wished = sum(wishes)
-        shared = min(spare, wished)
+        usable = [min(pool.maximum - pool.minimum, spare) for pool in self._pools]
+        total_usable = sum(usable)
+        shared = min(spare, total_usable)
         seen = given = 0
-        for pool, wish in zip(self._pools, wishes):
-            seen += wish
-            upto = seen * shared // wished if wished else 0
+        for pool, use in zip(self._pools, usable):
+            seen += use
+            upto = seen * shared // total_usable if total_usable else 0
             pool.size = pool.minimum + upto - given
             given = upto
         for pool in list(self._pools):
-            pool.room_again()
+            pool.notify_room()
 
     def _remove(self, pool: LocalBufferPool) -> None:
         self._pools.remove(pool)
@@ -91,19 +91,19 @@ class NetworkBufferPool:
         if pool not in self._starving:
             self._starving.append(pool)
 
-    def returned(self, count: int) -> None:
+    def segments_returned(self, count: int) -> None:
         self.in_use -= count
         if self._starving:
             waiting, self._starving = self._starving, []
             for pool in waiting:
-                pool.room_again()
+                pool.notify_room()
 
 
 class LocalBufferPool:
-    """What one gate or partition may hold. ``on_room`` is called when a ``take`` that failed is worth another try.
+    """The pool of one gate or partition. ``on_room`` is called when a ``take_segments`` that failed may succeed now.
 
-    >>> pool = NetworkBufferPool(8).create("gate", 1, 4)
-    >>> pool.take(3), pool.take(2), pool.in_use
+    >>> pool = NetworkBufferPool(8).create_pool("gate", 1, 4)
+    >>> pool.take_segments(3), pool.take_segments(2), pool.in_use
     (True, False, 3)
     """
 
@@ -120,11 +120,11 @@ class LocalBufferPool:
 
     @property
     def available(self) -> int:
-        """How many segments a ``take`` would get now."""
+        """How many segments a ``take_segments`` would get now."""
         return max(0, min(self.size - self.in_use, self._pool.total - self._pool.in_use))
 
-    def take(self, count: int) -> bool:
-        """Takes all of ``count`` segments, or none and asks to be told when there is room."""
+    def take_segments(self, count: int) -> bool:
+        """Takes all ``count`` segments; or takes none, and has ``on_room`` called when there is room."""
         pool = self._pool
         if self.in_use + count <= self.size and pool.in_use + count <= pool.total and not self.closed:
             self.in_use += count
@@ -133,9 +133,9 @@ class LocalBufferPool:
         self.wait_for_room()
         return False
 
-    def take_up_to(self, count: int, reserved: bool = False) -> int:
-        """Takes what there is, at most ``count``. ``reserved`` segments belong to the minimum: they may be taken also while more is lent than
-        the pool, having shrunk, may lend now."""
+    def take_segments_up_to(self, count: int, reserved: bool = False) -> int:
+        """Takes the segments that are there, at most ``count``. ``reserved`` segments belong to the minimum: they may be taken even when the pool has
+        shrunk below what it has lent."""
         if self.closed:
             return 0
         room = self._pool.total - self._pool.in_use
@@ -144,39 +144,39 @@ class LocalBufferPool:
         self._pool.in_use += granted
         return granted
 
-    def give_back(self, count: int) -> None:
-        """Returns segments taken before (a closed pool has returned all already)."""
+    def return_segments(self, count: int) -> None:
+        """Returns segments that were taken. (A closed pool has returned them all.)"""
         if self.closed:
             return
         if count > self.in_use:
             raise EngineError(f"{self.owner} gives back {count} segments and holds {self.in_use}")
         self.in_use -= count
-        self._pool.returned(count)
+        self._pool.segments_returned(count)
         if self._failed:
-            self.room_again()
+            self.notify_room()
 
-    def room_again(self) -> None:
-        """Tells who waits that another try is worth it."""
+    def notify_room(self) -> None:
+        """Calls ``on_room`` if a take has failed since the last call."""
         if self._failed:
             self._failed = False
             if self.on_room is not None:
                 self.on_room()
 
-    def close(self) -> None:
-        """Gives everything back; takes fail from now on. May be called again."""
+    def close_pool(self) -> None:
+        """Returns all segments; later takes fail. May be called again."""
         if not self.closed:
             self.closed, self.on_room = True, None
             lent, self.in_use = self.in_use, 0
-            self._pool.returned(lent)
+            self._pool.segments_returned(lent)
             self._pool._remove(self)
 
     def wait_for_return(self) -> None:
-        """Asks for ``on_room`` to be called once, when segments lent by this pool came back."""
+        """Has ``on_room`` called once, when segments lent by this pool are returned."""
         if not self.closed:
             self._failed = True
 
     def wait_for_room(self) -> None:
-        """Asks for ``on_room`` to be called once, when segments came back or the pool has grown."""
+        """Has ``on_room`` called once, when segments are returned or the pool has grown."""
         self.wait_for_return()
         if not self.closed and (self._pool.in_use >= self._pool.total or self.in_use < self.size):
             self._pool.note_starving(self)

@@ -1,7 +1,7 @@
-"""Keys of column batches: their ``stable_hash``, for whole columns at once, value by value the same as for rows.
+"""The ``stable_hash`` of the keys of column batches, for whole columns at once. Each value has the same hash as in rows.
 
-Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow and only their distinct values are hashed in Python, each once while
-it is remembered.
+Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow, and only their distinct values are hashed in Python; hashes of text are
+cached.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _distinct_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     import numpy as np
     import pyarrow as pa
 
-    if isinstance(column.type, pa.BaseExtensionType):  # its Python values are the type's own business
+    if isinstance(column.type, pa.BaseExtensionType):  # only the type can make its Python values
         return _hashes_one_by_one(column)
     try:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -1,4 +1,4 @@
-"""The loops that put records into the boxes of their keys' channels, with the key selector written out where it can be."""
+"""The loops that put records into the boxes of their keys' channels, with the key selector inlined where that is possible."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fill(values, stamps, channels, appends, stamp_appends, select):
 
 
 class KeyLoops:
-    """Both loops for one selector. ``plain(values, appends)``: ``appends`` leads from a key to the append of its box;
-    ``stamped(values, stamps, channels, appends, stamp_appends)``: ``channels`` leads from a key to its channel."""
+    """Both loops for one selector. In ``plain(values, appends)``, ``appends`` maps a key to the append of its box. In ``stamped(values, stamps,
+    channels, appends, stamp_appends)``, ``channels`` maps a key to its channel."""
 
     def __init__(self, select: Callable[[Any], Any]) -> None:
         self._select = select
@@ -49,7 +49,8 @@ class KeyLoops:
             raise
 
     def _raise_again(self, values: list[Any]) -> None:
-        """Looks for the record whose key failed: the error then has the selector's frame, also where that was written out, and the record."""
+        """Finds the record whose key failed, and raises the error again: it then names the record and has the selector's frame, even where the
+        selector was inlined."""
         for value in values:
             try:
                 hash(key := self._select(value))

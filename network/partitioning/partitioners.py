@@ -1,7 +1,7 @@
-"""Which record goes to which channel, for whole batches of both forms.
+"""Channel selection, for whole batches of rows and of columns.
 
-A selector gives the parts of a batch, each with its channel, the records of a channel in their order; channels without records have no part. Rows and
-columns go the same way: the n-th record of a stream reaches the same channels in either form.
+A selector splits a batch into parts, one for each channel that gets records, in their order. Rows and columns are split alike: the n-th record of a
+stream reaches the same channels in either form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MEMOISED_KEYS = 1 << 18  # keys whose channel a writer remembers
+MEMOISED_KEYS = 1 << 18  # keys whose channel a writer caches
 
 Parts = Iterable[tuple[int, Batch]]
 
@@ -51,7 +51,7 @@ class ChannelSelector(ABC):
 
 
 class SingleChannel(ChannelSelector):
-    """All to channel 0: forward, global, and whatever has one channel only. By reference."""
+    """Sends everything to channel 0, by reference: forward, global, and every partitioning with one channel."""
 
     def split(self, batch: Batch) -> Parts:
         return ((0, batch),)
@@ -61,7 +61,7 @@ class SingleChannel(ChannelSelector):
 
 
 class Broadcast(ChannelSelector):
-    """Every record to every channel; all get the same batch object."""
+    """Sends every record to every channel; all get the same batch object."""
 
     name = "BROADCAST"
 
@@ -73,7 +73,7 @@ class Broadcast(ChannelSelector):
 
 
 class RoundRobin(ChannelSelector):
-    """Record by record to the next channel: rebalance and rescale. Subtasks begin at different channels, so that short streams spread too."""
+    """Sends each record to the next channel: rebalance and rescale. Subtasks begin at different channels, so that short streams are spread too."""
 
     name = "REBALANCE"
 
@@ -101,7 +101,7 @@ class RoundRobin(ChannelSelector):
 
 
 class Shuffle(ChannelSelector):
-    """Each record to a channel drawn at random (seeded, so that a run can be repeated)."""
+    """Sends each record to a channel drawn at random (seeded, so that a run can be repeated)."""
 
     name = "SHUFFLE"
 
@@ -122,7 +122,7 @@ class Shuffle(ChannelSelector):
 
 
 class KeyGroupSelector(ChannelSelector):
-    """By key group: equal keys to the same channel, the one whose subtask owns the group. Remembers the channel of up to ``memoised`` keys."""
+    """Sends each record to the channel whose subtask owns the key group of its key. Caches the channels of up to ``memoised`` keys."""
 
     name = "HASH"
 
@@ -137,7 +137,7 @@ class KeyGroupSelector(ChannelSelector):
         self._boxes: list[list[Any]] = [[] for _ in range(channels)]
         self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
         append_of = [box.append for box in self._boxes]
-        channel_of = partial(_channel_of, max_parallelism, channels)  # no method of its own: thousands of keys must not wait for a cycle to be found
+        channel_of = partial(_channel_of, max_parallelism, channels)  # no bound method: its cycle would keep the keys until the collector runs
         self._appends = _Memo(lambda key: append_of[channel_of(key)], memoised)
         self._channels = _Memo(channel_of, memoised)
         self._loops: KeyLoops | None = None  # made for the first rows
@@ -152,9 +152,9 @@ class KeyGroupSelector(ChannelSelector):
                 self._fill(batch.values)
             else:
                 self._fill_timestamped(batch.values, batch.timestamps)
-            return self._emptied(batch.timestamps is not None)
+            return self._empty_boxes(batch.timestamps is not None)
         except BaseException:
-            self._emptied(True)
+            self._empty_boxes(True)
             raise
 
     def _fill(self, values: list[Any]) -> None:
@@ -172,8 +172,8 @@ class KeyGroupSelector(ChannelSelector):
             self._loops = KeyLoops(_row_selector(self._key))
         return self._loops
 
-    def _emptied(self, stamped: bool) -> list[tuple[int, Batch]]:
-        """What the boxes hold; they stay the same lists, as the memo knows them."""
+    def _empty_boxes(self, stamped: bool) -> list[tuple[int, Batch]]:
+        """Empties the boxes and returns their parts. The boxes stay the same lists, as the memo refers to them."""
         parts: list[tuple[int, Batch]] = []
         for channel, box in enumerate(self._boxes):
             if box:
@@ -202,7 +202,7 @@ def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
 
 
 class CustomSelector(ChannelSelector):
-    """The user's function of key and number of channels."""
+    """Sends each record where the user's function of key and number of channels says."""
 
     name = "CUSTOM"
 
@@ -212,12 +212,12 @@ class CustomSelector(ChannelSelector):
 
     def split_rows(self, batch: RowBatch) -> Parts:
         keys = batch.values if self._key is None else map(_row_selector(self._key), batch.values)
-        return _split_rows_by(batch, self._ask(keys), self.channels)
+        return _split_rows_by(batch, self._call_function(keys), self.channels)
 
     def split_columns(self, batch: ColumnBatch) -> Parts:
         import numpy as np
 
-        return _split_columns_by(batch, np.array(self._ask(self._keys_of(batch)), dtype=np.int64), self.channels)
+        return _split_columns_by(batch, np.array(self._call_function(self._keys_of(batch)), dtype=np.int64), self.channels)
 
     def _keys_of(self, batch: ColumnBatch) -> Iterable[Any]:
         if self._key is not None and self._key.columns is not None:
@@ -226,7 +226,7 @@ class CustomSelector(ChannelSelector):
         rows = rows_of(batch)
         return rows if self._key is None else map(_row_selector(self._key), rows)
 
-    def _ask(self, keys: Iterable[Any]) -> list[int]:
+    def _call_function(self, keys: Iterable[Any]) -> list[int]:
         function, n = self._function, self.channels
         asked = list(keys)
         channels = [function(key, n) for key in asked]
@@ -237,7 +237,7 @@ class CustomSelector(ChannelSelector):
 
 
 def _checked(channel: Any, key: Any, right: set[int]) -> int:
-    """The channel as a plain int (it may be one of numpy's)."""
+    """The channel as a plain int (the function may return one of numpy's)."""
     number = channel if isinstance(channel, int) else getattr(channel, "__index__", lambda: None)()
     if number not in right:
         raise ProgramError(f"the partitioner of partition_custom returned {channel!r:.80} for the key {key!r:.80}; where there are {len(right)} "
@@ -246,7 +246,7 @@ def _checked(channel: Any, key: Any, right: set[int]) -> int:
 
 
 class _Memo(dict[Any, Any]):
-    """Remembers what ``make`` gave for a key, for a bounded number of keys, each in its canonical form."""
+    """Caches the results of ``make`` for a bounded number of keys, each in its canonical form."""
 
     __slots__ = ("_limit", "_make")
 
@@ -262,13 +262,14 @@ class _Memo(dict[Any, Any]):
         return found
 
     def bound(self) -> None:
-        """Forgets all when there are too many: cheaper than keeping an order, and a stream with that many keys gains nothing from it."""
+        """Drops all entries when there are too many. That is cheaper than an LRU order, and a stream with so many keys would gain nothing from
+        one."""
         if len(self) > self._limit:
             self.clear()
 
 
 def make_selector(partitioning: Partitioning, channels: int, subtask_index: int = 0) -> ChannelSelector:
-    """What carries the partitioning out in one subtask with that many channels. Raises ProgramError when something is missing.
+    """The selector of a partitioning, for one subtask with that many channels. Raises ProgramError when something is missing.
 
     >>> from flinkpy.graph.partitioning import REBALANCE
     >>> [(channel, part.values) for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))]
@@ -322,7 +323,7 @@ def _split_rows_by(batch: RowBatch, channels: list[int], n: int) -> Parts:
 
 
 def _split_columns_by(batch: ColumnBatch, channels: npt.NDArray[np.int64], n: int) -> Parts:
-    """One stable sort by channel and one take; the parts are slices of what was taken."""
+    """One stable sort by channel and one take; the parts are slices of the result."""
     import numpy as np
 
     counts = np.bincount(channels, minlength=n)

@@ -1,8 +1,8 @@
-"""Connections between TaskExecutors: one socket, whose two sides have proved who they are, carries the channels of both directions.
+"""Connections between TaskExecutors: one authenticated socket carries the channels of both directions.
 
-How they came to it is told in ``connection_manager``. Here all I/O is non-blocking and in the slot loop's thread. A frame is sent at once, from the
-writer's flush; only what the socket does not take waits for it to become writable, and while something waits no channel encodes more (``unsent``).
-What arrives is decoded and put into the gates in the same round of the loop.
+``connection_manager`` makes the sockets. All I/O here is non-blocking, in the slot loop's thread. A frame is sent at once, from the writer's flush.
+Bytes that the socket does not take wait until it is writable, and meanwhile no channel encodes more (``unsent``). Received frames are decoded and
+put into the gates in the same round of the loop.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionReques
 
 log = logging.getLogger(__name__)
 
-READS_PER_ROUND = 8  # so that one busy connection does not keep the loop from the tasks
+READS_PER_ROUND = 8  # so that a busy connection does not hold up the tasks
 READ_BYTES_PER_ROUND = 2 << 20
 BUFFERS_PER_SEND = 512  # below the system's limit of 1024
-JOINED_BYTES = 4096  # up to here one buffer goes faster than several, also counting the copy
+JOINED_BYTES = 4096  # up to this size one joined buffer is sent faster than several, the copy included
 
 
 class ConnectionOwner(Protocol):
-    """Who keeps the connections of one TaskExecutor: the ShuffleService."""
+    """Owns the connections of one TaskExecutor (``flinkpy.network.wire.peer_connections``)."""
 
     def connection_closed(self, connection: Connection) -> None: ...
 
@@ -37,9 +37,9 @@ class ConnectionOwner(Protocol):
 
 
 class Connection:
-    """One connection to the TaskExecutor ``peer``; until ``opened`` it gathers the channels that wait for it."""
+    """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its socket (``use_socket``); they wait."""
 
-    _sock: socket.socket  # from opened() on
+    _sock: socket.socket  # set by use_socket()
 
     def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
         self.peer, self._owner, self._reactor = peer, owner, reactor
@@ -62,8 +62,8 @@ class Connection:
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
-    def opened(self, sock: socket.socket, rest: bytes = b"") -> None:
-        """The socket stands, both sides are known; ``rest`` is what has been read of it already."""
+    def use_socket(self, sock: socket.socket, rest: bytes = b"") -> None:
+        """The connection is made, and both sides have proved who they are. ``rest`` are the bytes already read from the socket."""
         if self.state is ConnectionState.CLOSED:
             sock.close()
             return
@@ -72,29 +72,29 @@ class Connection:
         self._reactor.add_reader(sock, self._readable)
         waiting, self._waiting_for_open = self._waiting_for_open, []
         for channel in waiting:
-            self._open(channel)
+            self._open_now(channel)
         try:
             self._decoder.buffer[: len(rest)] = rest
             self._decoder.feed(len(rest), self._dispatch)
         except Exception as error:
-            self._broken(error)
+            self._handle_error(error)
 
-    def failed(self, error: Exception) -> None:
-        """It could not be made."""
+    def connecting_failed(self, error: Exception) -> None:
+        """The connection could not be made."""
         self._fail(error)
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
-        """Asks the peer for a subpartition, as soon as the connection is open."""
+        """Requests the channel's subpartition from the peer, once the connection is open."""
         if self.state is ConnectionState.OPEN:
-            self._open(channel)
+            self._open_now(channel)
         else:
             self._waiting_for_open.append(channel)
 
-    def _open(self, channel: RemoteInputChannel) -> None:
+    def _open_now(self, channel: RemoteInputChannel) -> None:
         if not channel.released:
             channel_id, self._next_channel = self._next_channel, self._next_channel + 1
             self._inbound[channel_id] = channel
-            channel.open(self, channel_id)
+            channel.request_subpartition(self, channel_id)
 
     # -- sending --------------------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Connection:
         self._want_write(True)
 
     def _write(self, buffers: list[Any], length: int) -> None:
-        """Tries the socket at once when nothing waits; keeps what it does not take."""
+        """Tries the socket at once when no bytes wait; keeps the bytes that it does not take."""
         sent = 0
         if not self.unsent:
             try:
@@ -190,56 +190,56 @@ class Connection:
                 buffer = self._decoder.buffer
                 count = self._sock.recv_into(buffer)
                 if not count:
-                    raise self._ended()
+                    raise self._end_of_stream()
                 self.bytes_received += count
                 self._decoder.feed(count, self._dispatch)
                 budget -= count
                 if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and self._decoder.own is None):
-                    return  # in a payload the rest comes at once: another try is cheaper than a round of the selector
+                    return  # inside a payload the rest follows soon: another try is cheaper than a round of the selector
         except BlockingIOError:
             return
         except Exception as error:
-            self._broken(error)
+            self._handle_error(error)
 
-    def _broken(self, error: Exception) -> None:
-        """A fault met on one connection must not end the loop that all tasks live in."""
+    def _handle_error(self, error: Exception) -> None:
+        """Ends the connection only: a fault of one connection must not end the loop that runs all tasks."""
         if isinstance(error, (NetworkProtocolError, OSError)):
             self._fail(error)
         else:
             log.error("data connection with %s", self.peer, exc_info=error)
             self._fail(EngineError(f"{type(error).__name__}: {error}"))
 
-    def _ended(self) -> Exception:
+    def _end_of_stream(self) -> Exception:
         return NetworkProtocolError("the connection ended inside a frame") if self._decoder.mid_frame else ConnectionResetError("closed by the peer")
 
     def _dispatch(self, frame: Frame) -> bool:
-        """Whether the connection goes on."""
+        """Handles a frame; returns whether the connection is still open."""
         kind, channel_id = frame.kind, frame.channel
         if kind <= LAST_ELEMENT_KIND or kind in (FrameKind.BACKLOG, FrameKind.FAILED):
             inbound = self._inbound.get(channel_id)
             if inbound is not None:
-                inbound.received(frame)
+                inbound.handle_frame(frame)
             elif channel_id >= self._next_channel:
                 raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
-            # else a channel given up meanwhile: what was on its way is dropped
+            # else the channel was released meanwhile: frames in transit are dropped
         elif kind == FrameKind.REQUEST:
-            self._requested(frame)
+            self._handle_request(frame)
         else:
-            self._answered(kind, channel_id, frame.segments)
+            self._handle_answer(kind, channel_id, frame.segments)
         return self._machine.state is ConnectionState.OPEN
 
-    def _answered(self, kind: int, channel_id: int, segments: int) -> None:
-        """Of a channel's consumer."""
+    def _handle_answer(self, kind: int, channel_id: int, segments: int) -> None:
+        """Handles a channel's CREDIT or CANCEL, which its consumer sends."""
         outbound = self._outbound.get(channel_id)
         if outbound is None:
             if channel_id > self._highest_outbound:
                 raise NetworkProtocolError(f"channel {channel_id} was never requested")
         elif kind == FrameKind.CREDIT:
-            outbound.granted(segments)
+            outbound.handle_credit(segments)
         else:
-            outbound.close()
+            outbound.release_channel()
 
-    def _requested(self, frame: Frame) -> None:
+    def _handle_request(self, frame: Frame) -> None:
         if frame.channel <= self._highest_outbound:
             raise NetworkProtocolError(f"channel {frame.channel} was requested twice")
         if frame.segments < 1:
@@ -258,7 +258,7 @@ class Connection:
     # -- closing --------------------------------------------------------------------------------------------------------
 
     def _fail_soon(self, error: OSError) -> None:
-        """From inside a send: who sends must not find its channel gone under its hands."""
+        """Called inside a send: the failure is handled later, so that the sender's channel does not go away during the call."""
         self._reactor.call_soon(lambda: self._fail(error))
 
     def _fail(self, error: Exception) -> None:
@@ -268,12 +268,12 @@ class Connection:
         level = logging.WARNING if busy or isinstance(error, NetworkProtocolError) else logging.INFO
         log.log(level, "data connection with %s closed: %s", self.peer, error)
         if isinstance(error, NetworkProtocolError):
-            self.close(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
+            self.close_connection(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
         else:
-            self.close(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
+            self.close_connection(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
 
-    def close(self, cause: BaseException) -> None:
-        """Ends the connection; every channel on it is told. May be called again."""
+    def close_connection(self, cause: BaseException) -> None:
+        """Ends the connection and reports ``cause`` to all its channels. May be called again."""
         if self.state is ConnectionState.CLOSED:
             return
         if self.state is ConnectionState.OPEN:
@@ -288,7 +288,7 @@ class Connection:
             on_sent()
         self._owner.connection_closed(self)
         for outbound in list(self._outbound.values()):
-            outbound.close()
+            outbound.release_channel()
         lost, self._inbound = [*self._inbound.values(), *self._waiting_for_open], {}
         self._waiting_for_open = []
         for channel in lost:

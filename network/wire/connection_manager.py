@@ -1,7 +1,7 @@
-"""How TaskExecutors come together: connections are accepted and made here, and both sides prove that they know the cluster's secret.
+"""Makes and accepts the connections between TaskExecutors, and has both sides prove that they know the cluster's secret.
 
-All of it happens on a reactor in whose thread no user code runs, so a function that takes long in one subtask keeps nobody waiting for its process's
-answer. Only what has been proved is handed to the slot loop, as a socket that is ready for frames.
+This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not delay the answer to other processes. The slot
+loop gets authenticated sockets only, ready for frames.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from flinkpy.network.wire.handshake import Handshake
 
 log = logging.getLogger(__name__)
 
-MAX_STRANGERS = 64  # accepted connections that have not proved to know the secret yet
+MAX_STRANGERS = 64  # accepted connections that have not proved yet that they know the secret
 HANDSHAKE_READ = 1024
 
 
 class Peer(NamedTuple):
-    """Somebody who has proved to be a TaskExecutor: the socket, who it is and from where, and what it said behind its proof."""
+    """An authenticated TaskExecutor: the socket, its id and address, and the bytes received behind its proof."""
 
     sock: socket.socket
     resource_id: str
@@ -36,23 +36,23 @@ class Peer(NamedTuple):
 
 
 class PendingConnection:
-    """A socket until both sides have proved themselves; then ``on_ready`` gets it, or ``on_failed`` the reason, once, in the reactor's thread."""
+    """A socket during its handshake. At the end ``on_ready`` is called, or ``on_failed`` with the reason, once, in the reactor's thread."""
 
     def __init__(self, sock: socket.socket, handshake: Handshake, reactor: Reactor, timeout_s: float,
                  on_ready: Callable[[PendingConnection, bytes], None], on_failed: Callable[[PendingConnection, Exception], None]) -> None:
         self.sock, self._handshake, self._reactor, self._on_ready, self._on_failed = sock, handshake, reactor, on_ready, on_failed
         self._over = self._reads = self._writes = False
         self._timeout_s = timeout_s
-        # what came while this thread was kept from running is read before it is judged
+        # call_soon: bytes that arrived while this thread could not run are read before the timeout counts
         self._timer = reactor.call_later(timeout_s, lambda: reactor.call_soon(self._expired))
 
     @property
     def peer_id(self) -> str:
-        """Who it is, once that is proved."""
+        """The peer's id, once it is proved."""
         return self._handshake.peer_id or ""
 
     def connect(self, address: tuple[str, int]) -> None:
-        """Over TCP, before the handshake."""
+        """Connects over TCP, then begins the handshake."""
         try:
             self.sock.connect(address)
         except BlockingIOError:
@@ -73,11 +73,11 @@ class PendingConnection:
             self.shake_hands()
 
     def shake_hands(self) -> None:
-        """The two sides are connected."""
+        """Begins the handshake on a connected socket."""
         self._reads = True
         self._reactor.add_reader(self.sock, self._readable)
         try:
-            self._say(self._handshake.greeting())
+            self._send(self._handshake.greeting())
         except (NetworkProtocolError, OSError) as error:
             self._fail(error)
 
@@ -86,7 +86,7 @@ class PendingConnection:
             data = self.sock.recv(HANDSHAKE_READ)
             if not data:
                 raise NetworkProtocolError("the connection ended before the handshake did")
-            self._say(self._handshake.receive(data))
+            self._send(self._handshake.receive(data))
         except BlockingIOError:
             return
         except (NetworkProtocolError, OSError) as error:
@@ -96,8 +96,8 @@ class PendingConnection:
             self._end()
             self._on_ready(self, self._handshake.rest)
 
-    def _say(self, data: bytes) -> None:
-        """A few bytes: they fit into a fresh socket's buffer, or the peer is not worth waiting for."""
+    def _send(self, data: bytes) -> None:
+        """Sends a few bytes, which fit into a new socket's buffer; a peer that does not take them is refused."""
         if data and self.sock.send(data) != len(data):
             raise NetworkProtocolError("the peer does not read what the handshake says")
 
@@ -118,21 +118,21 @@ class PendingConnection:
             self._reactor.remove_writer(self.sock)
 
     def close(self) -> None:
-        """Tells nobody."""
+        """Closes the socket without calling ``on_failed``."""
         self._end()
         with contextlib.suppress(OSError):
             self.sock.close()
 
 
 class ConnectionManager:
-    """The data port of the TaskExecutor ``resource_id`` and its connections to be. ``on_accepted`` gets each peer that came, in the reactor's
-    thread."""
+    """The data port of the TaskExecutor ``resource_id``, and the connections still in their handshake. ``on_accepted`` gets each authenticated peer,
+    in the reactor's thread."""
 
     def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, reactor: Reactor, on_accepted: Callable[[Peer], None]) -> None:
         self._secret, self._resource_id, self._reactor, self._on_accepted = secret, resource_id, reactor, on_accepted
         self._timeout_s = config.connect_timeout.total_seconds()
         self._pending: set[PendingConnection] = set()
-        self._strangers: dict[PendingConnection, str] = {}  # those of them that came, and from where
+        self._strangers: dict[PendingConnection, str] = {}  # the accepted ones among them, with their addresses
         self._closed = False
         self._data_port = DataPort(config.bind_host, config.data_port, reactor, self._accepted)
 
@@ -142,11 +142,11 @@ class ConnectionManager:
 
     @property
     def strangers(self) -> int:
-        """Who came and has not proved anything yet."""
+        """Accepted connections still in their handshake."""
         return len(self._strangers)
 
     def connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
-        """To the TaskExecutor there; from any thread, the answer comes in the reactor's."""
+        """Connects to that TaskExecutor. May be called from any thread; the callbacks run in the reactor's."""
         self._reactor.call_soon_threadsafe(lambda: self._connect(location, on_ready, on_failed))
 
     def _connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
@@ -193,7 +193,7 @@ class ConnectionManager:
         log.log(level, "data connection with %s closed: %s", self._strangers.pop(pending), error)
 
     def close(self) -> None:
-        """Takes and makes no more connections; from any thread, carried out in the reactor's."""
+        """Accepts and makes no more connections. May be called from any thread; it takes effect in the reactor's."""
         self._reactor.call_soon_threadsafe(self._close)
 
     def _close(self) -> None:

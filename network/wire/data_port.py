@@ -1,8 +1,8 @@
-"""Where a TaskExecutor listens, and how it reaches another: TCP, and between processes of one host a Unix socket, which takes half the time TCP's
-loopback does.
+"""The sockets on which a TaskExecutor listens, and those with which it reaches another: TCP, and between processes of one host a Unix socket, which
+takes half the time of TCP's loopback.
 
 The Unix socket has a name in Linux's abstract namespace, made from the data port's address. That namespace belongs to the network namespace, as TCP
-ports do: where the name answers, the address is of this host; where it does not, TCP is taken. Either way both sides must prove who they are first.
+ports do: if the name answers, the address is on this host; otherwise TCP is used. In either case the handshake follows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACCEPTS_PER_ROUND = 16
 
 
 class DataPort:
-    """The listening sockets. ``on_accepted`` gets each new connection and a name for its other side. OSError where the port cannot be had."""
+    """The listening sockets. ``on_accepted`` gets each new connection and a name for its other side. Raises OSError if the port cannot be opened."""
 
     def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[socket.socket, str], None]) -> None:
         self._reactor, self._on_accepted = reactor, on_accepted
@@ -51,27 +51,27 @@ class DataPort:
             self._on_accepted(accepted, f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this host")
 
     def close(self) -> None:
-        """Takes no new connections."""
+        """Accepts no more connections."""
         for listening in self._sockets:
             self._reactor.remove_reader(listening)
             listening.close()
 
 
 def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:
-    """A socket to that data port, and whether it is connected already: TCP has yet to connect."""
+    """A socket for that data port, and whether it is connected; a TCP socket is not yet."""
     near = near_name(address)
     if near is not None:
         sock = _tuned_socket(socket.AF_UNIX)
         try:
             sock.connect(near)
             return sock, True
-        except OSError:  # nobody of this name here, or too many ask at once
+        except OSError:  # no such name on this host, or its queue is full
             sock.close()
     return _tuned_socket(_family_of(address[0])), False
 
 
 def near_name(address: tuple[str, int]) -> str | None:
-    """What the Unix socket is called; None where there is no abstract namespace."""
+    """The name of the Unix socket; None where there is no abstract namespace."""
     return f"\0flinkpy-data-port/{address[0]}:{address[1]}" if sys.platform == "linux" else None
 
 

@@ -1,11 +1,10 @@
 """The wire format, without I/O: a header of fixed size, and a payload of its length.
 
-A frame is encoded as a list of buffers for a scatter-gather send; the payload's parts are never joined. The decoder says where the next bytes
-should be read to, so that a large payload lands in its own buffer straight from the socket, and small ones are read many at a time into one that
-is used again and again.
+A frame is encoded as a list of buffers for a scatter-gather send; the payload's parts are never joined. The decoder provides the buffer for the next
+read: a large payload is read from the socket straight into its own buffer, and many small ones at a time into a buffer that is reused.
 
-Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.wire.payloads``), channel, sequence (counts what a
-producer sends on a channel, from 0), segments (what the payload costs), backlog (segments waiting behind it), length of the payload.
+Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.wire.payloads``), channel, sequence (counts a
+producer's elements on a channel, from 0), segments (the cost of the payload), backlog (segments that wait behind it), length of the payload.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _HEADER = struct.Struct("<BBBBIQIII")
 HEADER_SIZE = _HEADER.size
 _pack = _HEADER.pack
 _unpack_from = _HEADER.unpack_from
-_new = tuple.__new__  # a named tuple's own is a call of Python
+_new = tuple.__new__  # NamedTuple's own __new__ is a Python call
 
 
 class FrameKind(IntEnum):
@@ -45,12 +44,12 @@ class FrameKind(IntEnum):
     CANCEL = 32  # the consumer wants nothing more of the channel
 
 
-LARGE_BYTES = 32 << 10  # a payload that is better read straight into its own buffer
+LARGE_BYTES = 32 << 10  # from this size on a payload is read straight into its own buffer
 LAST_ELEMENT_KIND = int(FrameKind.END_OF_PARTITION)
 _KINDS = frozenset(int(kind) for kind in FrameKind)
 
 FLAG_TIMESTAMPS = 1  # the payload's last part holds int64 timestamps
-FLAG_OWN_BUFFER = 2  # what is decoded refers to the payload: it must stay untouched
+FLAG_OWN_BUFFER = 2  # decoded values refer to the payload, which must not be overwritten
 FLAG_STREAM = 4  # the payload is a whole Arrow stream with its own schema
 
 
@@ -68,11 +67,11 @@ class Frame(NamedTuple):
 
 
 # The header of a frame with a payload of that length: (kind, flags, parts, channel, sequence, segments, backlog, length) -> bytes.
-encode_header: Callable[[int, int, int, int, int, int, int, int], bytes] = partial(_pack, MAGIC)  # no call of our own between
+encode_header: Callable[[int, int, int, int, int, int, int, int], bytes] = partial(_pack, MAGIC)  # a partial, to save a Python call
 
 
 def decode_header(data: bytes) -> tuple[int, int, int, int, int, int, int]:
-    """Kind, flags, parts, channel, sequence, segments and backlog of a header of our own, which needs no checking."""
+    """Kind, flags, parts, channel, sequence, segments and backlog of a trusted header, which is not checked."""
     _, kind, flags, parts, channel, sequence, segments, backlog, _ = _unpack_from(data)
     return kind, flags, parts, channel, sequence, segments, backlog
 

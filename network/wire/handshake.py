@@ -1,12 +1,15 @@
-"""Both sides of a new connection prove that they know the cluster's secret, before anything else is read. Pure: bytes in, bytes out.
+"""Both sides of a new connection prove that they know a common secret, before anything else is read. Pure: bytes in, bytes out.
+
+TaskExecutors use it for data connections, with the cluster's secret; tasks and the program that waits for their job use it for results and output,
+with a token made for that job (``flinkpy.network.wire.client_channel``).
 
     accepting side                                     connecting side
     magic, nonce A                              →
                                                 ←      magic, nonce C, id, HMAC(secret, "connect" A C id)
     id, HMAC(secret, "accept" C A both ids)     →
 
-HMAC-SHA256; the proofs differ by role, so that neither can be played back to its maker, and cover both fresh nonces, so that none can be
-played back later. Whatever does not fit is a NetworkProtocolError.
+The proofs are HMAC-SHA256. They differ by role, so that neither can be replayed to its maker, and cover both fresh nonces, so that none can be
+replayed later. Every deviation is a NetworkProtocolError.
 """
 
 from __future__ import annotations
@@ -32,14 +35,16 @@ def _proof(secret: bytes, *parts: bytes) -> bytes:
 
 
 class Handshake:
-    """One side of one handshake: send ``greeting()``, pass what comes to ``receive``, send what it gives, until ``peer_id`` is known.
+    """One side of one handshake: send ``greeting()``, pass received bytes to ``receive`` and send its answers, until ``peer_id`` is known.
 
-    ``draw(count)`` gives fresh random bytes. ``rest`` is what came behind the handshake.
+    ``draw(count)`` returns fresh random bytes. ``rest`` has the bytes received behind the handshake. ``secret_name`` is used in errors.
     """
 
-    def __init__(self, secret: bytes, own_id: str, accepting: bool, draw: Callable[[int], bytes], expected_peer: str | None = None) -> None:
+    def __init__(self, secret: bytes, own_id: str, accepting: bool, draw: Callable[[int], bytes], expected_peer: str | None = None,
+                 secret_name: str = "the cluster's secret") -> None:
         if not secret:
-            raise ValueError("the cluster secret must not be empty")
+            raise ValueError(f"{secret_name} must not be empty")
+        self._secret_name = secret_name
         self._secret, self._accepting, self._expected_peer = secret, accepting, expected_peer
         self._id = own_id.encode()
         if len(self._id) > MAX_ID_BYTES:
@@ -50,11 +55,11 @@ class Handshake:
         self.peer_id: str | None = None
 
     def greeting(self) -> bytes:
-        """What this side sends first."""
+        """The bytes this side sends first."""
         return MAGIC + self._nonce if self._accepting else b""
 
     def receive(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Takes what came; gives what to send. Raises NetworkProtocolError."""
+        """Takes received bytes; returns the bytes to send. Raises NetworkProtocolError."""
         if self.peer_id is not None:
             raise NetworkProtocolError("the handshake is over")
         self._received += data
@@ -69,7 +74,7 @@ class Handshake:
         if not self._peer_nonce:
             begin = bytes(self._received[: len(MAGIC)])
             if begin != MAGIC[: len(begin)]:
-                raise NetworkProtocolError("not a flinkpy data connection, or one of another version")
+                raise NetworkProtocolError("not a flinkpy connection, or one of another version")
 
     def _receive_accepting(self) -> bytes:
         fixed = len(MAGIC) + NONCE_BYTES + 1
@@ -106,10 +111,9 @@ class Handshake:
     def _take_id(self) -> bytes:
         return self._take(self._take(1)[0])
 
-    @staticmethod
-    def _check(given: bytes, right: bytes) -> None:
+    def _check(self, given: bytes, right: bytes) -> None:
         if not hmac.compare_digest(given, right):
-            raise NetworkProtocolError("the peer does not know the cluster's secret")
+            raise NetworkProtocolError(f"the peer does not know {self._secret_name}")
 
     def _accept(self, peer: bytes) -> None:
         name = peer.decode("utf-8", "replace")

@@ -1,13 +1,13 @@
-"""Elements to frames and back: one encoder and one decoder per channel, each remembering the schema last sent.
+"""Encodes elements into frames, and decodes them: one encoder and one decoder for each channel, each with the schema sent last.
 
-A payload has parts, each begun at a multiple of 64 bytes, behind a table of their lengths. Rows: a pickle (protocol 5), then what it keeps out of
-band, then timestamps. Columns: an Arrow record-batch message, whose schema went ahead once in a frame of its own, then timestamps; batches
-with dictionaries travel as a whole Arrow stream. Timestamps are int64, control elements a few bytes.
+A payload has parts, each aligned to 64 bytes, behind a table of their lengths. Rows: a pickle (protocol 5), its out-of-band buffers, timestamps.
+Columns: an Arrow record-batch message, whose schema was sent before in a frame of its own, then timestamps; batches with dictionaries travel as a
+whole Arrow stream. Timestamps are int64, control elements a few bytes.
 
-Rows are always pickled: it keeps tuples tuples and every type exactly, and its C reader makes 14 million small tuples a second where msgpack's makes
-10.7. Scalars and tuples of them are pickled without the memo, which costs two to seven times as much to write as the values do; what shares or
-refers to itself keeps it. Classes that exist only by value (those of the user's ``__main__``) go along with the first batch that has them
-(``flinkpy.core.program.by_value``), and what is more special than a class goes through cloudpickle; a channel that met one stays with it.
+Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14 million small tuples a second, msgpack's 10.7.
+Scalars and tuples of them are pickled without the memo, as writing the memo costs two to seven times as much as writing the values; values that
+refer to themselves need it. Classes that exist only by value (those of the user's ``__main__``) travel along with the first batch that has them
+(``flinkpy.core.program.by_value``). Other values that pickle refuses go through cloudpickle, and so do all later batches of their channel.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 OUT_OF_BAND_BYTES = 16 << 10  # smaller buffers are cheaper inside the pickle
 MAX_PARTS = 255
-LOOK_EVERY = 64
-FEW = 32  # records, whose memo costs less than a pickler of their own
+PLAIN_CHECK_EVERY = 64
+FEW = 32  # records; for so few the memo costs less than a pickler of their own
 _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
 _ROWS = int(FrameKind.ROWS)
@@ -53,7 +53,7 @@ _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 
 
 class Encoded(NamedTuple):
-    """A frame's payload and what its header says of it."""
+    """A frame's payload and the header fields that describe it."""
 
     kind: int
     flags: int
@@ -63,20 +63,20 @@ class Encoded(NamedTuple):
 
 
 class ElementEncoder:
-    """Encodes what one channel sends. A column batch with a new schema gives two frames."""
+    """Encodes the elements of one channel. A column batch with a new schema becomes two frames."""
 
     def __init__(self) -> None:
         self._by_value: StreamPickler | None = None
         self._special = False
         self._plain = False
-        self._look_again = 0  # batches until the records are looked at again
+        self._until_plain_check = 0  # batches until the records are checked again
         self._columns: _ColumnEncoder | None = None
 
     def encode(self, element: Element) -> list[Encoded]:
-        """Raises ProgramError when a record cannot travel."""
+        """Raises ProgramError when a record cannot be pickled."""
         if type(element) is RowBatch:
             pickled = self._pickle_plain(element.values)
-            if pickled is not None and element.timestamps is None:  # most batches, by the shortest way
+            if pickled is not None and element.timestamps is None:  # most batches: no frame table, no NamedTuple call
                 return [tuple.__new__(Encoded, (_ROWS, 0, 1, [pickled], len(pickled)))]
             return [self._encode_rows(element, pickled)]
         if type(element) is ColumnBatch:
@@ -97,15 +97,18 @@ class ElementEncoder:
         return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
     def _pickle_plain(self, values: list[Any]) -> bytes | None:
-        """Scalars and tuples of them; None for what does not look so: a matter of speed alone, either form carries everything."""
-        if not self._look_again:
-            self._look_again = LOOK_EVERY
+        """Pickles scalars and tuples of them without the memo; None where the records are not of that kind.
+
+        The decision: the first and last record of every 64th batch are checked. It affects speed only, as either form carries every value.
+        """
+        if not self._until_plain_check:
+            self._until_plain_check = PLAIN_CHECK_EVERY
             self._plain = _plain(values[0]) and _plain(values[-1])
-        self._look_again -= 1
+        self._until_plain_check -= 1
         if self._plain and self._by_value is None:
             try:
                 return _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
-            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or nothing plain behind the first records
+            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or other values behind the first records
                 self._plain = False
         return None
 
@@ -169,7 +172,7 @@ def _plain(value: Any, depth: int = 3) -> bool:
 
 
 class _Chunks:
-    """A file for Arrow that keeps what is written, without copying it."""
+    """A file for Arrow that keeps the buffers written, without copying them."""
 
     closed = False
 
@@ -199,7 +202,7 @@ class _Chunks:
 
 
 class _ColumnEncoder:
-    """An Arrow stream writer whose record-batch messages are taken out one by one; the schema's message is sent by us."""
+    """An Arrow stream writer whose record-batch messages are taken one by one; the schema is sent in a frame of its own."""
 
     def __init__(self) -> None:
         self._schema: pa.Schema | None = None
@@ -223,7 +226,7 @@ class _ColumnEncoder:
         first = None
         if new:
             self._writer = pa.ipc.new_stream(self._chunks, schema)
-            self._writer.write_batch(data.slice(0, 0))  # Arrow writes the schema with the first batch: both are thrown away
+            self._writer.write_batch(data.slice(0, 0))  # Arrow writes the schema with the first batch; both are discarded
             self._chunks.take()
             described = schema.serialize()
             first = Encoded(FrameKind.SCHEMA, FLAG_OWN_BUFFER, 1, [described], described.size)

@@ -1,5 +1,5 @@
-"""The two ends of one channel between processes: the producer's end reads a subpartition and sends as far as credit reaches, the consumer's end
-feeds a gate and grants.
+"""The two ends of one channel between processes: the producer's end reads a subpartition and sends as far as credit allows; the consumer's end feeds
+a gate and grants credit.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from flinkpy.core.elements import Batch, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
+from flinkpy.network.flow.batch_sizes import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
-from flinkpy.network.flow.sizing import cut
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.wire.frames import HEADER_SIZE, LAST_ELEMENT_KIND, Frame, FrameKind, control_frame, encode_header
@@ -21,7 +21,7 @@ from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder, Encode
 
 
 class PartitionRequest(NamedTuple):
-    """What a consumer asks for."""
+    """The subpartition that a consumer requests."""
 
     partition_id: ResultPartitionId
     subpartition_index: int
@@ -41,7 +41,7 @@ class PartitionRequest(NamedTuple):
 
 
 def encode_error(cause: BaseException) -> bytes:
-    """The error, or its text where it does not pickle."""
+    """The error pickled, or its text where it cannot be pickled."""
     try:
         pickled = pickle.dumps(cause, 5)
         pickle.loads(pickled)
@@ -51,7 +51,7 @@ def encode_error(cause: BaseException) -> bytes:
 
 
 def decode_error(payload: memoryview) -> BaseException:
-    """What ``encode_error`` packed; its class may not exist here."""
+    """Undoes ``encode_error``; the error's class may not exist in this process."""
     try:
         cause = pickle.loads(payload)
         return cause if isinstance(cause, BaseException) else RemoteError(repr(cause))
@@ -60,19 +60,19 @@ def decode_error(payload: memoryview) -> BaseException:
 
 
 class Wire(Protocol):
-    """What a channel's end sees of its connection."""
+    """The connection as a channel's end sees it."""
 
     @property
     def unsent(self) -> Sized:
-        """What was sent before and is still waiting for the socket."""
+        """The bytes sent before that still wait for the socket."""
         ...
 
     def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
-        """Sends ``length`` bytes: at once what the socket takes, the rest as it takes more; then calls ``on_sent``."""
+        """Sends ``length`` bytes, those that the socket does not take as soon as it does; then calls ``on_sent``."""
         ...
 
     def send_later(self, sender: OutboundChannel) -> None:
-        """Calls ``sender.pump(1)`` in turn with others when the socket takes more."""
+        """Calls ``sender.pump(1)`` when the socket takes more, in turn with other senders."""
         ...
 
     def forget_outbound(self, channel_id: int) -> None: ...
@@ -94,37 +94,37 @@ class OutboundChannel:
         self._subpartition: ReadableSubpartition | None = None
         self._sequence = 0
         self._pumping = False
-        self.waiting = False  # among those the connection will call
-        self.closed = False
+        self.waiting = False  # whether the connection will call it
+        self.released = False
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
-        """The requested subpartition is there."""
+        """The requested subpartition can be read."""
         self._subpartition = subpartition
         subpartition.reader = self
         self.data_available()
 
-    def granted(self, segments: int) -> None:
-        self._credits.granted(segments)
+    def handle_credit(self, segments: int) -> None:
+        self._credits.add_credits(segments)
         self.pump()
 
     def producer_failed(self, cause: BaseException) -> None:
-        """Tells the consumer, and ends."""
-        if not self.closed:
+        """Sends the cause to the consumer, and ends the channel."""
+        if not self.released:
             self._subpartition = None
-            self.close()
+            self.release_channel()
             _send_control(self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause)))
 
-    def close(self) -> None:
-        """The consumer wants nothing more, or its connection is gone."""
-        if not self.closed:
-            self.closed = True
+    def release_channel(self) -> None:
+        """The consumer needs no more, or its connection is gone."""
+        if not self.released:
+            self.released = True
             self._wire.forget_outbound(self._id)
             subpartition, self._subpartition = self._subpartition, None
             if subpartition is not None:
-                subpartition.finish()
+                subpartition.release_subpartition()
 
     def pump(self, frames: int | None = None) -> None:
-        """Sends as far as data, credits and the socket reach, at most ``frames`` batches."""
+        """Sends as many elements as data, credits and the socket allow, and at most ``frames``."""
         if self._pumping:
             return
         self._pumping = True
@@ -146,12 +146,12 @@ class OutboundChannel:
         finally:
             self._pumping = False
 
-    data_available = pump  # no call between, as this is what every batch goes through
+    data_available = pump  # an alias, to save a call for every batch
 
     def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
-        """Sends as much of the first batch as credit allows; False when there is none."""
+        """Sends as much of the first batch as credit allows; False when it allows none."""
         total = len(batch)
-        records, charged = self._credits.charge(segments, total)
+        records, charged = self._credits.sendable_part(segments, total)
         if not charged:
             if self._credits.must_announce(subpartition.backlog):
                 _send_control(self._wire, control_frame(FrameKind.BACKLOG, self._id, backlog=subpartition.backlog))
@@ -173,16 +173,16 @@ class OutboundChannel:
             cause = error if isinstance(error, ProgramError) else ProgramError(f"records cannot be sent to another process: {error!r}")
             subpartition.partition.on_error(cause)
             self.producer_failed(cause)
-            subpartition.finish()
+            subpartition.release_subpartition()
             return
         backlog = subpartition.backlog - segments
         if charged:
-            self._credits.sent(charged, backlog)
+            self._credits.spend_credits(charged, backlog)
         for ahead in encoded[:-1]:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
-        on_sent: Callable[[], None] | None = partial(_give_back, subpartition, segments) if segments else None
+        on_sent: Callable[[], None] | None = partial(_release_sent, subpartition, segments) if segments else None
         if type(element) is EndOfPartition:
-            on_sent = self.close  # its producer may go once all has left
+            on_sent = self.release_channel  # the producer may end once everything was sent
         self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
 
     def _frame(self, encoded: Encoded, charged: int, backlog: int) -> list[Any]:
@@ -191,10 +191,10 @@ class OutboundChannel:
         return [header, *encoded.buffers]
 
 
-def _give_back(subpartition: ReadableSubpartition, segments: int) -> None:
-    """The frame has left: its segments are free, unless the subpartition was dropped meanwhile and they are already."""
+def _release_sent(subpartition: ReadableSubpartition, segments: int) -> None:
+    """The frame was sent: releases its segments, unless the subpartition was released meanwhile, and they with it."""
     if not subpartition.done:
-        subpartition.took(segments)
+        subpartition.release_segments(segments)
 
 
 class RemoteInputChannel(InputChannel):
@@ -209,33 +209,33 @@ class RemoteInputChannel(InputChannel):
         self._expected = 0
         self._ended = self.released = False
 
-    def open(self, wire: Wire, channel_id: int) -> None:
-        """The connection is up: asks for the subpartition, and grants the first credits."""
+    def request_subpartition(self, wire: Wire, channel_id: int) -> None:
+        """The connection is open: requests the subpartition, and grants the first credits."""
         self._wire, self._id = wire, channel_id
         _send_control(wire, control_frame(FrameKind.REQUEST, channel_id, segments=self._credits.exclusive, payload=self._request.encode()))
-        self._credits.open(self.index)
+        self._credits.open_window(self.index)
 
-    def grant(self, segments: int) -> None:
+    def grant_credit(self, segments: int) -> None:
         if self._wire is not None:
             _send_control(self._wire, control_frame(FrameKind.CREDIT, self._id, segments=segments))
 
-    def received(self, frame: Frame) -> None:
-        """An element, a backlog announcement, or the producer's failure."""
+    def handle_frame(self, frame: Frame) -> None:
+        """Handles an element, a backlog announcement, or the producer's failure."""
         if frame.kind > LAST_ELEMENT_KIND:
-            self._told(frame)
+            self._handle_notice(frame)
             return
         if frame.sequence != self._expected:
             raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
         self._expected += 1
         if frame.segments:
-            self._credits.received(self.index, frame.segments, frame.backlog)
+            self._credits.frame_arrived(self.index, frame.segments, frame.backlog)
         try:
             element = self._decoder.decode(frame)
         except NetworkProtocolError:
             raise
-        except Exception as error:  # the user's own classes may refuse to be built
-            self.release()
-            self.gate.fail(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
+        except Exception as error:  # unpickling runs code of the user's classes
+            self.release_channel()
+            self.gate.channel_lost(ProgramError(f"records of {self._request.partition_id.data_set_id} cannot be read in this process: {error!r}"))
             return
         if element is not None:
             self.queue.append((element, frame.segments))
@@ -244,25 +244,25 @@ class RemoteInputChannel(InputChannel):
             if not self.ready:
                 self.gate.channel_ready(self)
 
-    def _told(self, frame: Frame) -> None:
+    def _handle_notice(self, frame: Frame) -> None:
         if frame.kind == FrameKind.BACKLOG:
-            self._credits.announced(self.index, frame.backlog)
+            self._credits.backlog_announced(self.index, frame.backlog)
         else:
             cause = decode_error(frame.payload)
             self._end()
-            self.gate.fail(cause)
+            self.gate.channel_lost(cause)
 
     def connection_lost(self, cause: BaseException) -> None:
         self._wire = None
-        self.gate.fail(cause)
+        self.gate.channel_lost(cause)
 
-    def consumed(self, segments: int) -> None:
-        self._credits.consumed(self.index, segments)
+    def batch_consumed(self, segments: int) -> None:
+        self._credits.batch_consumed(self.index, segments)
 
-    def read_to_end(self) -> None:
-        """The producer knows: it sent the end."""
+    def end_reached(self) -> None:
+        """Does nothing: the producer has sent the end, and has released the channel."""
 
-    def release(self) -> None:
+    def release_channel(self) -> None:
         if not self.released:
             self.released = True
             self.queue.clear()
@@ -270,14 +270,14 @@ class RemoteInputChannel(InputChannel):
             if wire is not None and not self._ended:
                 self._end()
                 _send_control(wire, control_frame(FrameKind.CANCEL, self._id))
-            self._credits.close(self.index)
+            self._credits.close_window(self.index)
 
     def _end(self) -> None:
         self._ended = True
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.forget_inbound(self._id)
-            self._credits.ended(self.index)
+            self._credits.sender_ended(self.index)
 
 
 def not_found(request: PartitionRequest) -> PartitionNotFoundError:

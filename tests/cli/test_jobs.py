@@ -11,8 +11,8 @@ import pytest
 
 from flinkpy.actors.gateways import ClusterOverview, JobOverview
 from flinkpy.cli.jobs import duration, job_table
-from flinkpy.cli.sessions import session_table
-from flinkpy.cluster.ray.sessions import RunningCluster
+from flinkpy.cli.session_commands import session_table
+from flinkpy.cluster.ray.ray_sessions import RunningCluster
 from flinkpy.cluster.session import SessionInfo
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState

@@ -11,7 +11,7 @@ import pytest
 import flinkpy
 from flinkpy import __version__
 from flinkpy.cluster.installation import fingerprint, state
-from flinkpy.cluster.ray.sessions import is_another_installation
+from flinkpy.cluster.ray.ray_sessions import is_another_installation
 from flinkpy.cluster.session import SessionInfo
 
 

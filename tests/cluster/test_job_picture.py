@@ -10,9 +10,9 @@ import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
 from flinkpy.cluster.display import job_picture
-from flinkpy.cluster.display.job_picture import JobPicture, Looks
+from flinkpy.cluster.display.choice import make_progress
+from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.notebook_progress import NotebookProgress
-from flinkpy.cluster.display.progress import make_progress
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import UserCodeError
 from flinkpy.core.ids import JobId
@@ -98,35 +98,35 @@ def test_names_and_errors_cannot_become_html(text: str) -> None:
 
 
 def test_the_first_look_shows_the_average_since_the_start_and_the_next_what_happened_since() -> None:
-    looks = Looks()
-    assert looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000).rates == {"v1": (0.0, 1000.0)}
-    assert looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000).rates == {"v1": (0.0, 500.0)}
+    pictures = JobPictures()
+    assert pictures.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000).rates == {"v1": (0.0, 1000.0)}
+    assert pictures.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000).rates == {"v1": (0.0, 500.0)}
 
 
 def test_a_look_after_a_long_time_shows_the_rate_between_its_two_counts() -> None:
-    looks = Looks()
-    looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
-    late = looks.picture(details(vertex(3000, counted_ms=START_MS + 3000)), START_MS + 60_000)
+    pictures = JobPictures()
+    pictures.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
+    late = pictures.picture(details(vertex(3000, counted_ms=START_MS + 3000)), START_MS + 60_000)
     assert late.rates == {"v1": (0.0, 1000.0)}
 
 
-def test_looks_at_one_count_show_the_same_rates() -> None:
-    looks = Looks()
-    looks.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
-    looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000)
-    again = looks.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 9000)
+def test_pictures_at_one_count_show_the_same_rates() -> None:
+    pictures = JobPictures()
+    pictures.picture(details(vertex(2000, counted_ms=START_MS + 2000)), START_MS + 2000)
+    pictures.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 3000)
+    again = pictures.picture(details(vertex(2500, counted_ms=START_MS + 3000)), START_MS + 9000)
     assert again.rates == {"v1": (0.0, 500.0)}
     assert "total 2.5 k" in str(again)
 
 
 def test_a_job_that_has_ended_shows_its_average_and_its_own_length() -> None:
     ended = details(vertex(8000), state=JobState.FINISHED, end_ms=START_MS + 4000)
-    seen = Looks().picture(ended, START_MS + 1_000_000)
+    seen = JobPictures().picture(ended, START_MS + 1_000_000)
     assert (seen.elapsed_s, seen.rates) == (4.0, {"v1": (0.0, 2000.0)})
 
 
 def test_a_job_looked_at_in_the_moment_it_starts_has_no_rate_yet() -> None:
-    seen = Looks().picture(details(vertex(0)), START_MS - 5)
+    seen = JobPictures().picture(details(vertex(0)), START_MS - 5)
     assert (seen.elapsed_s, seen.rates) == (0.0, {"v1": (0.0, 0.0)})
 
 
@@ -168,7 +168,7 @@ def test_a_job_that_ends_before_the_first_look_draws_nothing() -> None:
 
 
 def test_progress_in_a_notebook_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkpy.cluster.display.progress.in_notebook", lambda: True)
+    monkeypatch.setattr("flinkpy.cluster.display.choice.in_notebook", lambda: True)
     assert isinstance(make_progress({}, ""), NotebookProgress)
     assert make_progress({"client.progress": False}, "") is None
     assert make_progress({"client.progress": "false"}, "") is None

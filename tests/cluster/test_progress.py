@@ -8,8 +8,10 @@ import unicodedata
 import pytest
 
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster.display import progress
-from flinkpy.cluster.display.progress import ProgressDisplay, Rates, human, make_progress, progress_lines, progress_wanted
+from flinkpy.cluster.display import progress, rates
+from flinkpy.cluster.display.choice import make_progress, progress_wanted
+from flinkpy.cluster.display.progress import ProgressDisplay, progress_lines
+from flinkpy.cluster.display.rates import Rates, human
 from flinkpy.cluster.display.slot_notice import SlotNotice
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import JobId
@@ -116,6 +118,7 @@ def test_the_display_is_no_higher_than_the_terminal(monkeypatch: pytest.MonkeyPa
 
 def test_the_columns_a_text_takes_are_counted() -> None:
     assert doctest.testmod(progress).failed == 0
+    assert doctest.testmod(rates).failed == 0
 
 
 def test_many_vertices_are_cut_short() -> None:

@@ -6,8 +6,8 @@ from collections import deque
 from typing import Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
-from flinkpy.connectors.collect.sequence import Numbering
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
+from flinkpy.connectors.source_api.event_order import Numbering
 from flinkpy.connectors.source_api.source import ReaderContext, SourceReader
 from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
 from flinkpy.core.clock import ManualClock

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.connectors.ray.block_keeper import News
+from flinkpy.connectors.ray.block_keeper import BlockUpdates
 from flinkpy.connectors.ray.block_source import BlockQueue, BlocksLeft, BlockSplit, RayBlockSource
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 
@@ -22,10 +22,10 @@ class Keeper:
         self.failure: str | None = None
         self.jobs = 0
 
-    def news(self, seen: int) -> News:
-        return News(tuple(self.come[seen:]), self.failure)
+    def updates(self, seen: int) -> BlockUpdates:
+        return BlockUpdates(tuple(self.come[seen:]), self.failure)
 
-    def job_begins(self) -> None:
+    def job_started(self) -> None:
         self.jobs += 1
 
     def job_ended(self) -> None:

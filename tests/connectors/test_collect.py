@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import socket
 import threading
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.connectors.collect.collect_server import CollectServer, CollectSink
-from flinkpy.connectors.collect.collect_sink import HEADER, KIND_BATCH, MAGIC, NONCE_BYTES, proof
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError, RecipientUnreachableError
+from flinkpy.network.wire.client_channel import HEADER, KIND_BATCH
+from flinkpy.network.wire.handshake import MAGIC, NONCE_BYTES, Handshake
 from tests.connectors.harness import ManualTimers, operator_context
 from tests.waiting import eventually
 
@@ -191,7 +193,7 @@ def test_a_sink_with_another_token_is_refused_and_the_others_go_on(caplog: pytes
         server.job_ended()
         assert list(server) == ["good"]
         assert server.statistics().refused == 1
-    assert "wrong token" in caplog.text
+    assert "does not know the token" in caplog.text
 
 
 def test_nothing_is_unpickled_before_the_token_was_proved() -> None:
@@ -215,10 +217,8 @@ def test_an_oversized_frame_is_refused() -> None:
     with CollectServer() as server:
         with socket.create_connection((server.host, server.port)) as sock:
             sock.settimeout(10)
-            hello = sock.recv(1000)
-            nonce = hello[len(MAGIC):]
-            own = b"n" * NONCE_BYTES
-            sock.sendall(own + proof(server.token, b"sink", nonce, own) + HEADER.pack(KIND_BATCH, 1 << 40))
+            handshake = Handshake(server.token, "task", False, os.urandom)
+            sock.sendall(handshake.receive(sock.recv(1000)) + HEADER.pack(KIND_BATCH, 1 << 40))
             while sock.recv(1000):
                 pass
         assert server.statistics().refused == 1
@@ -231,7 +231,7 @@ def test_a_sink_does_not_send_to_a_server_that_does_not_know_the_token() -> None
         connection, _ = listener.accept()
         connection.sendall(MAGIC + b"s" * NONCE_BYTES)
         connection.recv(1000)
-        connection.sendall(b"p" * 32)
+        connection.sendall(b"\x06client" + b"p" * 32)
         connection.close()
 
     thread = threading.Thread(target=pretend)

@@ -312,7 +312,7 @@ def test_what_was_never_agreed_is_an_error(direction: str) -> None:
     loop, lots = Loop(1), random.Random(4)
     settle(loop, lots, 30)
     if direction == "to the head":
-        loop.coordinator._send_custom(0, "hello")
+        loop.coordinator.send_event_to_reader(0, "hello")
         with pytest.raises(FlinkpyError, match="'hello'"):
             settle(loop, lots, 30)
     else:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.collect.sequence import Numbered, Reordering
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource, RangeSplit
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
 from flinkpy.connectors.source_api.enumerators import SplitQueue
+from flinkpy.connectors.source_api.event_order import Numbered, Reordering
 from flinkpy.connectors.source_api.python_source import PythonSource, PythonSplit
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -25,11 +25,11 @@ from flinkpy.connectors.source_api.source import (
     SplitsAdded,
 )
 from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
-from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
+from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus
 from flinkpy.state.containers import redistribute_all
 from tests.connectors.harness import Collected, World, operator_context, read_all
@@ -179,7 +179,7 @@ class Recorder:
         return future
 
     def splits_of(self, subtask: int) -> list[Any]:
-        return [split for to, event in self.sent if to == subtask and isinstance(event, SplitsAdded) for split in unpack(event.splits)]
+        return [split for to, event in self.sent if to == subtask and isinstance(event, SplitsAdded) for split in loads(event.splits)]
 
 
 def test_a_request_before_its_registration_waits_for_it() -> None:
@@ -276,7 +276,7 @@ def test_an_enumerators_error_fails_the_job_once_and_names_the_source() -> None:
 def test_an_exit_in_an_enumerator_fails_the_job_and_ends_nothing_else() -> None:
     recorder = Recorder(_Scripted())
     recorder.coordinator.handle_event(1, ReaderRegistered("a"))
-    recorder.coordinator.handle_event(1, CustomSourceEvent(pack("exit", "event")))
+    recorder.coordinator.handle_event(1, CustomSourceEvent(dumps_data("exit", "event")))
     [failure] = recorder.failures
     assert isinstance(failure, UserCodeError)
     assert (failure.operator, failure.cause) == ("numbers (enumerator)", "SystemExit: 3")
@@ -286,11 +286,11 @@ def test_custom_events_go_both_ways() -> None:
     source = _Scripted()
     recorder = Recorder(source)
     recorder.coordinator.handle_event(1, ReaderRegistered("a"))
-    recorder.coordinator.handle_event(1, CustomSourceEvent(pack({"lag": 3}, "event")))
+    recorder.coordinator.handle_event(1, CustomSourceEvent(dumps_data({"lag": 3}, "event")))
     assert source.made[0].heard == [(1, {"lag": 3})]
     [(subtask, answer)] = recorder.sent
     assert subtask == 1
-    assert unpack(answer.event) == ("echo", {"lag": 3})
+    assert loads(answer.event) == ("echo", {"lag": 3})
 
 
 def test_splits_for_a_reader_that_is_not_there_are_refused_with_advice() -> None:

@@ -14,10 +14,11 @@ import pytest
 import ray
 
 from flinkpy.common import Types
-from flinkpy.connectors.ray.block_keeper import News
+from flinkpy.connectors.ray.block_keeper import BlockUpdates
 from flinkpy.connectors.ray.block_sink import RayBlockSink
 from flinkpy.connectors.ray.block_source import BlockReader, BlockSplit
-from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, sound
+from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, normalize_for_ray
+from flinkpy.connectors.source_api.readers import UNTIL_WOKEN
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
@@ -37,7 +38,7 @@ def block(*numbers: int) -> pa.Table:
 # -- readers and the queue, by themselves --------------------------------------------------------------------------------------------
 
 
-class Shelf:
+class FakeStore:
     """A store whose blocks are here, or lost, or not here yet."""
 
     def __init__(self, *blocks: Any) -> None:
@@ -52,9 +53,9 @@ class Shelf:
         return fetched
 
 
-def reader(shelf: Any, split: BlockSplit, rows: int = 2) -> BlockReader:
+def reader(store: Any, split: BlockSplit, rows: int = 2) -> BlockReader:
     context = ReaderContext(0, 1, "here", ManualClock(), lambda: None, lambda event: None, lambda: None, lambda delay: None)
-    return BlockReader(split, shelf, SCHEMA, rows, context)
+    return BlockReader(split, store, SCHEMA, rows, context)
 
 
 def read(source: BlockReader) -> list[int]:
@@ -65,35 +66,35 @@ def read(source: BlockReader) -> list[int]:
 
 
 def test_a_reader_goes_on_where_its_snapshot_stands() -> None:
-    shelf = Shelf(block(0, 1, 2, 3, 4))
-    first = reader(shelf, BlockSplit("block 0", 0))
+    store = FakeStore(block(0, 1, 2, 3, 4))
+    first = reader(store, BlockSplit("block 0", 0))
     assert first.next_batch(100).data.column("n").to_pylist() == [0, 1]  # type: ignore[union-attr]
     taken = first.snapshot()
     assert taken == BlockSplit("block 0", 0, (), 2)
     rest = read(first)
-    assert rest == read(reader(shelf, taken)) == [2, 3, 4]
+    assert rest == read(reader(store, taken)) == [2, 3, 4]
     assert first.snapshot().offset == 5
-    assert read(reader(shelf, first.snapshot())) == []
+    assert read(reader(store, first.snapshot())) == []
 
 
 def test_a_reader_whose_block_is_on_its_way_waits_for_it() -> None:
-    assert reader(Shelf(None), BlockSplit("block 0", 0)).next_batch(100) == float("inf")
+    assert reader(FakeStore(None), BlockSplit("block 0", 0)).next_batch(100) == UNTIL_WOKEN
 
 
 def test_an_empty_block_ends_at_once_whatever_its_columns() -> None:
-    assert read(reader(Shelf(pa.table({})), BlockSplit("block 0", 0))) == []
+    assert read(reader(FakeStore(pa.table({})), BlockSplit("block 0", 0))) == []
 
 
 def test_a_block_with_its_columns_in_another_order_or_type_is_brought_to_the_schema() -> None:
     odd = pa.table({"name": pa.array(["7"], pa.large_string()), "n": pa.array([7], pa.int32())})
-    batch = reader(Shelf(odd), BlockSplit("block 0", 0)).next_batch(100)
+    batch = reader(FakeStore(odd), BlockSplit("block 0", 0)).next_batch(100)
     assert batch.data.schema == SCHEMA  # type: ignore[union-attr]
     assert batch.data.to_pylist() == [{"n": 7, "name": "7"}]  # type: ignore[union-attr]
 
 
 def test_a_lost_block_is_named_with_its_reason() -> None:
     with pytest.raises(ResourceUnavailableError, match=r"block 0 of the data handed over is lost: the node died"):
-        reader(Shelf(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)).next_batch(100)
+        reader(FakeStore(RuntimeError("the node died\nand more")), BlockSplit("block 0", 0)).next_batch(100)
 
 
 def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() -> None:
@@ -102,7 +103,7 @@ def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() 
     inner = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([], pa.string())])  # no offset at all
     column = pa.Array.from_buffers(pa.list_(inner.type), 2, [None, pa.py_buffer(bytes(12))], children=[inner])
     odd = pa.table({"plain": [1, 2], "nested": column})
-    good = sound(odd)
+    good = normalize_for_ray(odd)
     assert good.equals(odd)
     function, arguments = _arrow_table_reduce(good)
     assert function(*arguments).equals(odd)
@@ -126,7 +127,7 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
 
 def shelves() -> set[str]:
     keepers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")]
-    return {shelf for name in keepers for shelf in ray.get(ray.get_actor(name, namespace=NAMESPACE).shelves.remote())}
+    return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
 
 
 @pytest.mark.ray
@@ -209,9 +210,9 @@ def is_lost(ref: Any) -> bool:
 def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_path: Path) -> None:
     keeper = make_keeper()
     store = begun(keeper, FromOwners(tmp_path / "asked"))
-    eventually(lambda: store.gather({}) == 2)
+    eventually(lambda: store.gather_blocks({}) == 2)
     ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
-    ref = ray.get(store._do("block", 1))[0]
+    ref = store.block_ref(1)[0]
     eventually(lambda: is_lost(ref))
     read = environment()._from_keeper(keeper, [None, None], SCHEMA, "blocks", None).to_arrow()
     assert sorted(read.column("n").to_pylist()) == list(range(40_000))
@@ -242,18 +243,18 @@ def _when_there(folder: Path, number: int) -> pa.Table:
 def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(cluster: None, tmp_path: Path) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {2: "a"})
     assert asked(tmp_path) == [2]
-    assert store.gather({0: "a", 1: "a", 3: "b"}) == 0
+    assert store.gather_blocks({0: "a", 1: "a", 3: "b"}) == 0
     assert asked(tmp_path) == [0, 2, 3]  # 1 must wait for one of the two of its place
-    assert store.news(0) == News()
+    assert store.updates(0) == BlockUpdates()
     (tmp_path / "go 0").touch()
-    eventually(lambda: store.gather({}) == 1)
+    eventually(lambda: store.gather_blocks({}) == 1)
     assert asked(tmp_path) == [0, 1, 2, 3]
-    ((first, hosts),) = store.news(0).blocks
+    ((first, hosts),) = store.updates(0).blocks
     assert (first, len(hosts)) == (0, 1)
     for number in (1, 2, 3):
         (tmp_path / f"go {number}").touch()
-    eventually(lambda: store.gather({}) == 4)
-    assert sorted(number for number, _ in store.news(1).blocks) == [1, 2, 3]
+    eventually(lambda: store.gather_blocks({}) == 4)
+    assert sorted(number for number, _ in store.updates(1).blocks) == [1, 2, 3]
 
 
 @pytest.mark.ray
@@ -261,13 +262,13 @@ def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(cluster: N
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a", 2: "b", 3: "b"})
     (tmp_path / "go 2").touch()
-    eventually(lambda: store.gather({}) == 1)
+    eventually(lambda: store.gather_blocks({}) == 1)
     rows = environment()._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
     with closing(rows.execute_and_collect()) as results:
         assert next(results).n == 40_000
         for number in (0, 1, 3):
             (tmp_path / f"go {number}").touch()
-        eventually(lambda: store.gather({}) == 4)
+        eventually(lambda: store.gather_blocks({}) == 4)
         assert sum(1 for _ in results) == 79_999
     again = rows.to_arrow()  # the same stream, once more
     assert sorted(again.column("n").to_pylist()) == list(range(80_000))
@@ -282,12 +283,12 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
     rows = env._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
     rows.sink_to(RayBlockSink(make_keeper()))
     if before:
-        store.fail("the well has run dry")
+        store.fail_missing("the well has run dry")
     job = env.execute_async()
     if not before:
         (tmp_path / "go 0").touch()
-        eventually(lambda: store.gather({}) == 1)
-        store.fail("the well has run dry")
+        eventually(lambda: store.gather_blocks({}) == 1)
+        store.fail_missing("the well has run dry")
     with pytest.raises(JobExecutionError, match="failed: the well has run dry"):
         job.get_job_execution_result().result(30)
 
@@ -299,7 +300,7 @@ def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(cluster: Non
 
     def says(reason: str) -> bool:
         try:
-            store.gather({})
+            store.gather_blocks({})
         except ray.exceptions.RayError as error:
             return reason in str(error)
         return False
@@ -310,8 +311,8 @@ def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(cluster: Non
 def begun(keeper: str, recipe: Any, places: dict[int, str] | None = None) -> Store:
     """The keeper comes by the blocks; at first by those at these places."""
     store = Store(keeper)
-    store.expect(recipe)
-    store.gather(places or dict.fromkeys(range(recipe.count), "there"))
+    store.expect_blocks(recipe)
+    store.gather_blocks(places or dict.fromkeys(range(recipe.count), "there"))
     return store
 
 
@@ -345,7 +346,7 @@ def test_of_a_job_that_failed_nothing_counts(cluster: None) -> None:
     with pytest.raises(JobExecutionError, match="not this one"):
         env.execute()
     assert not Store(keeper).is_complete()
-    assert Store(keeper).committed() == []
+    assert Store(keeper).committed_blocks() == []
 
 
 @pytest.mark.ray
@@ -354,11 +355,11 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_w
     for attempt, number in ((0, 10), (1, 11)):
         store.put(block(number), 0, attempt, lambda: None)
     store.put(block(20), 1, 0, lambda: None)
-    store.commit(0, 1, 2)
-    assert store.committed() == []  # the other subtask has not
-    store.commit(0, 0, 2)
-    store.commit(1, 0, 2)
-    assert [table.column("n").to_pylist() for table in ray.get(store.committed())] == [[11], [20]]
+    store.commit_written(0, 1, 2)
+    assert store.committed_blocks() == []  # the other subtask has not
+    store.commit_written(0, 0, 2)
+    store.commit_written(1, 0, 2)
+    assert [table.column("n").to_pylist() for table in ray.get(store.committed_blocks())] == [[11], [20]]
 
 
 @pytest.mark.ray

@@ -91,7 +91,7 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
 
 def shelves() -> set[str]:
     keepers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")]
-    return {shelf for name in keepers for shelf in ray.get(ray.get_actor(name, namespace=NAMESPACE).shelves.remote())}
+    return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
 
 
 @pytest.mark.ray
@@ -123,7 +123,7 @@ def test_a_table_is_read_from_the_store_where_slices_of_it_lie(cluster: None) ->
     assert isinstance(stored, StoredPieces)
     store = Store(stored.keeper)
     sizes = [ray.experimental.get_object_locations(refs)[refs[0]]["object_size"]
-             for refs in (ray.get(store._do("block", number)) for number in range(len(stored.rows)))]
+             for refs in (store.block_ref(number) for number in range(len(stored.rows)))]
     assert len(sizes) == 3
     assert max(sizes) < 33 << 20  # no slice carries what it was cut from
 

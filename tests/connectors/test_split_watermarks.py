@@ -106,10 +106,10 @@ def test_the_combined_watermark_is_the_least_of_the_active_splits_and_never_goes
     for split, what in steps:
         if what == "add" and split not in model:
             model[split] = [MIN_TIMESTAMP, False]
-            out = multiplexer.add(split)
+            out = multiplexer.add_split(split)
         elif what == "remove":
             model.pop(split, None)
-            out = multiplexer.remove(split)
+            out = multiplexer.remove_split(split)
         elif split not in model or what == "add":
             continue
         elif isinstance(what, int):

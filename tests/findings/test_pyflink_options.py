@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.cluster.settings import load_settings
+from flinkpy.cluster.option_sources import load_settings
 from flinkpy.common import foreign_options, pyflink_imports
 from flinkpy.core.errors import ConfigurationError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment

@@ -18,6 +18,7 @@ from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.graph.deployment import ResultPartitionDescriptor
 from flinkpy.graph.job_graph import ResultPartitionType
 from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning
+from flinkpy.network.blocking import BlockingPartition
 from flinkpy.network.port import InputGate, RecordWriter
 from tests.network.helpers import SMALL, Cluster, attempt, cluster, partition_id, poll_all, records
 
@@ -175,10 +176,10 @@ def test_beyond_the_allowance_the_largest_holder_spills() -> None:
         first, second = SOURCE, attempt("other")
         written(made, [RowBatch(["x" * 100] * 400)], first)
         written(made, [RowBatch(["y" * 50] * 400)], second)
-        memory = made.services["a"]._batch_memory
-        partitions = made.services["a"]._partitions
+        memory = made.services["a"].partitions.batch_memory
+        partitions = [made.services["a"].partitions.find_partition(partition_id(each)) for each in (first, second)]
         assert 0 < memory.used <= 50_000
-        assert [partitions[partition_id(each)].spilled > 0 for each in (first, second)] == [True, False]  # type: ignore[union-attr]
+        assert [isinstance(each, BlockingPartition) and each.spilled > 0 for each in partitions] == [True, False]
         for producer, value in ((first, "x" * 100), (second, "y" * 50)):
             gate = made.gate("a", SINK._replace(subtask_index=producer is second), [("a", producer)])
             assert records(read_all(made, gate)) == [value] * 400
@@ -192,7 +193,9 @@ def test_a_result_may_be_spilled_while_it_is_read() -> None:
         written(made, [RowBatch([number] * 64) for number in range(20)])
         gate = made.gate("a", SINK, [("a", SOURCE)])
         first = [gate.poll() for _ in range(5)]
-        made.services["a"]._partitions[partition_id(SOURCE)].spill()  # type: ignore[union-attr]
+        partition = made.services["a"].partitions.find_partition(partition_id(SOURCE))
+        assert isinstance(partition, BlockingPartition)
+        partition.spill_frames()
         rest = read_all(made, gate)
         assert records([polled[1] for polled in first if polled is not None] + rest) == [number for number in range(20) for _ in range(64)]
 

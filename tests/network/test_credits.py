@@ -36,12 +36,12 @@ class Credits(RuleBasedStateMachine):
     def start(self, channels: int, exclusive: int, floating: int, spare: int) -> None:
         self.exclusive = exclusive
         self.network = NetworkBufferPool(channels * exclusive + spare)
-        self.pool = self.network.create("gate", channels * exclusive, channels * exclusive + floating)
+        self.pool = self.network.create_pool("gate", channels * exclusive, channels * exclusive + floating)
         self.channels = [_Channel(exclusive) for _ in range(channels)]
         self.receiver = ReceiverCredits(channels, exclusive, floating, self.pool, lambda i, count: self.channels[i].to_sender.append(count))
-        self.pool.on_room = self.receiver.room
+        self.pool.on_room = self.receiver.grant_waiting
         for channel in range(channels):
-            self.receiver.open(channel)
+            self.receiver.open_window(channel)
 
     def any_channel(self, data: st.DataObject) -> int:
         return int(data.draw(st.integers(0, len(self.channels) - 1)))
@@ -57,7 +57,7 @@ class Credits(RuleBasedStateMachine):
         if not channel.queue:
             return False
         records, segments = channel.queue[0]
-        part, charged = channel.sender.charge(segments, records)
+        part, charged = channel.sender.sendable_part(segments, records)
         if not charged:
             if channel.sender.must_announce(channel.backlog):
                 channel.to_receiver.append(("backlog", 0, channel.backlog, 0))
@@ -68,7 +68,7 @@ class Credits(RuleBasedStateMachine):
             channel.queue.popleft()
         else:
             channel.queue[0] = [records - part, max(1, segments * (records - part) // records)]
-        channel.sender.sent(charged, channel.backlog)
+        channel.sender.spend_credits(charged, channel.backlog)
         channel.to_receiver.append(("batch", charged, channel.backlog, part))
         return True
 
@@ -78,9 +78,9 @@ class Credits(RuleBasedStateMachine):
             return False
         kind, segments, backlog, records = channel.to_receiver.popleft()
         if kind == "backlog":
-            self.receiver.announced(index, backlog)
+            self.receiver.backlog_announced(index, backlog)
         else:
-            self.receiver.received(index, segments, backlog)
+            self.receiver.frame_arrived(index, segments, backlog)
             channel.arrived.append((segments, records))
         return True
 
@@ -88,7 +88,7 @@ class Credits(RuleBasedStateMachine):
         channel = self.channels[index]
         if not channel.to_sender:
             return False
-        channel.sender.granted(channel.to_sender.popleft())
+        channel.sender.add_credits(channel.to_sender.popleft())
         return True
 
     def consume_one(self, index: int) -> bool:
@@ -97,7 +97,7 @@ class Credits(RuleBasedStateMachine):
             return False
         segments, records = channel.arrived.popleft()
         channel.consumed += records
-        self.receiver.consumed(index, segments)
+        self.receiver.batch_consumed(index, segments)
         return True
 
     @rule(data=st.data())
@@ -149,7 +149,7 @@ class Credits(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "channels"):
             for index in range(len(self.channels)):
-                self.receiver.close(index)
+                self.receiver.close_window(index)
             assert self.pool.in_use == 0
 
 
@@ -158,24 +158,24 @@ TestCredits.settings = settings(max_examples=80, stateful_step_count=30, deadlin
 
 
 def test_a_frame_without_credit_is_a_broken_protocol() -> None:
-    pool = NetworkBufferPool(10).create("gate", 2, 2)
+    pool = NetworkBufferPool(10).create_pool("gate", 2, 2)
     receiver = ReceiverCredits(1, 2, 0, pool, lambda channel, count: None)
-    receiver.open(0)
+    receiver.open_window(0)
     with pytest.raises(NetworkProtocolError, match="3 segments arrived on a channel with 2 credits left"):
-        receiver.received(0, 3, 0)
+        receiver.frame_arrived(0, 3, 0)
 
 
 def test_a_sender_refuses_to_send_what_was_not_granted() -> None:
     with pytest.raises(NetworkProtocolError, match="would send 1 segments with 0 credits"):
-        SenderCredits(2).sent(1, 0)
+        SenderCredits(2).spend_credits(1, 0)
 
 
 def test_credits_travel_in_lots() -> None:
     grants: list[int] = []
-    pool = NetworkBufferPool(100).create("gate", 64, 100)
+    pool = NetworkBufferPool(100).create_pool("gate", 64, 100)
     receiver = ReceiverCredits(1, 64, 36, pool, lambda channel, count: grants.append(count))
-    receiver.open(0)
+    receiver.open_window(0)
     for _ in range(64):
-        receiver.received(0, 1, 0)
-        receiver.consumed(0, 1)
+        receiver.frame_arrived(0, 1, 0)
+        receiver.batch_consumed(0, 1)
     assert grants == [64, 32, 32]

@@ -70,7 +70,7 @@ def test_another_peer_than_the_expected_one_is_refused() -> None:
 @given(st.binary(min_size=1, max_size=200).filter(lambda data: not b"flinkpy\x01".startswith(data[:8])))
 def test_garbage_is_refused_at_its_first_bytes(garbage: bytes) -> None:
     for side in pair():
-        with pytest.raises(NetworkProtocolError, match="not a flinkpy data connection"):
+        with pytest.raises(NetworkProtocolError, match="not a flinkpy connection"):
             side.receive(garbage)
 
 

@@ -47,7 +47,7 @@ def between_processes_of(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def read_to_end(made: Cluster, gate: InputGate) -> list[Element]:
+def end_reached(made: Cluster, gate: InputGate) -> list[Element]:
     got: list[Element] = []
 
     def finished() -> bool:
@@ -78,7 +78,7 @@ def test_everything_arrives_in_order_and_all_is_given_back(consumer_at: str, con
         made.services["a"].finish_partitions(SOURCE)
         made.services["a"].release(SOURCE)
         gate = gate or made.gate(consumer_at, SINK, [("a", SOURCE)])
-        assert read_to_end(made, gate) == [batch, Watermark(9), CheckpointBarrier(1, 2), RowBatch(["x", (1, 2)]), EndOfData(), EndOfPartition()]
+        assert end_reached(made, gate) == [batch, Watermark(9), CheckpointBarrier(1, 2), RowBatch(["x", (1, 2)]), EndOfData(), EndOfPartition()]
         made.services[consumer_at].release(SINK)
         made.services[consumer_at].release(SINK)
         made.reactor.settle()
@@ -97,8 +97,8 @@ def test_one_connection_carries_all_channels_of_a_pair_in_both_directions() -> N
         for i, writer in enumerate([*writers, returning]):
             writer.emit(RowBatch([i] * 20))
             writer.emit_control(EndOfPartition())
-        assert sorted(records(read_to_end(made, gate))) == [0] * 20 + [1] * 20 + [2] * 20
-        assert records(read_to_end(made, other)) == [3] * 20
+        assert sorted(records(end_reached(made, gate))) == [0] * 20 + [1] * 20 + [2] * 20
+        assert records(end_reached(made, other)) == [3] * 20
         assert [service.statistics().connections for service in made.services.values()] == [1, 1]
         made.reactor.settle()
         assert made.services["a"].statistics().bytes_sent == made.services["b"].statistics().bytes_received > 0
@@ -154,7 +154,7 @@ def test_a_record_larger_than_all_credits_passes() -> None:
         for value in big:
             writer.emit(RowBatch([value]))
         writer.emit_control(EndOfPartition())
-        assert records(read_to_end(made, gate)) == big
+        assert records(end_reached(made, gate)) == big
 
 
 traffics = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 200)), min_size=1, max_size=25)
@@ -270,7 +270,7 @@ def test_a_loop_that_was_held_up_still_waits_for_the_partition(consumer_at: str)
         writer = made.writer("a", SOURCE)
         writer.emit(RowBatch([1] * 20))
         writer.emit_control(EndOfPartition())
-        assert records(read_to_end(made, gate)) == [1] * 20
+        assert records(end_reached(made, gate)) == [1] * 20
 
 
 def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer() -> None:
@@ -330,7 +330,7 @@ def test_records_that_cannot_be_read_fail_their_gate_only() -> None:
         bad_writer.flush()
         writer.emit(RowBatch([1] * 20))
         writer.emit_control(EndOfPartition())
-        assert records(read_to_end(made, gate)) == [1] * 20
+        assert records(end_reached(made, gate)) == [1] * 20
         made.reactor.settle()
         assert [type(error) for error in bad] == [ProgramError]
         assert "not a number" in str(bad[0])
@@ -363,7 +363,7 @@ def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
             for j in range(20):
                 writer.emit(RowBatch([(i, j, k) for k in range(30)]))
             writer.emit_control(EndOfPartition())
-        got = [value for gate in sinks for value in records(read_to_end(made, gate))]
+        got = [value for gate in sinks for value in records(end_reached(made, gate))]
         assert sorted(got) == [(i, j, k) for i in range(3) for j in range(20) for k in range(30)]
 
 
@@ -406,9 +406,9 @@ REQUEST = frame(FrameKind.REQUEST, PartitionRequest(partition_id(SOURCE), 0).enc
 WRONG_SECRET = Handshake(b"a guess", "intruder", False, draw).receive(b"flinkpy\x01" + bytes(32))
 
 before_the_handshake = [
-    (b"", "ended before the handshake did"), (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy data connection"),
+    (b"", "ended before the handshake did"), (b"GET / HTTP/1.1\r\n\r\n", "not a flinkpy connection"),
     (WRONG_SECRET, "does not know the cluster's secret"),
-    (b"flinkpy\x02" + bytes(80), "of another version"), (REQUEST, "not a flinkpy data connection"),
+    (b"flinkpy\x02" + bytes(80), "of another version"), (REQUEST, "not a flinkpy connection"),
 ]
 after_the_handshake = [
     (b"\x00" * 100, "not a frame"), (frame(FrameKind.REQUEST, length=SMALL.max_frame + 1), "more than taskmanager.network.max-frame-size"),
@@ -440,7 +440,7 @@ def test_a_bad_peer_is_closed_and_logged_while_a_good_transfer_goes_on(
         assert message in caplog.text
         writer.emit(RowBatch([2] * 20))
         writer.emit_control(EndOfPartition())
-        assert records(read_to_end(made, gate)) == [1] * 20 + [2] * 20
+        assert records(end_reached(made, gate)) == [1] * 20 + [2] * 20
 
 
 def test_a_slow_handshake_times_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -480,7 +480,7 @@ def test_connections_are_made_while_a_process_is_in_a_function_of_the_users(busy
         made.reactor.settle()
         clock.advance(60)
         made.reactor.settle()
-        assert records(read_to_end(made, gate)) == [1] * 20
+        assert records(end_reached(made, gate)) == [1] * 20
 
 
 def test_a_producer_that_takes_connections_and_says_nothing_is_lost_after_the_timeout() -> None:

@@ -12,8 +12,8 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, LatencyMarker, RowBatch, Watermark
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
+from flinkpy.network.flow.batch_sizes import MEASURE_EVERY, SizeEstimator, pieces, size_of
 from flinkpy.network.flow.segments import NetworkBufferPool
-from flinkpy.network.flow.sizing import MEASURE_EVERY, SizeEstimator, pieces, size_of
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition
 from flinkpy.network.partitioning.partitioners import make_selector
@@ -36,14 +36,14 @@ class Line:
         self.pool = NetworkBufferPool(segments)
         self.done: list[ResultPartition] = []
         self.errors: list[BaseException] = []
-        local = self.pool.create("partition", 1, segments)
+        local = self.pool.create_pool("partition", 1, segments)
         self.partition = ResultPartition(partition_id(attempt("source")), channels, local, rows_limit, self.done.append, self.errors.append)
         selector = make_selector(partitioning or (FORWARD if channels == 1 else REBALANCE), channels)
         self.writer = PartitionWriter(self.partition, selector, timeout_ms, CONFIG, self.reactor)
         self.gates = [SingleInputGate(f"gate {i}", self.errors.append) for i in range(channels)]
         self.members = [LocalInputChannel(gate, 0) for gate in self.gates]
         for gate, member in zip(self.gates, self.members):
-            gate.add(member)
+            gate.add_channel(member)
         if attached:
             self.attach()
 
@@ -58,7 +58,7 @@ class Line:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.writer.close()
+        self.writer.close_writer()
         self.reactor.close()
 
 
@@ -150,7 +150,7 @@ def test_a_gate_released_while_its_batch_is_processed_gives_its_segments_back_on
     with Line() as line:
         line.writer.emit(RowBatch(list(range(20))))
         assert line.gates[0].poll() is not None
-        line.gates[0].release()
+        line.gates[0].release_gate()
         assert line.gates[0].poll() is None
         assert line.pool.in_use == 0
 
@@ -243,7 +243,7 @@ def test_a_consumer_that_goes_away_frees_rows_that_waited_behind_the_limit_of_it
             line.writer.emit(RowBatch([i] * 20))
             line.read(0)
         assert not has_room(line.writer)
-        line.gates[1].release()
+        line.gates[1].release_gate()
         assert records(line.read(0)) != []
         assert has_room(line.writer)
 
@@ -276,15 +276,15 @@ def test_a_consumer_that_went_away_does_not_hold_the_others_up() -> None:
             line.read(0)
         assert not has_room(line.writer)
         assert line.read(0) == []
-        line.gates[1].release()
+        line.gates[1].release_gate()
         assert len(records(line.read(0))) > 0
         assert has_room(line.writer)
 
 
 def test_a_partition_goes_when_every_consumer_has_read_its_end() -> None:
     with Line(channels=2) as line:
-        line.writer.finish()
-        line.writer.finish()
+        line.writer.end_partition()
+        line.writer.end_partition()
         assert line.read(0) == [EndOfPartition()]
         assert line.gates[0].finished
         assert line.done == []
@@ -296,8 +296,8 @@ def test_releasing_a_partition_tells_its_readers_why_and_gives_everything_back()
     with Line(channels=2) as line:
         line.writer.emit(RowBatch([1] * 40))
         cause = RuntimeError("the producer failed")
-        line.partition.release(cause)
-        line.partition.release(cause)
+        line.partition.release_partition(cause)
+        line.partition.release_partition(cause)
         assert line.errors == [cause, cause]
         assert line.pool.statistics().in_use == line.pool.statistics().pools == 0
         line.writer.emit(RowBatch([1] * 40))  # a task that did not notice yet
@@ -352,7 +352,7 @@ def test_every_record_arrives_in_order_per_channel_whatever_the_availability(
                 line.reactor.step()
             assert line.pool.in_use <= segments
             assert line.pool.in_use == line.partition.queued
-        line.writer.finish()
+        line.writer.end_partition()
         while not all(gate.finished for gate in line.gates):
             for channel, gate in enumerate(line.gates):
                 gate.unblock(0)

@@ -145,15 +145,15 @@ import pyarrow as pa
 from flinkpy.connectors.ray.object_store import Store
 stream = env.from_spark(spark.range(0, 200_000, 1, 2))
 store = Store(stream._transformation.source._keeper)
-while len(store.news(0).blocks) < 2:
+while len(store.updates(0).blocks) < 2:
     threading.Event().wait(0.1)
-first = ray.get(store._do("block", 1))
-again = ray.get(store._keeper.make.remote(store._shelf, "make_again", 1, first))
+first = store.block_ref(1)
+again = store.make_again(1, first)
 print("> again", first != again, ray.get(first[0]) == ray.get(again[0]))
 stop_spark()
 gone()
 try:
-    ray.get(store._keeper.make.remote(store._shelf, "make_again", 1, again))
+    store.make_again(1, again)
 except Exception as error:
     print("> refused")
 print("> kept", stream.to_arrow().num_rows)

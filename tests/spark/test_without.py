@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.spark import session, spark_session, stop_spark
+from flinkpy.spark import spark_on_ray, spark_session, stop_spark
 from tests.cluster.ray_fixture import ray_cluster
 
 
@@ -22,7 +22,7 @@ def test_without_the_packages_every_entrance_names_the_extra(monkeypatch: pytest
 
 
 def test_own_options_win_and_own_java_options_stand_behind_ours() -> None:
-    options = session.spark_configs({"spark.ui.enabled": "true", "spark.executor.extraJavaOptions": "-Dmine=1"})
+    options = spark_on_ray.spark_configs({"spark.ui.enabled": "true", "spark.executor.extraJavaOptions": "-Dmine=1"})
     assert options["spark.ui.enabled"] == "true"
     assert options["spark.executor.extraJavaOptions"].endswith(" -Dmine=1")
     assert "--add-opens=java.base/java.nio=ALL-UNNAMED" in options["spark.executor.extraJavaOptions"]

@@ -1,4 +1,4 @@
-"""How a job goes, at one moment, to be looked at: in a prompt as lines, in a notebook as a table. It draws itself once and never again."""
+"""A snapshot of a job's progress: lines of text in a prompt, a table in a notebook. It does not update itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
-from flinkpy.cluster.display.progress import Rates, human
+from flinkpy.cluster.display.rates import Rates, human
 from flinkpy.core.lifecycles import JOB
 
 NAME_WIDTH = 60
@@ -15,7 +15,8 @@ NAME_WIDTH = 60
 
 @dataclass(frozen=True)
 class JobPicture:
-    """``rates`` are records in and out per second of each vertex; how busy and how back-pressured it is, is that of its subtask that is it most."""
+    """``rates`` are records in and out per second of each vertex. The busy and back-pressured shares are those of the vertex's busiest and most
+    back-pressured subtask."""
 
     details: JobDetails
     elapsed_s: float
@@ -30,7 +31,7 @@ class JobPicture:
         return "\n".join([f"{overview.name} · {overview.state.value} · {self.elapsed_s:.0f} s · {overview.job_id}", *lines, *self._error()])
 
     def html(self) -> str:
-        """As a table of HTML; every text in it is escaped."""
+        """The picture as an HTML table; all text is escaped."""
         overview = self.details.overview
         head = f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · {self.elapsed_s:.0f} s · <code>{html.escape(overview.job_id)}</code>"
         columns = "".join(f"<th>{name}</th>" for name in ("", "tasks", "in/s", "out/s", "total", "busy", "back-pressured"))
@@ -65,8 +66,9 @@ def states(vertex: VertexDetails) -> str:
     return ", ".join(f"{count} {state.value}" for state, count in vertex.states.items() if count)
 
 
-class Looks:
-    """Remembers the last count, as throughput is what happened between two. Until there is a second one, the average since the job began is shown."""
+class JobPictures:
+    """Makes successive pictures of one job. It keeps the last count, as throughput is the difference between two; until there is a second count, the
+    average since the job's start is shown."""
 
     def __init__(self) -> None:
         self._rates = Rates()

@@ -1,4 +1,5 @@
-"""The waiting program's end of what its tasks print: listens for the workers (``runtime.task_output``), and writes each line as it comes."""
+"""Receives the output of tasks, in the program that waits for the job: listens for the workers (``runtime.output.task_output``), and writes each line
+as it arrives."""
 
 from __future__ import annotations
 
@@ -16,21 +17,21 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.runtime.output.task_output import CLIENT, STDERR, OutputAddress
 
 QUEUE_BYTES = 1 << 20
-DRAIN_TIMEOUT_S = 2.0  # after the job's end, for lines on their way
+DRAIN_TIMEOUT_S = 2.0  # after the job's end, for lines still in transit
 
 
 def output_wanted(configuration: Mapping[str, Any]) -> bool:
-    """Whether this program shows what its tasks print: it waits for them, and ``client.task-output`` is not off."""
+    """Whether this program shows what its tasks print: it waits for the job, and ``client.task-output`` is not off."""
     return bool(read(configuration, ATTACHED)) and read(configuration, TASK_OUTPUT) is not OutputForm.OFF
 
 
 def make_printer(host: str, configuration: Mapping[str, Any]) -> OutputPrinter:
-    """In the form the configuration wants. ``host`` is this machine's address as workers reach it."""
+    """The printer for the configured form. ``host`` is this machine's address, reachable from the workers."""
     return OutputPrinter(host, named=read(configuration, TASK_OUTPUT) is OutputForm.NAMED)
 
 
 class OutputPrinter:
-    """Of one job, from before it is submitted to its end. Writes from a thread of its own, to what standard output and error are then."""
+    """Prints the task output of one job, from before its submission to its end, in a thread of its own."""
 
     def __init__(self, host: str, *, named: bool = True) -> None:
         self._server = CollectServer(host, queue_bytes=QUEUE_BYTES, decode=_text)
@@ -39,11 +40,11 @@ class OutputPrinter:
         self._thread.start()
 
     def attach(self, job_graph: JobGraph) -> JobGraph:
-        """The job as it is submitted: its tasks know where to send what they print."""
+        """The job with this printer's address in its configuration."""
         return replace(job_graph, configuration={**job_graph.configuration, CLIENT: self.address})
 
     def close(self) -> None:
-        """The job has ended: writes what is on its way, for a few seconds at most."""
+        """The job has ended: writes the lines still in transit, waiting a few seconds at most."""
         self._server.job_ended()
         self._thread.join(DRAIN_TIMEOUT_S)
         self._server.close()
@@ -54,7 +55,7 @@ class OutputPrinter:
             try:
                 stream.write(text[1:])
                 stream.flush()
-            except (OSError, ValueError):  # a broken pipe, a closed stream: nobody reads, the job goes on
+            except (OSError, ValueError):  # a broken pipe or a closed stream: the job goes on
                 continue
 
 

@@ -1,4 +1,4 @@
-"""A job without slots says so: beside its state where progress is drawn, and where nothing is drawn, in a log perhaps, by one line after a while."""
+"""Tells the user that a job waits for slots: beside its state where progress is drawn; elsewhere, for example in a log, by one line after a while."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WITH_SLOTS = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionS
 
 
 def waiting_for_slots(details: JobDetails) -> int:
-    """How many subtasks wait for a slot while none of the job runs; one that has begun and waits for more goes on meanwhile."""
+    """The number of subtasks that wait for a slot; 0 when any subtask of the job has one, as the job then makes progress."""
     states = [vertex.states for vertex in details.vertices]
     if any(each.get(state) for each in states for state in _WITH_SLOTS):
         return 0
@@ -20,8 +20,8 @@ def waiting_for_slots(details: JobDetails) -> int:
 
 
 class SlotNotice:
-    """Told how the job goes, it writes to ``stream`` only when the job has long waited for slots, and when it has got them after all. ``hint``: where
-    to look for who holds them."""
+    """Writes to ``stream`` when the job has waited long for slots, and again when it gets them. ``hint`` says where to look for the jobs that hold
+    the slots."""
 
     interval_s = 5.0
     patience_s = 10.0
@@ -32,7 +32,7 @@ class SlotNotice:
         self._told = False
 
     def update(self, details: JobDetails) -> None:
-        """Looks whether it still waits."""
+        """Checks whether the job still waits."""
         waiting, now = waiting_for_slots(details), self._clock.monotonic()
         if not waiting:
             if self._told:
@@ -46,7 +46,7 @@ class SlotNotice:
                       "(it fails when slot.request.timeout is over)")
 
     def close(self) -> None:
-        """Nothing of it stays on the screen but what it said."""
+        """There is nothing to remove from the screen."""
 
     def _say(self, text: str) -> None:
         self._stream.write(text + "\n")

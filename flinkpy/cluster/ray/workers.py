@@ -27,6 +27,8 @@ from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, st
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
+from flinkpy.connectors.ray.block_keeper import TAKE_BLOCK
+from flinkpy.connectors.ray.object_store import take_block
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
@@ -150,11 +152,12 @@ def set_up_job_manager(configuration: dict[str, Any], is_application: bool, firs
 
 def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager: LeaderRetrievalService, config: SessionConfig,
                           network: NetworkConfig, bind_host: str | None, secret: bytes, service: RayRpcService) -> TaskExecutor:
-    """Runs in a worker's actor. A worker nobody wants ends itself."""
+    """Runs in a worker's actor. A worker that the ResourceManager refuses ends itself."""
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
     _close_input()
+    service.add_handler(TAKE_BLOCK, take_block)
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     runner.start()

@@ -1,15 +1,13 @@
-"""The client's end of collecting: one thread reads all sinks' connections into a bounded queue, whoever iterates takes from it.
+"""The client's end of collecting: one thread reads the connections of all sinks into a bounded queue, and iterating takes from the queue.
 
-Without checkpoints a job that restarts makes its results again, so what a subtask's earlier attempt sent is dropped when a later one begins. What
-the program has been given already cannot be taken back: there iterating ends with an error. Whoever gathers all before giving any (``gathered``) has
-only the last attempt's.
+A job that restarts without checkpoints makes its results again, so the records of a subtask's earlier attempt are dropped when a later one begins.
+Records that the program was already given cannot be taken back: iterating then ends with an error. Callers that gather all records first
+(``gathered``) get those of the last attempt only.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
-import os
 import pickle
 import secrets
 import selectors
@@ -20,24 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.connectors.collect.collect_sink import (
-    DIGEST_BYTES,
-    HANDSHAKE_TIMEOUT_S,
-    HEADER,
-    KIND_BATCH,
-    KIND_BEGIN,
-    KIND_END,
-    MAGIC,
-    MAX_FRAME_BYTES,
-    NONCE_BYTES,
-    WHOSE,
-    CollectSink,
-    proof,
-)
+from flinkpy.connectors.collect.collect_sink import CollectSink
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
+from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, IncomingChannel
 
 __all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
 
@@ -45,72 +31,18 @@ _LOG = logging.getLogger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
-NOBODY = -1  # subtask and attempt of who sends something else than a job's results
 DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
 
 
 @dataclass(frozen=True)
 class CollectStatistics:
-    """What a collecting client holds and has seen."""
+    """Counts of a collecting client."""
 
     connections: int
     refused: int
     batches: int
     queued_bytes: int
-    ended: int  # sinks that said they are done
-
-
-class _Connection:
-    """Bytes of one sink, until they make a proof, then frames. Pure: knows no socket."""
-
-    def __init__(self, token: bytes, opened_at: float) -> None:
-        self._token = token
-        self.nonce = os.urandom(NONCE_BYTES)
-        self.opened_at = opened_at
-        self.authenticated = self.ended = False
-        self.subtask = self.attempt = NOBODY
-        self._data = bytearray()
-
-    def take(self, data: bytes) -> tuple[bytes, list[bytes]]:
-        """What to answer, and the payloads complete now; NetworkProtocolError for what must not be."""
-        self._data += data
-        answer = b""
-        if not self.authenticated:
-            if len(self._data) < NONCE_BYTES + DIGEST_BYTES:
-                return b"", []
-            answer = self._check_proof()
-        return answer, self._payloads()
-
-    def _check_proof(self) -> bytes:
-        size = NONCE_BYTES + DIGEST_BYTES
-        sink_nonce, given = bytes(self._data[:NONCE_BYTES]), bytes(self._data[NONCE_BYTES:size])
-        if not hmac.compare_digest(given, proof(self._token, b"sink", self.nonce, sink_nonce)):
-            raise NetworkProtocolError("wrong token")
-        del self._data[:size]
-        self.authenticated = True
-        return proof(self._token, b"client", self.nonce, sink_nonce)
-
-    def _payloads(self) -> list[bytes]:
-        payloads: list[bytes] = []
-        at = 0
-        while len(self._data) - at >= HEADER.size:
-            kind, length = HEADER.unpack_from(self._data, at)
-            if kind not in (KIND_BATCH, KIND_END, KIND_BEGIN) or length > MAX_FRAME_BYTES or self.ended:
-                raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")
-            if kind == KIND_BEGIN and (length != WHOSE.size or payloads or self.attempt != NOBODY):
-                raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
-            if len(self._data) - at - HEADER.size < length:
-                break
-            at += HEADER.size
-            if kind == KIND_END:
-                self.ended = True
-            elif kind == KIND_BEGIN:
-                self.subtask, self.attempt = WHOSE.unpack_from(self._data, at)
-            else:
-                payloads.append(bytes(self._data[at:at + length]))
-            at += length
-        del self._data[:at]
-        return payloads
+    ended: int  # sinks that have finished
 
 
 class CollectServer:
@@ -137,14 +69,14 @@ class CollectServer:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._wake_in, selectors.EVENT_READ)
-        self._connections: dict[socket.socket, _Connection] = {}
+        self._connections: dict[socket.socket, IncomingChannel] = {}
         self._refused = self._batches = self._ended = 0
         self._paused = False
         self._quiet_since = clock.monotonic()
         # shared between the two threads
         self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[tuple[int, bytes | None]] = deque()  # of which subtask; None: what was given of it counts no more
+        self._queue: deque[tuple[int, bytes | None]] = deque()  # (subtask, payload); None: the records given of the subtask are void
         self._attempts: dict[int, int] = {}  # subtask -> the latest
         self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
         self._queued = 0
@@ -154,21 +86,21 @@ class CollectServer:
         self._thread.start()
 
     def sink(self) -> CollectSink:
-        """The sink that leads here."""
+        """The sink that sends to this server."""
         return CollectSink(self.host, self.port, self.token)
 
     # -- the client's thread --------------------------------------------------------------------------------------------------
 
     def job_ended(self, error: BaseException | None = None) -> None:
-        """The job is over (from any thread): what is on its way is still given out, then iterating ends, raising ``error`` if there is one."""
+        """The job is over (from any thread): records in transit are still returned, then iterating ends, raising ``error`` if there is one."""
         with self._lock:
             if not self._job_ended:
                 self._job_ended, self._error = True, error
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError where one comes that was made in
-        place of others that were given out."""
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when a later attempt replaces records
+        that were already returned."""
         for _, batch in self._attributed():
             if batch is None:
                 raise JobRestartedError(
@@ -177,7 +109,7 @@ class CollectServer:
             yield batch
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """The batches of the whole job, or so many that they hold ``limit`` records, each record made once; those of a subtask in their order."""
+        """The batches of the whole job, or enough to hold ``limit`` records, without repetitions; those of a subtask in their order."""
         kept: list[tuple[int, Any]] = []
         records = 0
         for subtask, batch in self._attributed():
@@ -192,7 +124,7 @@ class CollectServer:
         return [batch for _, batch in kept]
 
     def _attributed(self) -> Iterator[tuple[int, Any | None]]:
-        """Batches with the subtask they are of; None in place of one: those given out of this subtask were of an attempt that counts no more."""
+        """Batches with their subtasks. None in place of a batch: the batches returned of this subtask were of an earlier attempt, and are void."""
         while True:
             with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
@@ -256,7 +188,7 @@ class CollectServer:
                     elif sock in self._connections:
                         self._read(sock)
                 self._regulate()
-        except Exception as error:  # a bug must reach who iterates
+        except Exception as error:  # a bug must reach the iterating thread
             _LOG.exception("collecting failed")
             self._error = self._error or error
         finally:
@@ -274,14 +206,14 @@ class CollectServer:
         except OSError:
             return  # it went away again
         sock.setblocking(False)
-        connection = _Connection(self.token, self._clock.monotonic())
+        connection = IncomingChannel(self.token, self._clock.monotonic())
         self._connections[sock] = connection
         self._selector.register(sock, selectors.EVENT_READ)
         self._paused = False  # regulate again, with this one
-        self._answer(sock, MAGIC + connection.nonce)
+        self._answer(sock, connection.greeting())
 
     def _answer(self, sock: socket.socket, data: bytes) -> None:
-        """A few bytes: they fit into a fresh socket's buffer, or the peer is not worth waiting for."""
+        """Sends a few bytes, which fit into a new socket's buffer; a connection that does not take them is dropped."""
         try:
             if data and sock.send(data) == len(data):
                 return
@@ -294,7 +226,7 @@ class CollectServer:
         connection = self._connections[sock]
         try:
             data = sock.recv(RECEIVE_BYTES)
-            answer, payloads = connection.take(data)
+            answer, payloads = connection.receive(data)
         except BlockingIOError:
             return
         except NetworkProtocolError as error:
@@ -311,19 +243,19 @@ class CollectServer:
         elif answer:
             self._answer(sock, answer)
 
-    def _keep(self, connection: _Connection, payloads: list[bytes]) -> None:
+    def _keep(self, connection: IncomingChannel, payloads: list[bytes]) -> None:
         subtask, attempt = connection.subtask, connection.attempt
         with self._lock:
-            if attempt > self._attempts.get(subtask, NOBODY):
+            if attempt > self._attempts.get(subtask, UNKNOWN):
                 self._begin(subtask, attempt)
-            if payloads and attempt == self._attempts.get(subtask, NOBODY):
+            if payloads and attempt == self._attempts.get(subtask, UNKNOWN):
                 self._batches += len(payloads)
                 self._queue.extend((subtask, payload) for payload in payloads)
                 self._queued += sum(map(len, payloads))
                 self._changed.notify_all()
 
     def _begin(self, subtask: int, attempt: int) -> None:
-        """What an earlier attempt of the subtask sent counts no more."""
+        """Drops the records of the subtask's earlier attempt."""
         self._attempts[subtask] = attempt
         self._queue = deque(each for each in self._queue if each[0] != subtask)
         self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)
@@ -341,7 +273,7 @@ class CollectServer:
             sock.close()
 
     def _regulate(self) -> None:
-        """Stops reading while the queue is full, drops who does not prove itself, and notices the end."""
+        """Stops reading while the queue is full, drops connections whose handshake takes too long, and detects the end."""
         full = self._queued >= self._queue_bytes
         if full != self._paused:
             self._paused = full

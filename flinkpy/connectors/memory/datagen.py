@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.readers import NothingYet, SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -97,7 +97,7 @@ class GeneratingReader(SplitReader[StrideSplit]):
         self._split, self._make = split, make
         self._next = self._last = split.next
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         start, step, end = self._next, self._split.step, self._split.end
         stop = start + limit * step
         if end is not None:
@@ -125,12 +125,12 @@ class RatedReader(GeneratingReader):
         self._rate, self._clock = rate, clock
         self._start = clock.monotonic() - (split.next - split.next % split.step) / rate
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         split, rate = self._split, self._rate
         if split.end is not None and self._next >= split.end:
             return None
         late = self._clock.monotonic() - self._start - self._next / rate
         if late < -_TIMER_ROUNDING_S:
-            return -late
+            return NothingYet(-late)
         due = int(max(0.0, late) * rate / split.step) + 1
         return super().next_batch(min(due, limit))

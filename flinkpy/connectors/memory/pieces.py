@@ -46,7 +46,7 @@ class Pieces(OutOfBand):
         fetched.set_result(self.pieces[number])
         return fetched
 
-    def job_begins(self) -> None:
+    def job_started(self) -> None:
         """A job is going to read them."""
 
     def job_ended(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from flinkpy.connectors.memory.pieces import Pieces, opened, pieces_of
 from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -146,7 +146,7 @@ class _QueueOfPieces(SplitQueue[RangeSplit]):
         self._pieces, self._began = pieces, False
 
     def start(self) -> None:
-        self._pieces.job_begins()
+        self._pieces.job_started()
         self._began = True
         super().start()
 
@@ -165,7 +165,7 @@ class PieceReader(SplitReader[RangeSplit]):
         self._fetched: Future[Any] | None = None
         self._piece: Any = None
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         start = self._next
         if start >= self._split.end:
             return None
@@ -174,7 +174,7 @@ class PieceReader(SplitReader[RangeSplit]):
             self._fetched, self._piece = self._pieces.fetch(number, self._wake_up), None
         if self._piece is None:
             if not self._fetched.done():
-                return float("inf")
+                return UNTIL_WOKEN
             self._piece = opened(self._fetched.result())
         self._last, self._next = start, min(start + (self._rows or limit), self._split.end, self._end)
         return self._batch_of(self._piece, start - self._begin, self._next - self._begin)

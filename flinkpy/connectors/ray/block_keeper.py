@@ -1,8 +1,8 @@
-"""Who keeps blocks in Ray's object store: an actor of each program, with a shelf of references for each hand-over.
+"""The keeper of blocks in Ray's object store: an actor of each program, with a set of references for each hand-over.
 
-Readers ask it for them by number, so that Ray knows who borrows what; and it owns the blocks sinks write, so that they outlive the workers that made
-them. Where blocks come from elsewhere by calls (a ``Recipe``, as for Spark's partitions), the keeper makes those calls as the program says where
-blocks can be had by now, jobs hear of each block that has come, and a block that is lost is called for again.
+Readers request blocks from it by number, so that Ray counts who borrows each. It owns the blocks that sinks write, so that they outlive the workers
+that made them. Blocks may also be made by calls (a ``Recipe``, for Spark's partitions): the keeper makes those calls as the program reports where
+blocks are available, tells jobs of each block that has arrived, and calls again for a block that is lost.
 """
 
 from __future__ import annotations
@@ -14,124 +14,127 @@ from typing import Any, Protocol
 
 import ray
 
+TAKE_BLOCK = "take_block"
+"""The handler of a worker's process (``RayRpcService.add_handler``) that gives up a written block for its token."""
+
 
 class Recipe(Protocol):
-    """How to come by blocks: calling it gives the reference of the block of that number, which is to be had at that place. Pickled."""
+    """Makes blocks: a call returns the reference of the block of that number, which is available at that place. It is pickled."""
 
     @property
     def count(self) -> int: ...
 
     @property
     def at_once(self) -> int:
-        """Calls of one place at a time."""
+        """How many calls one place gets at a time."""
         ...
 
     def __call__(self, number: int, place: str) -> Any: ...
 
 
 @dataclass(frozen=True)
-class News:
-    """Blocks that have come, with the hosts each lies on; and why no more will, where that is so."""
+class BlockUpdates:
+    """Blocks that have arrived, with the hosts each lies on; ``failure`` says why the others will not."""
 
     blocks: tuple[tuple[int, tuple[str, ...]], ...] = ()
     failure: str | None = None
 
 
-class Shelf:
-    """The blocks of one hand-over. Blocks to read are numbered; blocks written belong to a subtask and are hidden until it commits them."""
+class BlockSet:
+    """The blocks of one hand-over. Blocks to read are numbered. Blocks written belong to a subtask, and are hidden until it commits them."""
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = list(blocks)
         self._recipe: Recipe | None = None
-        self._places: dict[int, str] = {}  # where the blocks are to be had
-        self._to_ask: deque[int] = deque()
+        self._places: dict[int, str] = {}  # block -> where it is available
+        self._to_call: deque[int] = deque()
         self._running: dict[Any, int] = {}  # calls for blocks -> their numbers
-        self._come: list[tuple[int, tuple[str, ...]]] = []
+        self._arrived: list[tuple[int, tuple[str, ...]]] = []
         self._failure: str | None = None
-        self._jobs_begun = self._jobs_running = 0
-        self._is_wanted_by_program = True
+        self._jobs_started = self._jobs_running = 0
+        self._is_needed_by_program = True
         self._written: dict[tuple[int, int], list[Any]] = {}  # (subtask, attempt) -> blocks
         self._committed: dict[int, tuple[int, list[Any]]] = {}  # subtask -> the attempt that ended well, and its blocks
         self._subtasks: int | None = None
 
-    def expect(self, recipe: Recipe) -> None:
-        """The blocks to read are going to come by this recipe."""
+    def expect_blocks(self, recipe: Recipe) -> None:
+        """The blocks to read will be made by this recipe."""
         self._recipe, self.blocks = recipe, [None] * recipe.count
 
-    def gather(self, places: Mapping[int, str]) -> int:
-        """These blocks can be had by now, each at its place: calls for them, and looks which have come. Returns at once, with how many are here."""
+    def gather_blocks(self, places: Mapping[int, str]) -> int:
+        """These blocks are available now, each at its place: calls for them, and checks which have arrived. Returns at once, with the number of those
+        that have."""
         self._places.update(places)
-        self._to_ask.extend(places)
-        self._receive()
-        self._ask()
-        return len(self._come)
+        self._to_call.extend(places)
+        self._collect_arrived()
+        self._call_recipe()
+        return len(self._arrived)
 
-    def _receive(self) -> None:
+    def _collect_arrived(self) -> None:
         if self._running:
             here = _stored(list(self._running), 0)
-            self._come += zip([self._running.pop(ref) for ref in here], hosts_of(here))
+            self._arrived += zip([self._running.pop(ref) for ref in here], hosts_of(here))
 
-    def _ask(self) -> None:
+    def _call_recipe(self) -> None:
         assert self._recipe is not None
         busy = Counter(self._places[number] for number in self._running.values())
-        for number in list(self._to_ask):
+        for number in list(self._to_call):
             place = self._places[number]
             if busy[place] < self._recipe.at_once:
                 busy[place] += 1
-                self._to_ask.remove(number)
+                self._to_call.remove(number)
                 self.blocks[number] = self._recipe(number, place)
                 self._running[self.blocks[number]] = number
 
-    def fail(self, reason: str) -> None:
-        """The blocks that are not here will not come."""
+    def fail_missing(self, reason: str) -> None:
+        """The blocks that have not arrived will not come."""
         self._failure, self._running = reason, {}
-        self._to_ask.clear()
+        self._to_call.clear()
 
-    def news(self, seen: int) -> News:
-        """What has come after the first ``seen`` blocks."""
-        return News(tuple(self._come[seen:]), self._failure)
+    def updates(self, seen: int) -> BlockUpdates:
+        """The blocks that have arrived after the first ``seen`` ones."""
+        return BlockUpdates(tuple(self._arrived[seen:]), self._failure)
 
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
-        """The reference of a block in place of one that is lost; raises the reason where there is no recipe, or it fails."""
+        """A new reference in place of the lost one. Without a recipe, the same reference; raises the recipe's error where it fails."""
         if self._recipe is not None and self.blocks[number] == lost[0]:
             again = self._recipe(number, self._places[number])
             _stored([again])
             self.blocks[number] = again
         return [self.blocks[number]]
 
-    def job_begins(self) -> None:
-        """A job is going to read the blocks."""
-        self._jobs_begun += 1
+    def job_started(self) -> None:
+        """A job is going to read the blocks; they stay until ``job_ended``."""
+        self._jobs_started += 1
         self._jobs_running += 1
 
     def job_ended(self) -> None:
-        """It has ended."""
+        """The job needs the blocks no more."""
         self._jobs_running -= 1
 
-    def program_forgot(self) -> None:
-        """The program has no stream of these blocks any more. (One that was never run may be on its way to the cluster: then a job comes yet.)"""
-        self._is_wanted_by_program = False
+    def forgotten_by_program(self) -> None:
+        """The program has dropped the stream of these blocks. A job of it may still be on its way to the cluster if none was started."""
+        self._is_needed_by_program = False
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether anybody can still ask for the blocks."""
-        return self._is_wanted_by_program or self._jobs_running > 0 or not self._jobs_begun
+    def is_needed(self) -> bool:
+        """Whether the program or a job can still request the blocks."""
+        return self._is_needed_by_program or self._jobs_running > 0 or not self._jobs_started
 
     def block(self, number: int) -> list[Any]:
-        """The reference of one block, in a list: alone Ray would send the block itself."""
+        """The reference of one block. It is in a list, as Ray would replace a bare reference by the block itself."""
         return [self.blocks[number]]
 
-    def written(self, subtask: int, attempt: int, ref: list[Any]) -> None:
-        """A sink's subtask in the program's own process put a block."""
+    def add_written(self, subtask: int, attempt: int, ref: list[Any]) -> None:
+        """A sink's subtask in the program's own process has put a block into the store."""
         self._written.setdefault((subtask, attempt), []).extend(ref)
 
     def fetch_written(self, subtask: int, attempt: int, worker: Any, token: str) -> None:
-        """A sink's subtask in a worker has a block ready."""
-        self._written.setdefault((subtask, attempt), []).append(worker.take_block.remote(token))
+        """A sink's subtask in a worker has a block ready: the worker's actor is called for it, so that the keeper owns it."""
+        self._written.setdefault((subtask, attempt), []).append(worker.call_handler.remote(TAKE_BLOCK, token))
 
-    def commit(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """The subtask, one of ``subtasks``, has ended well: what it wrote counts, in place of what an earlier attempt wrote. Returns when all of it
-        is in the store."""
+    def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
+        """The subtask, one of ``subtasks``, has ended well: its blocks replace those of an earlier attempt. Returns when all are in the store."""
         refs = self._written.get((subtask, attempt), [])
         if refs:
             ray.wait(refs, num_returns=len(refs), fetch_local=False)
@@ -144,46 +147,92 @@ class Shelf:
         """Whether all subtasks have committed."""
         return self._subtasks is not None and len(self._committed) >= self._subtasks
 
-    def committed(self) -> list[Any]:
-        """All blocks that count, by subtask, each one's in order; none before all subtasks have committed."""
+    def committed_blocks(self) -> list[Any]:
+        """All committed blocks, by subtask, each subtask's in order; none before all subtasks have committed."""
         return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask][1]] if self.is_complete() else []
 
 
 class BlockKeeper:
-    """The actor: a program's shelves. Calls of a caller are carried out in their order; making blocks, which takes its time, beside them."""
+    """The actor: a program's block sets. Calls of one caller are carried out in order; ``make_again``, which takes long, runs beside them."""
 
     def __init__(self) -> None:
-        self._shelves: dict[str, Shelf] = {}
+        self._sets: dict[str, BlockSet] = {}
 
-    def begin(self, shelf: str, blocks: list[Any]) -> None:
-        """A new shelf."""
-        self._shelves[shelf] = Shelf(blocks)
+    def create_set(self, name: str, blocks: list[Any]) -> None:
+        """A new set with these blocks to read."""
+        self._sets[name] = BlockSet(blocks)
 
-    def do(self, shelf: str, what: str, *arguments: Any) -> Any:
-        """Calls the shelf, and clears it away when nobody can ask for it any more."""
-        found = self._shelves.get(shelf)
+    def set_names(self) -> list[str]:
+        return sorted(self._sets)
+
+    def _set(self, name: str) -> BlockSet:
+        found = self._sets.get(name)
         if found is None:
             raise LookupError("the stream that stood for the blocks is gone, and so are they")
-        answer = getattr(found, what)(*arguments)
-        if not found.is_wanted:
-            del self._shelves[shelf]
-        return answer
+        return found
+
+    # -- blocks to read ---------------------------------------------------------------------------------------------------
+
+    def expect_blocks(self, name: str, recipe: Recipe) -> None:
+        self._set(name).expect_blocks(recipe)
+
+    def gather_blocks(self, name: str, places: Mapping[int, str]) -> int:
+        return self._set(name).gather_blocks(places)
+
+    def fail_missing(self, name: str, reason: str) -> None:
+        self._set(name).fail_missing(reason)
+
+    def updates(self, name: str, seen: int) -> BlockUpdates:
+        return self._set(name).updates(seen)
+
+    def block(self, name: str, number: int) -> list[Any]:
+        return self._set(name).block(number)
 
     @ray.method(concurrency_group="making")  # type: ignore[untyped-decorator]
-    def make(self, shelf: str, what: str, *arguments: Any) -> Any:
-        """``do``, in another thread."""
-        return self.do(shelf, what, *arguments)
+    def make_again(self, name: str, number: int, lost: list[Any]) -> list[Any]:
+        return self._set(name).make_again(number, lost)
 
-    def shelves(self) -> list[str]:
-        """Those that are there."""
-        return sorted(self._shelves)
+    # -- blocks written ---------------------------------------------------------------------------------------------------
+
+    def add_written(self, name: str, subtask: int, attempt: int, ref: list[Any]) -> None:
+        self._set(name).add_written(subtask, attempt, ref)
+
+    def fetch_written(self, name: str, subtask: int, attempt: int, worker: Any, token: str) -> None:
+        self._set(name).fetch_written(subtask, attempt, worker, token)
+
+    def commit_written(self, name: str, subtask: int, attempt: int, subtasks: int) -> None:
+        self._set(name).commit_written(subtask, attempt, subtasks)
+
+    def is_complete(self, name: str) -> bool:
+        return self._set(name).is_complete()
+
+    def committed_blocks(self, name: str) -> list[Any]:
+        return self._set(name).committed_blocks()
+
+    # -- how long a set stays ---------------------------------------------------------------------------------------------
+
+    def job_started(self, name: str) -> None:
+        self._set(name).job_started()
+
+    def job_ended(self, name: str) -> None:
+        self._set(name).job_ended()
+        self._drop_unused(name)
+
+    def forget_set(self, name: str) -> None:
+        """The program needs the set no more."""
+        self._set(name).forgotten_by_program()
+        self._drop_unused(name)
+
+    def _drop_unused(self, name: str) -> None:
+        if not self._sets[name].is_needed:
+            del self._sets[name]
 
 
 def _stored(running: list[Any], timeout_s: float | None = None) -> list[Any]:
-    """Those of these blocks that are in the store, when all are or the time is up; raises the error of one that failed."""
+    """Those blocks that are in the store, once all are or the time is up; raises the error of a block that failed."""
     ready, _ = ray.wait(running, num_returns=len(running), timeout=timeout_s, fetch_local=False)
     places = ray.experimental.get_object_locations(ready) if ready else {}
-    ray.get([ref for ref in ready if not places[ref]["node_ids"]])  # what lies in no node's store is small: an error is
+    ray.get([ref for ref in ready if not places[ref]["node_ids"]])  # only small values, such as an error, lie in no node's store
     return list(ready)
 
 

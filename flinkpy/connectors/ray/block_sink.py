@@ -1,7 +1,7 @@
-"""A sink that writes column batches as blocks into Ray's object store: in parallel, owned by a keeper, and nothing through the driver.
+"""A sink that writes column batches as blocks into Ray's object store: in parallel, owned by a keeper, and not through the driver.
 
-What a subtask wrote counts when it has ended well, and the whole when all have. Batches are gathered until a block is worth having; a subtask that
-has as many blocks waiting as ``WAITING_BLOCKS`` takes no more for the moment, so memory is bounded.
+A subtask's blocks are committed when it ends well, and the whole is complete when all subtasks have committed. Batches are gathered into blocks of
+a useful size. A subtask with ``WAITING_BLOCKS`` blocks on their way takes no more input meanwhile, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class RayBlockSink(Sink):
         return _BlockWriter(self, context)
 
     def block_of(self, table: pa.Table) -> Any:
-        """What is put into the store for these records."""
-        from flinkpy.connectors.ray.object_store import sound
+        """The block to store for these records."""
+        from flinkpy.connectors.ray.object_store import normalize_for_ray
 
-        return sound(table.combine_chunks())
+        return normalize_for_ray(table.combine_chunks())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.keeper})"
@@ -82,11 +82,11 @@ class _BlockWriter(SinkWriter):
         self._listener = on_available
 
     def flush(self) -> None:
-        """Nothing: half a block is kept until there is more, or the end."""
+        """Does nothing: a part of a block is kept until there is more, or until the end."""
 
     def finish(self) -> None:
         self._put()
-        self._store.commit(self._subtask, self._attempt, self._subtasks)
+        self._store.commit_written(self._subtask, self._attempt, self._subtasks)
 
     def close(self) -> None:
         self._gathered = []

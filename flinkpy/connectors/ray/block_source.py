@@ -1,8 +1,8 @@
-"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader that lies on the block's node reads it
-where it is, without a copy. Bounded and replayable: the blocks stay while a job runs, and while the program may run another.
+"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader on the block's node reads it in place,
+without a copy. The source is bounded and replayable: the blocks stay while a job runs, and while the program may run another.
 
-Blocks may still be on their way when the job begins, as those of Spark's partitions are: then their numbers are known, and each is handed out when
-the keeper says that it has come.
+Blocks may still be on their way when the job begins, like those of Spark's partitions. Their numbers are known then, and each is assigned when the
+keeper reports that it has arrived.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS, single_batch
 from flinkpy.connectors.source_api.enumerators import SplitPool
-from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
+from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
@@ -22,10 +22,10 @@ from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkpy.connectors.ray.block_keeper import News
+    from flinkpy.connectors.ray.block_keeper import BlockUpdates
     from flinkpy.connectors.ray.object_store import Store
 
-NEWS_PERIOD_S = 0.04  # of asking which blocks have come
+UPDATE_PERIOD_S = 0.04  # how often the keeper is asked which blocks have arrived
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class BlockSplit:
 
 @dataclass(frozen=True)
 class BlocksLeft:
-    """What a checkpoint has of the queue: splits nobody has, and the numbers of the blocks that had not come."""
+    """A checkpoint of the queue: the splits not assigned, and the numbers of the blocks that had not arrived."""
 
     splits: tuple[BlockSplit, ...]
     coming: frozenset[int]
 
 
 class RayBlockSource(Source[BlockSplit]):
-    """The blocks a keeper holds (see ``flinkpy.connectors.ray.block_keeper``), all of one schema: the ``hosts`` of each, None for one that is yet to
-    come.
+    """The blocks of a keeper (see ``flinkpy.connectors.ray.block_keeper``), all of one schema. ``hosts`` has the hosts of each block, None for one
+    that has not arrived.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """
@@ -92,35 +92,35 @@ def _split(number: int, hosts: tuple[str, ...]) -> BlockSplit:
 
 
 class BlockQueue(SplitPool[BlockSplit]):
-    """Hands out blocks, to each reader those on its own host first; readers wait for blocks to come. As long as it is there, so are the blocks."""
+    """Assigns blocks, to each reader those on its own host first; readers wait for those that have not arrived. All stay until it is closed."""
 
     def __init__(self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft) -> None:
         super().__init__(context)
         self._store, self._coming = store, set(left.coming)
         self._add(left.splits, more_to_come=bool(self._coming))
-        self._heard_of = 0  # blocks, in the keeper's news
+        self._seen = 0  # how many of the keeper's updates
         self._began = False
 
     def start(self) -> None:
-        self._store.job_begins()
+        self._store.job_started()
         self._began = True
         if self._coming:
-            self._context.call_async(self._news, self._heard, NEWS_PERIOD_S)
+            self._context.call_async(self._fetch_updates, self._handle_updates, UPDATE_PERIOD_S)
 
-    def _news(self) -> News | None:
-        return self._store.news(self._heard_of) if self._coming else None
+    def _fetch_updates(self) -> BlockUpdates | None:
+        return self._store.updates(self._seen) if self._coming else None
 
-    def _heard(self, news: News | None, error: BaseException | None) -> None:
+    def _handle_updates(self, updates: BlockUpdates | None, error: BaseException | None) -> None:
         if error is not None:
             raise ResourceUnavailableError(f"the blocks handed over do not come: {str(error).splitlines()[0]}; has the program that hands them over "
                                            "ended, or Ray? Keep both running for as long as the job runs") from error
-        if news is None:
+        if updates is None:
             return
-        self._heard_of += len(news.blocks)
-        come = [_split(number, hosts) for number, hosts in news.blocks if number in self._coming]  # a checkpoint may have some already
+        self._seen += len(updates.blocks)
+        come = [_split(number, hosts) for number, hosts in updates.blocks if number in self._coming]  # a checkpoint may have some already
         coming = self._coming - {split.number for split in come}
-        if news.failure is not None and coming:
-            raise ProgramError(news.failure)  # another run of the job would not help
+        if updates.failure is not None and coming:
+            raise ProgramError(updates.failure)  # another run of the job would not help
         self._coming = coming
         self._add(come, more_to_come=bool(coming))
 
@@ -147,10 +147,10 @@ class BlockReader(SplitReader[BlockSplit]):
         self._table: Any = None
         self._next = self._last = split.offset
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         if self._table is None:
             if not self._fetched.done():
-                return float("inf")
+                return UNTIL_WOKEN
             self._table = self._conformed()
         start = self._next
         if start >= self._table.num_rows:

@@ -1,11 +1,11 @@
-"""Blocks in Ray's object store, as programs, readers and writers have them: how they are kept, fetched and put.
+"""Blocks in Ray's object store, for programs, readers and writers: how they are kept, fetched and put.
 
 A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. Ray gives a result to whoever called for it, so the keeper of a program's blocks
-(``flinkpy.connectors.ray.block_keeper``) calls the worker for each block that is written (``take``), and the block goes into the store where the
-worker is, once.
+(``flinkpy.connectors.ray.block_keeper``) calls the worker for each block that is written (``take_block``), and the block goes into the store of the
+worker's node, once.
 
-Blocks to read stay for as long as a job reads them or the program still has the stream, which may run again; then their shelf is cleared. The keeper
-itself ends with the program.
+Blocks to read stay as long as a job reads them or the program still has the stream, which may run again; then their set is dropped. The keeper itself
+ends with the program.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import ray
 
-from flinkpy.connectors.ray.block_keeper import BlockKeeper, News, Recipe
+from flinkpy.connectors.ray.block_keeper import BlockKeeper, BlockUpdates, Recipe
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 NAMESPACE = "flinkpy"
 ACK_TIMEOUT_S = 60.0
@@ -43,33 +46,33 @@ def _own_keeper() -> tuple[str, Any]:
 
 
 def make_keeper(refs: Sequence[Any] = ()) -> str:
-    """A new shelf of this program's keeper, with the blocks to read; gives its name. It lasts as long as this program, or until it is not needed
+    """Creates a set in this program's keeper, with the blocks to read; returns its name. It lasts as long as this program, or until it is not needed
     (``forget_with``)."""
     name, keeper = _own_keeper()
-    shelf = IdFactory().hex(8)
-    ray.get(keeper.begin.remote(shelf, list(refs)))
-    return f"{name}/{shelf}"
+    block_set = IdFactory().hex(8)
+    ray.get(keeper.create_set.remote(block_set, list(refs)))
+    return f"{name}/{block_set}"
 
 
 def keep(blocks: Iterable[Any]) -> str:
-    """A new shelf with these blocks to read, which are put into the store now."""
+    """Puts these blocks into the store, and creates a set of them; returns its name."""
     return make_keeper([ray.put(block) for block in blocks])
 
 
 def is_own(name: str) -> bool:
-    """Whether this program's keeper has that shelf, on the Ray it is connected to now."""
+    """Whether this program's keeper has that set, on the Ray cluster it is connected to now."""
     return name.partition("/")[0] == _own_keeper()[0]
 
 
 def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
-    """Tells the keeper when the program has let go of ``holder``, which stands for its blocks; then calls ``release``."""
+    """Drops the set when ``holder``, which stands for its blocks, is garbage collected; then calls ``release``."""
     if not _forgetter.is_alive():
         _forgetter.start()
-    tell = partial(_own_keeper()[1].do.remote, name.partition("/")[2], "program_forgot")
+    tell = partial(_own_keeper()[1].forget_set.remote, name.partition("/")[2])
     weakref.finalize(holder, _forgotten.put, (tell, release)).atexit = False
 
 
-_forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()  # filled by the garbage collector: Ray and Spark are called elsewhere
+_forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()  # filled by the garbage collector, which may call neither Ray nor Spark
 
 
 def _forget() -> None:
@@ -79,17 +82,17 @@ def _forget() -> None:
                 if call is not None:
                     call()
             except Exception:
-                pass  # Ray is gone, or Spark, and what it kept with it
+                pass  # Ray or Spark is gone, and what it kept with it
 
 
 _forgetter = threading.Thread(target=_forget, name="forgotten blocks", daemon=True)
 
 
 class Store:
-    """A shelf as readers and writers see it."""
+    """One set of a keeper, for readers and writers."""
 
     def __init__(self, name: str) -> None:
-        actor, _, self._shelf = name.partition("/")
+        actor, _, self._set_name = name.partition("/")
         try:
             self._keeper: Any = ray.get_actor(actor, namespace=NAMESPACE)
         except (ValueError, RuntimeError) as error:
@@ -97,11 +100,12 @@ class Store:
                                            "keep it running for as long as the job runs") from error
         self._acks: list[Any] = []
 
-    def _do(self, what: str, *arguments: Any) -> Any:
-        return self._keeper.do.remote(self._shelf, what, *arguments)
+    def _call(self, method: Callable[Concatenate[BlockKeeper, str, P], R], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Calls that method of the keeper for this set; returns the reference of its answer."""
+        return getattr(self._keeper, method.__name__).remote(self._set_name, *args, **kwargs)
 
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """The block of that number, as soon as it is here; ``on_done`` is called in another thread. A lost one is made again, once."""
+        """The block of that number, as soon as it is here; ``on_done`` is called in another thread. A lost block is made again, once."""
         fetched: Future[Any] = Future()
 
         def run() -> None:
@@ -114,74 +118,83 @@ class Store:
         threading.Thread(target=run, name=f"block {number}", daemon=True).start()
         return fetched
 
+    def block_ref(self, number: int) -> list[Any]:
+        """The reference of that block, in a list: Ray would replace a bare reference by the block itself."""
+        refs: list[Any] = self._call(BlockKeeper.block, number).future().result()
+        return refs
+
     def _block(self, number: int) -> Any:
-        refs = self._do("block", number).future().result()
+        refs = self.block_ref(number)
         try:
             return stored(refs[0])
         except ray.exceptions.ObjectLostError:
-            return stored(self._keeper.make.remote(self._shelf, "make_again", number, refs).future().result()[0])
+            return stored(self.make_again(number, refs)[0])
 
-    def _ask(self, what: str, *arguments: Any) -> Any:
-        return _answer(self._do(what, *arguments), "blocks")
+    def make_again(self, number: int, lost: list[Any]) -> list[Any]:
+        """A new reference in place of a lost one; raises the keeper's error where the block cannot be made again."""
+        made: list[Any] = self._call(BlockKeeper.make_again, number, lost).future().result()
+        return made
 
-    def expect(self, recipe: Recipe) -> None:
-        """The blocks to read are going to come by this recipe, as ``gather`` says that they can be had."""
-        self._ask("expect", recipe)
+    def _ask(self, method: Callable[Concatenate[BlockKeeper, str, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast(R, _answer(self._call(method, *args, **kwargs), "blocks"))
 
-    def gather(self, places: Mapping[int, str]) -> int:
-        """These blocks can be had by now, each at its place; returns how many of all are in the store. To be called again until all are: it is what
-        makes them come. Raises what Ray says where one cannot be had."""
-        here: int = self._ask("gather", dict(places))
-        return here
+    def expect_blocks(self, recipe: Recipe) -> None:
+        """The blocks to read will be made by this recipe, as ``gather_blocks`` reports where they are available."""
+        self._ask(BlockKeeper.expect_blocks, recipe)
 
-    def fail(self, reason: str) -> None:
-        """The blocks that are not in the store will not come: jobs that wait for them end with this reason."""
-        self._ask("fail", reason)
+    def gather_blocks(self, places: Mapping[int, str]) -> int:
+        """These blocks are available now, each at its place; returns how many of all blocks are in the store. Call it again until all are, as it
+        makes the calls that bring them. Raises Ray's error where a block cannot be made."""
+        return self._ask(BlockKeeper.gather_blocks, dict(places))
 
-    def news(self, seen: int) -> News:
-        """What has come after the first ``seen`` blocks."""
-        news: News = self._ask("news", seen)
-        return news
+    def fail_missing(self, reason: str) -> None:
+        """The blocks that are not in the store will not come: jobs that wait for them fail with this reason."""
+        self._ask(BlockKeeper.fail_missing, reason)
 
-    def job_begins(self) -> None:
+    def updates(self, seen: int) -> BlockUpdates:
+        """The blocks that have arrived after the first ``seen`` ones."""
+        return self._ask(BlockKeeper.updates, seen)
+
+    def job_started(self) -> None:
         """The blocks stay until ``job_ended``."""
-        self._ask("job_begins")
+        self._ask(BlockKeeper.job_started)
 
     def job_ended(self) -> None:
-        """This job needs the blocks no more."""
-        self._do("job_ended")
+        """The job needs the blocks no more."""
+        self._call(BlockKeeper.job_ended)
 
     def put(self, table: Any, subtask: int, attempt: int, on_taken: Callable[[], None]) -> None:
-        """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when it is no longer held here."""
+        """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when this process holds it no more."""
         worker = _this_worker()
         if worker is None:  # the program's own process, which keeps what it owns
-            self._acks.append(self._do("written", subtask, attempt, [ray.put(table)]))
+            self._acks.append(self._call(BlockKeeper.add_written, subtask, attempt, [ray.put(table)]))
             on_taken()
             return
         token = IdFactory().hex(16)
         _ready[token] = table, on_taken
-        self._acks.append(self._do("fetch_written", subtask, attempt, worker, token))
+        self._acks.append(self._call(BlockKeeper.fetch_written, subtask, attempt, worker, token))
 
-    def commit(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """Returns when what was put counts."""
-        self._acks.append(self._do("commit", subtask, attempt, subtasks))
+    def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
+        """Returns when the blocks that were put are committed."""
+        self._acks.append(self._call(BlockKeeper.commit_written, subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
         for ack in acks:
             _answer(ack, "written blocks")
 
     def is_complete(self) -> bool:
-        """Whether the job that wrote ended well."""
-        complete: bool = ray.get(self._do("is_complete"))
+        """Whether the job that wrote the blocks has ended well."""
+        complete: bool = ray.get(self._call(BlockKeeper.is_complete))
         return complete
 
-    def committed(self) -> list[Any]:
-        """References of all blocks that count."""
-        refs: list[Any] = ray.get(self._do("committed"))
+    def committed_blocks(self) -> list[Any]:
+        """References of all committed blocks."""
+        refs: list[Any] = ray.get(self._call(BlockKeeper.committed_blocks))
         return refs
 
 
 def _answer(call: Any, of: str) -> Any:
-    """Of the keeper. (Not by ray.get(), of which Ray warns in a worker with an event loop, and which begins another Ray where this one is gone.)"""
+    """The keeper's answer to a call. ``ray.get`` is not used: Ray warns of it in a worker with an event loop, and it starts another Ray where this
+    one is gone."""
     try:
         return call.future().result(ACK_TIMEOUT_S)
     except FutureTimeout as error:
@@ -191,8 +204,9 @@ def _answer(call: Any, of: str) -> Any:
 _ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken
 
 
-def take(token: str) -> Any:
-    """A block that is ready, for the keeper: the worker's actor hands it on (``RpcHost.take_block``)."""
+def take_block(token: str) -> Any:
+    """A written block, for the keeper, which calls the worker's actor for it: as the result of an actor call the block belongs to the caller, and
+    outlives this process. The cluster adds this function to the worker's handlers under the name ``TAKE_BLOCK``."""
     table, on_taken = _ready.pop(token)
     on_taken()
     return table
@@ -204,8 +218,8 @@ def _this_worker() -> Any:
     return context.current_actor if context.get_actor_id() is not None else None
 
 
-def sound(table: Any) -> Any:
-    """The table as Ray can put it: nested columns without values may lack what Ray's serialiser looks for, and are made anew."""
+def normalize_for_ray(table: Any) -> Any:
+    """The table in a form that Ray can serialise: nested columns without values may lack buffers that Ray's serialiser expects, and are rebuilt."""
     import pyarrow as pa
 
     if not any(map(_is_nested, table.schema.types)):

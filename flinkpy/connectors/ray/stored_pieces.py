@@ -1,6 +1,6 @@
-"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers find them, small ones travel with the job.
+"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers fetch them; small ones travel with the job.
 
-What lies in the store ends with its program, so a job that outlives it (``flinkpy run -d``) takes everything along.
+Data in the store ends with its program, so a job that outlives the program (``flinkpy run -d``) takes all its data along.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from flinkpy.connectors.memory.pieces import Pieces, pickled
-from flinkpy.connectors.ray.object_store import Store, forget_with, is_own, keep, sound
+from flinkpy.connectors.ray.object_store import Store, forget_with, is_own, keep, normalize_for_ray
 from flinkpy.core.program.code import OutOfBand
 
-SMALL_BYTES = 1 << 20  # that travel with a job: less trouble than a keeper
+SMALL_BYTES = 1 << 20  # data up to this size travels with a job, which is cheaper than a keeper
 BLOCK_BYTES = 32 << 20  # of a table, in the store
 
 
@@ -34,8 +34,8 @@ class StoredPieces(Pieces):
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
         return self._kept().fetch(number, on_done)
 
-    def job_begins(self) -> None:
-        self._kept().job_begins()
+    def job_started(self) -> None:
+        self._kept().job_started()
 
     def job_ended(self) -> None:
         self._kept().job_ended()
@@ -75,4 +75,4 @@ def _blocks(ready: Pieces) -> Iterator[tuple[Any, int]]:
             step = max(1, rows * BLOCK_BYTES // piece.nbytes)
             for start in range(0, rows, step):
                 part = piece.slice(start, step)
-                yield sound(part), part.num_rows
+                yield normalize_for_ray(part), part.num_rows

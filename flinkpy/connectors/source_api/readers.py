@@ -1,8 +1,8 @@
-"""Readers made of split readers: one split after the other or all side by side, in the task's thread or, where reading blocks, on threads of
-their own.
+"""Readers made of split readers. They read one split after the other, or all side by side; in the task's thread or, where reading blocks, on threads
+of their own.
 
-A :class:`SplitReader` knows how to read one split and where it stands; everything else (asking for splits, ending, snapshots, threads)
-is here, once.
+A :class:`SplitReader` reads one split and knows its position. Everything else is implemented here, once: requests for splits, the end of input,
+snapshots, threads.
 """
 
 from __future__ import annotations
@@ -19,35 +19,47 @@ from flinkpy.core.elements import Batch, RowBatch
 
 S = TypeVar("S", bound=SourceSplit)
 
-QUEUED_BATCHES = 4  # a thread reads ahead this far
-JOINED_RECORDS = 1024  # short batches waiting for the task are joined up to this length
+QUEUED_BATCHES = 4  # how far a thread reads ahead
+JOINED_RECORDS = 1024  # short batches that wait for the task are joined up to this length
+
+
+@dataclass(frozen=True)
+class NothingYet:
+    """The split has no batch at the moment, and has not ended.
+
+    ``retry_after_s``: the reader is asked again after so many seconds. None: it calls ``context.wake_up`` itself when there is a batch.
+    """
+
+    retry_after_s: float | None = None
+
+
+UNTIL_WOKEN = NothingYet()
 
 
 class SplitReader(ABC, Generic[S]):
     """Reads one split."""
 
     @abstractmethod
-    def next_batch(self, limit: int) -> Batch | float | None:
-        """The next batch of about ``limit`` records at most; None at the end of the split; or, for a reader that keeps to a schedule, how many
-        seconds from now there is more (infinity: its own call of ``context.wake_up`` will tell)."""
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
+        """The next batch, of about ``limit`` records at most; ``NothingYet`` while there is none; None at the end of the split."""
 
     @abstractmethod
     def snapshot(self) -> S:
-        """The split, with the position behind what ``next_batch`` gave out."""
+        """The split, positioned behind the last batch that ``next_batch`` returned."""
 
     def position(self) -> str | None:
-        """Where the last batch came from, for error messages."""
+        """Where the last batch came from; for error messages."""
         return None
 
     def interrupt(self) -> None:
-        """From another thread: makes a blocked ``next_batch`` return or raise."""
+        """Called from another thread: makes a blocked ``next_batch`` return or raise."""
 
     def close(self) -> None:
-        """Gives back what was opened."""
+        """Closes what the reader opened."""
 
 
 class SequentialReader(SourceReader[S]):
-    """Reads split after split in the task's thread, and asks for another one when it has none."""
+    """Reads split after split in the task's thread, and requests another when it has none."""
 
     def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
         self._context = context
@@ -67,9 +79,9 @@ class SequentialReader(SourceReader[S]):
             if batch is None:
                 self._current = None
                 current.close()
-            elif isinstance(batch, float):
-                if batch != float("inf"):
-                    self._context.wake_up_after(batch)
+            elif isinstance(batch, NothingYet):
+                if batch.retry_after_s is not None:
+                    self._context.wake_up_after(batch.retry_after_s)
                 return InputStatus.NOTHING_AVAILABLE
             elif len(batch):
                 return batch
@@ -105,14 +117,15 @@ class SequentialReader(SourceReader[S]):
 
 
 class SideBySideReader(SourceReader[S]):
-    """Reads all splits it is given at once, a batch of each in turn: for splits without an end, where the second would never have its turn."""
+    """Reads all its splits at the same time, a batch of each in turn. For splits without an end: read one after the other, the second would never
+    have its turn."""
 
     def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
         self._context = context
         self._open_split = open_split
         self._splits: deque[S] = deque()
-        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # whose turn it is comes first
-        self._last: tuple[str, SplitReader[S]] | None = None  # whose batch was given out last
+        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # the next to be read comes first
+        self._last: tuple[str, SplitReader[S]] | None = None  # the split of the last batch
         self._no_more = False
 
     def poll(self, limit: int) -> Batch | InputStatus:
@@ -120,7 +133,7 @@ class SideBySideReader(SourceReader[S]):
             split = self._splits.popleft()
             self._open.append((split.split_id, self._open_split(split)))
             self._context.split_begun(split.split_id)
-        pause = float("inf")
+        retries: list[float] = []
         for _ in range(len(self._open)):
             self._open.rotate(-1)
             split_id, reader = self._last = self._open[-1]
@@ -129,16 +142,17 @@ class SideBySideReader(SourceReader[S]):
                 self._open.pop()
                 reader.close()
                 self._context.split_finished(split_id)
-            elif isinstance(batch, float):
-                pause = min(pause, batch)
+            elif isinstance(batch, NothingYet):
+                if batch.retry_after_s is not None:
+                    retries.append(batch.retry_after_s)
             elif len(batch):
                 return batch
             else:
-                pause = 0.0
+                retries.append(0.0)
         if not self._open and self._no_more:
             return InputStatus.END_OF_INPUT
-        if pause != float("inf"):
-            self._context.wake_up_after(pause)
+        if retries:
+            self._context.wake_up_after(min(retries))
         return InputStatus.NOTHING_AVAILABLE
 
     def add_splits(self, splits: list[S]) -> None:
@@ -166,7 +180,7 @@ class SideBySideReader(SourceReader[S]):
 
 @dataclass(frozen=True)
 class _Read(Generic[S]):
-    """What the thread hands over: a batch with what the split looks like behind it, or the end, or a failure."""
+    """What the reading thread hands to the task: a batch and the split behind it, or the end of the split, or a failure."""
 
     batch: Batch | None
     split: S
@@ -175,7 +189,7 @@ class _Read(Generic[S]):
 
 
 class ThreadedSplitReader(SplitReader[S]):
-    """Runs a split reader that blocks on a thread of its own, a few batches ahead; the task's thread never waits for it."""
+    """Runs a blocking split reader on a thread of its own, a few batches ahead. The task's thread never waits for it."""
 
     def __init__(self, split: S, open_split: Callable[[S], SplitReader[S]], limit: int, wake_up: Callable[[], None], name: str) -> None:
         self._split = split
@@ -190,10 +204,10 @@ class ThreadedSplitReader(SplitReader[S]):
 
     # -- the task's thread --------------------------------------------------------------------------------------------------
 
-    def next_batch(self, limit: int) -> Batch | float | None:
+    def next_batch(self, limit: int) -> Batch | NothingYet | None:
         with self._changed:
             if not self._queue:
-                return float("inf")
+                return UNTIL_WOKEN
             read = self._queue.popleft()
             self._changed.notify_all()
         self._split, self._position = read.split, read.position
@@ -213,7 +227,7 @@ class ThreadedSplitReader(SplitReader[S]):
             inner = self._inner
             self._changed.notify_all()
         if inner is not None:
-            inner.interrupt()  # the thread is not waited for: it closes what it opened when its read comes back
+            inner.interrupt()  # nothing waits for the thread: it closes what it opened when its read returns
 
     # -- the reading thread ---------------------------------------------------------------------------------------------------
 
@@ -227,19 +241,19 @@ class ThreadedSplitReader(SplitReader[S]):
                 self._read_all(inner)
             finally:
                 inner.close()
-        except BaseException as error:  # also an exit: the thread has nobody else to tell
+        except BaseException as error:  # SystemExit too: this is the only place that can report it
             self._put(_Read(None, self._split, None, error))
 
     def _read_all(self, inner: SplitReader[S]) -> None:
         while not self._stopped:
             batch = inner.next_batch(self._limit)
-            if isinstance(batch, float):
-                raise TypeError("a blocking split reader waits by itself, it does not return a delay")
+            if isinstance(batch, NothingYet):
+                raise TypeError("a blocking split reader waits by itself; it does not return NothingYet")
             if not self._put(_Read(batch, inner.snapshot(), inner.position())) or batch is None:
                 return
 
     def _put(self, read: _Read[S]) -> bool:
-        """Waits for room; False when nobody wants it any more."""
+        """Waits for room in the queue; False once the reader is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or len(self._queue) < QUEUED_BATCHES)
             if self._stopped:
@@ -252,7 +266,7 @@ class ThreadedSplitReader(SplitReader[S]):
         return True
 
     def _joined_to_last(self, read: _Read[S]) -> bool:
-        """Adds short row batches to the one still waiting, so that a stream of single records moves in batches when it is fast."""
+        """Appends a short row batch to the one that still waits, so that a fast stream of single records moves in batches."""
         last = self._queue[-1] if self._queue else None
         if last is None or not isinstance(last.batch, RowBatch) or not isinstance(read.batch, RowBatch):
             return False

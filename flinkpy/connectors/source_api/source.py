@@ -174,7 +174,7 @@ class Source(ABC, Generic[S]):
 
 
 # -- what enumerator and readers say to each other ---------------------------------------------------------------------
-# Each is sent inside a flinkpy.connectors.collect.sequence.Numbered, so that what the RPC layer repeats or reorders is taken once and in order.
+# Each is sent inside a flinkpy.connectors.source_api.event_order.Numbered, so that what the RPC layer repeats or reorders is taken once and in order.
 
 
 @dataclass(frozen=True)

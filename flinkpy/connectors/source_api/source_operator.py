@@ -1,11 +1,16 @@
-"""The operator that runs a source's reader at the head of a task."""
+"""The operator that runs a source's reader at the head of a task.
+
+Splits and custom events travel between the enumerator and the readers as data (``dumps_data``): ten thousand splits must not each be pickled the way
+user code is, which searches all loaded modules.
+"""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
-from flinkpy.connectors.collect.sequence import Numbering, Reordering
+from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,
@@ -17,60 +22,66 @@ from flinkpy.connectors.source_api.source import (
     SplitsAdded,
 )
 from flinkpy.connectors.source_api.source_failures import as_user_error
-from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.parts import Parts
-from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
+from flinkpy.core.program.code import dumps_data, loads
+from flinkpy.operators.base import InputStatus, OperatorContext, Output, SourceOperator, TimerHandle
 
 _MORE = InputStatus.MORE_AVAILABLE
 SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
 
 
 def _nothing_more(limit: int) -> InputStatus:
-    """In place of a reader's ``poll``, once it is closed."""
+    """Stands in for a reader's ``poll`` once the reader is closed."""
     return InputStatus.END_OF_INPUT
 
 
 class SourceReaderOperator(SourceOperator):
-    """Polls the reader once per call and passes its batch on by reference; speaks with the source's coordinator by operator events."""
+    """Polls the reader once per call and passes its batch on by reference. It exchanges operator events with the source's coordinator."""
+
+    _emit_batch: Callable[[Batch], None]  # set in setup(): where the reader's batches go
 
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._rest: Parts | None = None  # of a batch larger than a portion
+        self._rest: Parts | None = None  # the rest of a batch larger than a portion
         self._timer: TimerHandle | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._emit_batch = output.emit
 
     def initialize_state(self, restored: bytes | None) -> None:
         super().initialize_state(restored)
         self._splits_state = self.context.operator_state.engine_list(SPLITS)
 
     def open(self) -> None:
-        self._heard, self._said = Reordering(), Numbering()
+        self._received, self._sent = Reordering(), Numbering()
         self._host = socket.gethostname()
         self.portion = self.context.batch_records
         try:
             reader = self._reader = self.source.create_reader(self._reader_context())
             self._poll = reader.poll
             if restored := self._splits_state.get():
-                reader.add_splits([unpack(split) for split in restored])
+                reader.add_splits([loads(split) for split in restored])
             reader.start()
         except Exception as error:
             raise self._failed(error) from error
-        self._say(ReaderRegistered(self._host))
+        self._send_to_coordinator(ReaderRegistered(self._host))
 
     def close(self) -> None:
         reader, self._reader = self._reader, None
-        self._rest, self._poll = None, _nothing_more  # what the reader holds goes with it, not when all of the task does
+        self._rest, self._poll = None, _nothing_more  # frees what the reader holds now, not with the task
         self._cancel_timer()
         if reader is not None:
             reader.close()
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         splits = self._opened().snapshot_state(barrier.checkpoint_id)
-        self._splits_state.update([pack(split, f"a split of {self.context.name}") for split in splits])
+        self._splits_state.update([dumps_data(split, f"a split of {self.context.name}") for split in splits])
         return super().snapshot_state(barrier)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -100,43 +111,43 @@ class SourceReaderOperator(SourceOperator):
         return _MORE
 
     def _emit(self, batch: Batch) -> None:
-        self.output.emit(batch)
+        self._emit_batch(batch)
         if type(batch) is RowBatch:
             self.rows_emitted += len(batch.values)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The reader's position is behind the whole batch, so all of it goes before the barrier."""
+        """The reader's position is behind the whole batch, so the rest of the batch goes out before the barrier."""
         if self._rest:
             self._emit(self._rest.take())
 
     def position(self) -> str | None:
-        """Where the last batch came from: split and offset."""
+        """Where the last batch came from (split and offset)."""
         return self._reader.position() if self._reader is not None else None
 
     # -- the coordinator --------------------------------------------------------------------------------------------------------
 
     def handle_operator_event(self, event: Any) -> None:
-        for one in self._heard.accept(event):
+        for accepted in self._received.accept(event):
             try:
-                self._handle(self._opened(), one)
+                self._handle_event(self._opened(), accepted)
             except Exception as error:
                 raise self._failed(error) from error
         self.wake_up()
 
-    def _handle(self, reader: SourceReader[Any], event: Any) -> None:
+    def _handle_event(self, reader: SourceReader[Any], event: Any) -> None:
         if isinstance(event, SplitsAdded):
-            reader.add_splits(unpack(event.splits))
+            reader.add_splits(loads(event.splits))
         elif isinstance(event, NoMoreSplits):
             reader.notify_no_more_splits()
         elif isinstance(event, CustomSourceEvent):
-            reader.handle_source_event(unpack(event.event))
+            reader.handle_source_event(loads(event.event))
         else:
             raise EngineError(f"source {self.context.name}: its coordinator sent {event!r:.100}")
 
-    def _say(self, event: Any) -> None:
-        self.context.send_operator_event(self._said.wrap(event))
+    def _send_to_coordinator(self, event: Any) -> None:
+        self.context.send_operator_event(self._sent.wrap(event))
 
-    # -- what the reader is given -------------------------------------------------------------------------------------------------
+    # -- the reader's context ----------------------------------------------------------------------------------------------------
 
     def _reader_context(self) -> ReaderContext:
         task = self.context.task
@@ -145,22 +156,22 @@ class SourceReaderOperator(SourceOperator):
             parallelism=task.parallelism,
             host=self._host,
             clock=self.context.clock,
-            request_split=lambda: self._say(SplitRequested(self._host)),
-            send_source_event=lambda event: self._say(CustomSourceEvent(pack(event, f"an event of {self.context.name}"))),
-            wake_up=lambda: self.wake_up(),  # looked up late: the task sets it
+            request_split=lambda: self._send_to_coordinator(SplitRequested(self._host)),
+            send_source_event=lambda event: self._send_to_coordinator(CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))),
+            wake_up=lambda: self.wake_up(),  # a lambda: the task sets ``wake_up`` later
             wake_up_after=self._wake_up_after,
             split_begun=self.split_begun,
             split_finished=self.split_finished,
         )
 
     def split_begun(self, split_id: str) -> None:
-        """The reader reads this split from now on."""
+        """The reader begins to read this split."""
 
     def split_finished(self, split_id: str) -> None:
-        """The reader will give nothing more of this split."""
+        """The reader has given its last batch of this split."""
 
     def _wake_up_after(self, delay_s: float) -> None:
-        """One timer at a time: a later call replaces an earlier one, as readers ask again at every poll."""
+        """There is one timer at a time: readers ask at every poll, so a later call replaces an earlier one."""
         self._cancel_timer()
         self._timer = self.context.timers.call_later(delay_s, self._timer_fired)
 

@@ -1,7 +1,7 @@
-"""Watermarks of several splits read side by side: each has a generator of its own, and the least of them counts.
+"""Watermarks of several splits that are read side by side: each has a generator of its own, and the least of them counts.
 
-One generator for all would take the greatest timestamp of the fastest split for the progress of the slowest, whose records would be late.
-A split that is idle does not count; when all are, so is the reader. A split that has ended is forgotten.
+One generator for all would take the fastest split's timestamps for the progress of all, and the records of slower splits would be late.
+An idle split does not count. When all splits are idle, so is the reader. A split that has ended is forgotten.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOpera
 
 
 class WatermarkMultiplexer:
-    """One watermark and one status out of those of the splits, purely. The watermark never goes back."""
+    """Combines the watermarks and statuses of the splits into one of each; pure. The watermark never goes back."""
 
     def __init__(self) -> None:
         self._watermarks: dict[str, int] = {}
         self._idle: set[str] = set()
         self.watermark, self.idle = MIN_TIMESTAMP, False
 
-    def add(self, split: str) -> list[Watermark | WatermarkStatus]:
-        """A split begins: it holds the others back until it has a watermark."""
+    def add_split(self, split: str) -> list[Watermark | WatermarkStatus]:
+        """A split begins. It holds the others back until it has a watermark."""
         self._watermarks[split] = MIN_TIMESTAMP
         return self._combined()
 
-    def remove(self, split: str) -> list[Watermark | WatermarkStatus]:
-        """It has ended."""
+    def remove_split(self, split: str) -> list[Watermark | WatermarkStatus]:
+        """The split has ended."""
         self._watermarks.pop(split, None)
         self._idle.discard(split)
         return self._combined()
 
     def update(self, split: str, element: ControlElement) -> list[Watermark | WatermarkStatus]:
-        """What the split's own generator says; gives what goes out."""
+        """Takes an element of the split's own generator; returns the elements to emit."""
         if isinstance(element, Watermark):
             self._watermarks[split] = max(self._watermarks[split], element.timestamp)
         elif isinstance(element, WatermarkStatus):
@@ -43,7 +43,7 @@ class WatermarkMultiplexer:
 
     def _combined(self) -> list[Watermark | WatermarkStatus]:
         if not self._watermarks:
-            return []  # between two splits: neither further nor idle
+            return []  # between two splits: no progress, and not idle either
         active = [watermark for split, watermark in self._watermarks.items() if split not in self._idle]
         outcome: list[Watermark | WatermarkStatus] = []
         if self.idle is bool(active):
@@ -59,13 +59,13 @@ class WatermarkMultiplexer:
 
 
 class _SplitOutput(Output):
-    """Records pass, watermarks are combined."""
+    """The output of one split's generator: records pass, watermarks are combined."""
 
     def __init__(self, output: Output, combine: Callable[[ControlElement], list[Watermark | WatermarkStatus]]) -> None:
         self._output, self._combine = output, combine
-        self.emit = output.emit  # type: ignore[method-assign]  # one call less per batch
 
-    def emit(self, batch: Batch) -> None: ...
+    def emit(self, batch: Batch) -> None:
+        self._output.emit(batch)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         self._output.emit_side(tag_id, batch)
@@ -76,7 +76,7 @@ class _SplitOutput(Output):
 
 
 class SplitWatermarks:
-    """Stamps the batches of each split, and makes the reader's watermarks."""
+    """Assigns timestamps to the batches of each split, and generates the reader's watermarks."""
 
     def __init__(self, strategy: WatermarkStrategy, context: OperatorContext, output: Output) -> None:
         self._strategy, self._context, self._output = strategy, context, output
@@ -84,27 +84,27 @@ class SplitWatermarks:
         self._splits: dict[str, TimestampsAndWatermarksOperator] = {}
 
     def process_batch(self, split: str, batch: Batch) -> None:
-        """A batch of that split, which begins here at the latest."""
+        """Processes a batch of the split, which begins with it if it was not begun before."""
         stamping = self._splits.get(split)
         if stamping is None:
-            stamping = self.begin(split)
+            stamping = self.begin_split(split)
         stamping.process_batch(batch)
 
-    def begin(self, split: str) -> TimestampsAndWatermarksOperator:
-        """From now on the others wait for its watermark."""
+    def begin_split(self, split: str) -> TimestampsAndWatermarksOperator:
+        """From now on the other splits wait for this one's watermark."""
         stamping = self._splits[split] = TimestampsAndWatermarksOperator(self._strategy)
-        self._emit(self._multiplexer.add(split))
+        self._emit(self._multiplexer.add_split(split))
         stamping.setup(self._context, _SplitOutput(self._output, lambda element: self._multiplexer.update(split, element)))
         stamping.open()
         return stamping
 
-    def end(self, split: str) -> None:
-        """The split's last watermark counts, then nobody waits for it any more."""
+    def end_split(self, split: str) -> None:
+        """The split's last watermark still counts; after that the others do not wait for it."""
         stamping = self._splits.pop(split, None)
         if stamping is not None:
             stamping.finish()
             stamping.close()
-            self._emit(self._multiplexer.remove(split))
+            self._emit(self._multiplexer.remove_split(split))
 
     def finish(self) -> None:
         for stamping in self._splits.values():
@@ -120,7 +120,7 @@ class SplitWatermarks:
 
     @property
     def event_time(self) -> int:
-        """How far the slowest split that is not idle has come; what was read but not emitted yet counts."""
+        """The event time of the slowest split that is not idle; records that were read and not emitted yet count."""
         return min((stamping.event_time for stamping in self._splits.values() if not stamping.idle), default=self._multiplexer.watermark)
 
     @property

@@ -9,33 +9,17 @@ from flinkpy.connectors.source_api.source import Source, SourceReader
 from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.connectors.source_api.split_watermarks import SplitWatermarks
 from flinkpy.connectors.source_api.watermark_alignment import ReaderAlignment, WatermarkAllowed
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch
 from flinkpy.operators.base import InputStatus, OperatorContext, Output, TimerHandle
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 
-class _Stamping(Output):
-    """Between the reader and what follows."""
-
-    def __init__(self, stamping: TimestampsAndWatermarksOperator, output: Output) -> None:
-        self.emit = stamping.process_batch  # type: ignore[method-assign]  # one call less per batch
-        self._output = output
-
-    def emit(self, batch: Batch) -> None: ...
-
-    def emit_side(self, tag_id: str, batch: Batch) -> None:
-        self._output.emit_side(tag_id, batch)
-
-    def emit_control(self, element: ControlElement) -> None:
-        self._output.emit_control(element)
-
-
 class TimestampedSourceOperator(SourceReaderOperator):
-    """Stamps what the reader gives, and makes watermarks for this subtask.
+    """Assigns timestamps to the reader's records, and generates the subtask's watermarks.
 
-    A reader that reads several splits side by side says so (``split_of_batch``), and each split gets a watermark generator of its own. For
-    one that reads them one after the other, one generator says the same, as a watermark never goes back. The last watermark is the task's own.
-    In an alignment group it stops reading while it is too far ahead.
+    A reader that reads several splits side by side overrides ``split_of_batch``; each split then has a watermark generator of its own. Where splits
+    are read one after the other, one generator gives the same result, as a watermark never goes back. The final watermark is emitted by the task.
+    In an alignment group the operator stops reading while it is too far ahead of the others.
     """
 
     def __init__(self, source: Source[Any], strategy: WatermarkStrategy) -> None:
@@ -47,24 +31,24 @@ class TimestampedSourceOperator(SourceReaderOperator):
         self._report_timer: TimerHandle | None = None
 
     def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
         self.stamping.setup(context, output)
-        self._behind = output
-        super().setup(context, _Stamping(self.stamping, output))
+        self._emit_batch = self.stamping.process_batch
 
     def open(self) -> None:
         strategy = self.stamping.strategy
         if strategy.alignment is not None:
-            self._alignment = ReaderAlignment(strategy.alignment, self._say)
+            self._alignment = ReaderAlignment(strategy.alignment, self._send_to_coordinator)
             self._report_s = strategy.alignment.update_interval.total_seconds()
         super().open()
         reader = self._opened()
         if type(reader).split_of_batch is SourceReader.split_of_batch:
             self.stamping.open()
         else:
-            self._splits = SplitWatermarks(strategy, self.context, self._behind)
-            self.output.emit = self._emit_by_split  # type: ignore[method-assign]
+            self._splits = SplitWatermarks(strategy, self.context, self.output)
+            self._emit_batch = self._emit_by_split
         if self._alignment is not None:
-            self._arm()
+            self._schedule_report()
 
     def close(self) -> None:
         self._cancel_report()
@@ -78,16 +62,16 @@ class TimestampedSourceOperator(SourceReaderOperator):
     def _emit_by_split(self, batch: Batch) -> None:
         split, splits = self._opened().split_of_batch(), self._splits
         if split is None or splits is None:
-            self._behind.emit(batch)
+            self.output.emit(batch)
         else:
             splits.process_batch(split, batch)
 
     def split_begun(self, split_id: str) -> None:
         if self._splits is not None:
-            self._splits.begin(split_id)
+            self._splits.begin_split(split_id)
 
     def split_finished(self, split_id: str) -> None:
-        """Said while the split's last batch may still be on its way out: it counts before the next poll."""
+        """The split's last batch may not be emitted yet, so the end takes effect before the next poll."""
         self._ended_splits.append(split_id)
 
     def emit_next(self) -> InputStatus:
@@ -95,12 +79,12 @@ class TimestampedSourceOperator(SourceReaderOperator):
         if self._ended_splits and not self._rest and self._splits is not None:
             ended, self._ended_splits = self._ended_splits, []
             for split in ended:
-                self._splits.end(split)
+                self._splits.end_split(split)
         if alignment is not None and alignment.must_wait(self._event_time()):
-            return InputStatus.NOTHING_AVAILABLE  # the answer wakes it up
+            return InputStatus.NOTHING_AVAILABLE  # the coordinator's answer wakes the operator up
         status = super().emit_next()
         if status is InputStatus.END_OF_INPUT and alignment is not None:
-            self._cancel_report()  # said later, it would hold the others back again
+            self._cancel_report()  # a later report would hold the others back again
             alignment.tick(MAX_TIMESTAMP)
         return status
 
@@ -109,7 +93,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
     def _event_time(self) -> int:
         return self.stamping.event_time if self._splits is None else self._splits.event_time
 
-    def _arm(self) -> None:
+    def _schedule_report(self) -> None:
         self._report_timer = self.context.timers.call_later(self._report_s, self._report)
 
     def _cancel_report(self) -> None:
@@ -121,11 +105,11 @@ class TimestampedSourceOperator(SourceReaderOperator):
         idle = self.stamping.idle if self._splits is None else self._splits.idle
         if self._alignment is not None:
             self._alignment.tick(MAX_TIMESTAMP if idle else self._event_time())
-        self._arm()
+        self._schedule_report()
 
-    def _handle(self, reader: SourceReader[Any], event: Any) -> None:
+    def _handle_event(self, reader: SourceReader[Any], event: Any) -> None:
         if isinstance(event, WatermarkAllowed):
             if self._alignment is not None:
                 self._alignment.allowed(event)
         else:
-            super()._handle(reader, event)
+            super()._handle_event(reader, event)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TextIO
 
-from flinkpy.connectors.collect.collect_sink import HEADER, KIND_BATCH, KIND_END, connect_to_client
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import EXECUTION
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
+from flinkpy.network.wire.client_channel import HEADER, KIND_BATCH, KIND_END, connect_to_client
 from flinkpy.runtime.output.log_levels import LogLevels
 from flinkpy.runtime.runner_port import TaskReporter
 

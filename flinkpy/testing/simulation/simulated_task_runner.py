@@ -13,7 +13,7 @@ from typing import Any
 
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.connectors.collect.sequence import Numbering, Reordering
+from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId

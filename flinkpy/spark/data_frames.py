@@ -41,7 +41,7 @@ def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]
     computation = Computation(frame)
     keeper = make_keeper()
     store = Store(keeper)
-    store.expect(computation.partitions)
+    store.expect_blocks(computation.partitions)
     on_its_way = HandOver(computation, store)
     on_its_way.start()
     return keeper, computation.partitions.count, schema, on_its_way.forget

@@ -13,12 +13,12 @@ from flinkpy.core.options.engine import CLUSTER_NAME, Target
 from flinkpy.core.options.schema import read
 
 if TYPE_CHECKING:
-    from flinkpy.cluster.ray.sessions import RunningCluster
+    from flinkpy.cluster.ray.ray_sessions import RunningCluster
 
 
 def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
     """Starts the session and says how to use it."""
-    from flinkpy.cluster.ray.sessions import start_session
+    from flinkpy.cluster.ray.ray_sessions import start_session
 
     settings = _settings(name, definitions, conf)
     fresh = start_session(settings)
@@ -29,7 +29,7 @@ def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> No
 
 def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
     """Ends the session and its workers."""
-    from flinkpy.cluster.ray.sessions import stop_session
+    from flinkpy.cluster.ray.ray_sessions import stop_session
 
     settings = _settings(name, definitions, conf)
     stopped = stop_session(settings)
@@ -40,7 +40,7 @@ def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> Non
 
 def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
     """Prints a table of them."""
-    from flinkpy.cluster.ray.sessions import running_clusters
+    from flinkpy.cluster.ray.ray_sessions import running_clusters
 
     found = running_clusters(_settings(None, definitions, conf))
     if not found:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
+from flinkpy.cluster.option_sources import program_settings
 from flinkpy.cluster.ray.ray_connection import connect_ray, tell_what_stays
-from flinkpy.cluster.settings import program_settings
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
@@ -20,7 +20,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.spark.computation import reason_of
 from flinkpy.spark.hand_over import wait_for_all
 from flinkpy.spark.java import trouble_on_node, use_java
-from flinkpy.spark.sizing import SparkSize, fit
+from flinkpy.spark.spark_size import SparkSize, fit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

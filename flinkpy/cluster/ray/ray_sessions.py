@@ -25,8 +25,8 @@ from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
 from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
 from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
-from flinkpy.cluster.display.progress import make_progress
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.ray.head_node import RayHead

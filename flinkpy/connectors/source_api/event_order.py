@@ -1,6 +1,5 @@
-"""Exactly once and in order over a road that may do neither: each side numbers what it says, the other puts it back in order.
-
-A lost message is the sender's affair: operator events are asks, repeated until answered. Repeating makes doubles, and doubles are dropped here.
+"""Operator events arrive exactly once and in order, although the RPC layer may repeat and reorder them: the sender numbers its events, and the
+receiver puts them in order and drops the repeated ones. Lost messages are the sender's part: it repeats an event until it is answered.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Numbered:
-    """The ``number``-th thing one side says to the other, from 0, in one attempt of the subtask."""
+    """The event of that number, counted from 0, that one side sends to the other in one attempt of the subtask."""
 
     number: int
     event: Any
 
 
 class Numbering:
-    """The sending end."""
+    """The sender's end."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -30,7 +29,7 @@ class Numbering:
 
 
 class Reordering:
-    """The receiving end: gives out each event once, in the order it was said.
+    """The receiver's end: returns each event once, in the order in which the events were sent.
 
     >>> order = Reordering(); [order.accept(Numbered(n, n)) for n in (1, 0, 1)]
     [[], [0, 1], []]
@@ -41,7 +40,7 @@ class Reordering:
         self._early: dict[int, Any] = {}
 
     def accept(self, event: Any) -> list[Any]:
-        """What can be processed now that ``event`` came. An event without a number passes as it is."""
+        """Takes ``event``; returns the events that can be processed now. An event without a number passes as it is."""
         if not isinstance(event, Numbered):
             return [event]
         if event.number >= self._next:

@@ -1,6 +1,6 @@
-"""How many segments a batch costs, and how a batch is cut in two.
+"""How many bytes a batch holds, and how a batch is cut.
 
-Bytes are estimated: now and then a few records of a batch, or a batch of columns, are measured, and a running mean is kept.
+Bytes are estimated: a few records of every sixteenth batch are measured (of columns, the whole batch), and a running mean is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _SCALARS = frozenset({str, int, float, bytes, bool, type(None)})
 
 
 class SizeEstimator:
-    """Bytes of the batches of one output."""
+    """Estimates the bytes of the batches of one output.
+
+    The mean rises at once to a larger measurement, and falls half-way to a smaller one: an estimate too high costs room, one too low costs memory.
+    """
 
     __slots__ = ("_column_rate", "_columns_countdown", "_countdown", "bytes_per_row")
 
@@ -29,10 +32,10 @@ class SizeEstimator:
         self._countdown = self._columns_countdown = 0
 
     def bytes_of(self, batch: Batch) -> int:
-        """Bytes the batch holds in memory, as far as estimated."""
+        """Estimated bytes that the batch holds in memory."""
         if type(batch) is RowBatch:
             values, stamps = batch.values, batch.timestamps
-            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single one is measured: it may be the large one
+            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single record is measured: it may be a large one
             return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
         return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
@@ -46,11 +49,11 @@ class SizeEstimator:
         return count * self.bytes_per_row
 
     def bytes_of_column_rows(self, rows: int) -> float:
-        """What so many rows of columns hold, by what was measured before."""
+        """Bytes of so many rows of columns, by earlier measurements."""
         return rows * self._column_rate
 
     def _bytes_of_columns(self, batch: ColumnBatch) -> int:
-        """Arrow counts a batch's bytes in some 20 µs, which is much for a batch that is handed over in 2."""
+        """Measures only now and then: Arrow takes some 20 µs to count a batch's bytes, and a batch is passed on in 2."""
         rows = len(batch)
         if self._columns_countdown and rows > 1:
             self._columns_countdown -= 1
@@ -67,7 +70,7 @@ class SizeEstimator:
         sample = values[step // 2 :: step]
         mean = sum(map(size_of, sample)) / len(sample)
         known = self.bytes_per_row
-        self.bytes_per_row = mean if mean > known else (known + mean) / 2  # up at once, down slowly: too much is safer than too little
+        self.bytes_per_row = mean if mean > known else (known + mean) / 2
 
 
 def size_of(value: Any, depth: int = _DEPTH) -> int:
@@ -118,7 +121,7 @@ def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
 
 
 def pieces(batch: Batch, count: int) -> list[Batch]:
-    """The batch in ``count`` nearly equal pieces, in order; a batch of fewer records gives one piece per record."""
+    """The batch in ``count`` nearly equal pieces, in order; a batch of fewer records gives one piece for each."""
     total = len(batch)
     count = max(1, min(count, total))
     bounds = [total * i // count for i in range(count + 1)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ResourceUnavailableError
-from flinkpy.spark.sizing import SparkSize, fit
+from flinkpy.spark.spark_size import SparkSize, fit
 
 
 @pytest.mark.parametrize(("nodes", "stream", "executors", "cores", "size"), [

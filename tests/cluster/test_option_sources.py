@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.cluster.settings import FILE_NAME, environment_name, load_settings, parse_definitions
+from flinkpy.cluster.option_sources import FILE_NAME, environment_name, load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import OBJECT_REUSE, PARALLELISM, PIPELINE_NAME, TASK_OUTPUT, OutputForm
 from flinkpy.core.options.schema import SCHEMA, Option, read
