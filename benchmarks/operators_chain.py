@@ -17,7 +17,8 @@ from flinkpy.core.elements import RowBatch
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop

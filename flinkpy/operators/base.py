@@ -1,4 +1,4 @@
-"""What an operator is: the lifecycle every one goes through, and the ports it sees.
+"""What an operator is: the lifecycle every one goes through.
 
 An operator is built on the client holding only its configuration and the user's function, travels pickled, and comes to life
 in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
@@ -12,18 +12,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.clock import Clock
-from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.operators.chain.typed_output import TypedOutput
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
 from flinkpy.state.containers import split
-from flinkpy.state.operator_backend import OperatorStateBackend
 
 Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
 
@@ -32,72 +30,6 @@ def run_to_end(work: Work) -> None:
     """All of it at once."""
     for _ in work:
         pass
-
-
-class Output(ABC):
-    """Where an operator's results go: the next operator of the chain, the network, or several of them."""
-
-    @abstractmethod
-    def emit(self, batch: Batch) -> None:
-        """Passes a batch of the main output on. An empty batch is not passed on."""
-
-    @abstractmethod
-    def emit_side(self, tag_id: str, batch: Batch) -> None:
-        """Passes a batch on to whoever asked for that side output; dropped when nobody did."""
-
-    @abstractmethod
-    def emit_control(self, element: ControlElement) -> None:
-        """Passes a control element on to every consumer, behind all that was emitted before."""
-
-
-@dataclass(frozen=True)
-class TaskInfo:
-    """Which subtask of which job this is."""
-
-    job_name: str
-    task_name: str
-    attempt_id: ExecutionAttemptId
-    parallelism: int
-    max_parallelism: int
-
-    @property
-    def subtask_index(self) -> int:
-        return self.attempt_id.subtask_index
-
-    @property
-    def subtask_name(self) -> str:
-        return f"{self.task_name} ({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
-
-
-class TimerHandle(Protocol):
-    def cancel(self) -> None: ...
-
-
-class ProcessingTimeService(Protocol):
-    """Timers on processing time; callbacks run in the task's thread."""
-
-    def now_ms(self) -> int: ...
-
-    def call_later(self, delay_s: float, action: Callable[[], None]) -> TimerHandle: ...
-
-
-@dataclass
-class OperatorContext:
-    """What the task gives to one operator in ``setup``."""
-
-    operator_id: OperatorId
-    name: str
-    uid: str | None
-    task: TaskInfo
-    clock: Clock
-    timers: ProcessingTimeService
-    run_in_task: Callable[[Callable[[], None]], None]  # from any thread: runs the action in the task's thread, soon
-    send_operator_event: Callable[[Any], None]  # to this operator's coordinator in the JobMaster
-    configuration: dict[str, Any] = field(default_factory=dict)
-    accumulators: dict[str, Any] = field(default_factory=dict)
-    object_reuse: bool = False
-    batch_records: int = 4096
-    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key
 
 
 class StreamOperator(ABC):
@@ -118,8 +50,6 @@ class StreamOperator(ABC):
         """First call: keeps context and output."""
         convert = None if self.declared_type is None else self.declared_type.conversion()
         if convert is not None:
-            from flinkpy.operators.chain.typed_output import TypedOutput
-
             output = TypedOutput(output, convert, context)
         self.context, self.output = context, output
 

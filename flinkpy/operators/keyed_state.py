@@ -10,8 +10,9 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext, StreamOperator, Work
+from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.checkpointed import CheckpointedFunction
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split

@@ -17,7 +17,7 @@ from typing import Any
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.core.program.code import dumps
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 
 RECORD_REPR_CHARS = 200
 MESSAGE_CHARS = 4000

@@ -24,8 +24,9 @@ from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
 from flinkpy.network.port import InputGate, RecordWriter
-from flinkpy.operators.base import InputStatus, OperatorContext, SourceOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers

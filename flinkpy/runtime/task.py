@@ -25,8 +25,8 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
-from flinkpy.operators.base import TaskInfo
 from flinkpy.operators.chain.own_functions import with_own_functions
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import told, user_frames
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop

@@ -18,7 +18,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrie
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
-from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
+from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
 from flinkpy.state.containers import redistribute_all
 from flinkpy.testing.clock import ManualClock, ManualTimers

@@ -11,7 +11,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import EndOfData, EndOfPartition, RowBatch, Watermark
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
-from flinkpy.operators.base import TaskInfo
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task

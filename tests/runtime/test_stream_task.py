@@ -21,7 +21,8 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
-from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.adaptive_batch_size import GOOD_S
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting

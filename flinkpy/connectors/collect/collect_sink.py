@@ -25,7 +25,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.code import dumps
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 MAGIC = b"flinkpy collect 2"

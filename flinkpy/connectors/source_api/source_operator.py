@@ -21,7 +21,8 @@ from flinkpy.connectors.source_api.travel import pack, unpack
 from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.parts import Parts
-from flinkpy.operators.base import InputStatus, SourceOperator, TimerHandle
+from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.context import TimerHandle
 
 _MORE = InputStatus.MORE_AVAILABLE
 SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them

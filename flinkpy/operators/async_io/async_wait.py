@@ -22,8 +22,9 @@ from flinkpy.core.errors import EngineError
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.output_queues import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flinkpy.operators.async_io.retry import Retries
-from flinkpy.operators.base import OneInputOperator, TimerHandle
+from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
+from flinkpy.operators.context import TimerHandle
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import bounded_repr, user_code_error

@@ -23,8 +23,9 @@ from flinkpy.core.options.engine import SORT_MEMORY, spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
+from flinkpy.operators.context import OperatorContext, Output, ProcessingTimeService
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.process_operators import CoFunctionOperator, KeyedCoProcessOperator

@@ -14,7 +14,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.fusion import FusedRun
 from flinkpy.operators.chain.outputs import (
     BroadcastingOutput,
@@ -30,6 +30,7 @@ from flinkpy.operators.chain.outputs import (
 )
 from flinkpy.operators.chain.own_functions import functions_of_writer
 from flinkpy.operators.chain.stages import StageOperator
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.process.parking import ParkingInput
 from flinkpy.operators.user_errors import user_code_error

@@ -23,7 +23,8 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import Output, StreamOperator, Work, run_to_end
+from flinkpy.operators.base import StreamOperator, Work, run_to_end
+from flinkpy.operators.context import Output
 from flinkpy.operators.user_errors import user_code_error
 
 

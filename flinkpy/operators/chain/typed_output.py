@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch, ControlElement, RowBatch
-from flinkpy.operators.base import OperatorContext, Output
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.user_errors import user_code_error
 
 

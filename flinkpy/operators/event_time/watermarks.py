@@ -24,7 +24,8 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, W
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
-from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.context import Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
 from flinkpy.operators.loops.feedback import BEYOND_TIME
 from flinkpy.operators.user_errors import user_code_error

@@ -15,7 +15,8 @@ from flinkpy.core.codegen.generated import failure_in
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.operators.base import Output, StreamOperator, Work
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import Output
 from flinkpy.operators.process.yielding_loop import LoopKind, giving_loop
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import CurrentKey

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from flinkpy.operators.base import OperatorContext, StreamOperator, Work
-from flinkpy.operators.functions import RuntimeContext, S, open_function
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.functions import RuntimeContext, open_function
+from flinkpy.operators.keyed_state_store import S
 from flinkpy.operators.process.yielding import Moment, give_out
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
