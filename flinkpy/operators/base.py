@@ -32,15 +32,26 @@ def run_to_end(work: Work) -> None:
         pass
 
 
+class BatchForm(Enum):
+    """How an operator runs in a batch job; ``flinkpy.operators.batch.batch_forms`` carries it out."""
+
+    AS_IN_STREAM = "as in a stream"
+    BY_KEY = "one key after the other, its records sorted by time; the operator has ``key``, or with two inputs ``keys``"
+    LAST_RESULT_OF_KEY = "the same, and only the last result of each key goes out"
+    LAST_ROW_OF_KEY = "as in a stream, over columns, but only the last row of each key goes out; the operator has ``keys``"
+    BROADCAST_FIRST = "the second input before the first; the first by key, if the operator has ``key``"
+    AT_END_OF_TIME = "records as they come, while time stands still until the end of the input"
+
+
 class StreamOperator(ABC):
     """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    batch_form: BatchForm  # each kind of operator says it
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
-    gives_running_rows: bool = False  # a row for a key whenever one changes it, of which a batch job keeps the last
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
@@ -158,6 +169,7 @@ class SourceOperator(StreamOperator):
     """The head of a source task: asked for one batch at a time, never blocks."""
 
     chaining = ChainingStrategy.HEAD
+    batch_form = BatchForm.AS_IN_STREAM
     wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
     is_columnar: bool = False
     portion: int = 4096  # set by the task: records in one batch at most; less where the chain is slow with rows, or makes many records of one

@@ -22,7 +22,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.output_queues import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flinkpy.operators.async_io.retry import Retries
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.context import TimerHandle
 from flinkpy.operators.functions import close_function, open_function
@@ -56,6 +56,8 @@ def _all_private(given: Any) -> Any:
 
 class AsyncWaitOperator(OneInputOperator):
     """Carries an AsyncFunctionDescriptor out."""
+
+    batch_form = BatchForm.AS_IN_STREAM
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread) -> None:
         self.descriptor, self._create_loop = descriptor, create_loop

@@ -24,7 +24,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, W
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.context import Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
 from flinkpy.operators.loops.feedback import BEYOND_TIME
@@ -92,6 +92,7 @@ class IdlenessTimer:
 class TimestampsAndWatermarksOperator(OneInputOperator):
     """Carries a WatermarkStrategy out, for rows and for columns."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     zone: str | None = None  # of the column the moments are read from
 
     def __init__(self, strategy: WatermarkStrategy) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process.broadcast_functions import (
@@ -30,6 +30,7 @@ NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in
 class _BroadcastStates(StreamOperator):
     """What both operators share: the states ``broadcast()`` was given, to write and to read."""
 
+    batch_form = BatchForm.BROADCAST_FIRST
     descriptors: tuple[MapStateDescriptor, ...]
 
     def _open_states(self) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:

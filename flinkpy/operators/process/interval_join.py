@@ -17,7 +17,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
@@ -37,6 +37,8 @@ Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """Joins left with right records for which ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). With ``lower > upper``,
     as two exclusive bounds can make it, nothing is joined. ``late_tags``: side outputs for late records of the left and of the right side."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, lower: int, upper: int,
                  late_tags: tuple[str | None, str | None] = (None, None)) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
@@ -60,6 +60,8 @@ class FunctionOperator(StreamOperator):
 
 class UnkeyedFunctionOperator(FunctionOperator):
     """A function that may ask for the time."""
+
+    batch_form = BatchForm.AS_IN_STREAM
 
     def open(self) -> None:
         self._timer_service = UnkeyedTimerService(self.context.timers)
@@ -238,10 +240,13 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
     """A function with a method for each input, without context; where both streams are keyed it may keep state, which both methods share."""
 
+    batch_form = BatchForm.BY_KEY
     methods: tuple[str, str]
 
     def __init__(self, function: Any, keys: tuple[KeySpec, KeySpec] | None = None) -> None:
         self.function, self.keys = function, keys
+        if keys is None:
+            self.batch_form = BatchForm.AS_IN_STREAM
         for key in keys or ():
             key_function(key)
 

@@ -12,7 +12,7 @@ from flinkpy.common.watermark_strategy import watermark_of
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
+from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, SourceOperator
 from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
@@ -238,6 +238,7 @@ class LegacySourceOperator(SourceOperator):
 class SinkOperator(OneInputOperator):
     """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
 
     def __init__(self, sink: Any) -> None:

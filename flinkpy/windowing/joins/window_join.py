@@ -19,7 +19,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBa
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import could_be_mutated, isolated, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import with_private_results
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
@@ -69,6 +69,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
     ``joins``: records whose key has no value have no partner, and are not kept."""
 
+    batch_form = BatchForm.AT_END_OF_TIME
     parks = True
     joins: ClassVar[bool]
     _call: Any  # the user's method
