@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
@@ -15,14 +16,15 @@ from flinkpy.operators.context import OperatorContext, Output, TimerHandle
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 
-class _Stamping(Output):
-    """Between the reader and what follows."""
+class _StampingOutput(Output):
+    """Takes the reader's batches to ``stamp``, which passes them on with their timestamps; the rest goes to ``output`` directly."""
 
-    def __init__(self, stamping: TimestampsAndWatermarksOperator, output: Output) -> None:
-        self.emit = stamping.process_batch  # type: ignore[method-assign]  # one call less per batch
-        self._output = output
+    def __init__(self, stamp: Callable[[Batch], None], output: Output) -> None:
+        self.stamp, self._output = stamp, output
 
-    def emit(self, batch: Batch) -> None: ...
+    @property
+    def emit(self) -> Callable[[Batch], None]:
+        return self.stamp
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         self._output.emit_side(tag_id, batch)
@@ -50,7 +52,8 @@ class TimestampedSourceOperator(SourceReaderOperator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         self.stamping.setup(context, output)
         self._behind = output
-        super().setup(context, _Stamping(self.stamping, output))
+        self._stamping_output = _StampingOutput(self.stamping.process_batch, output)
+        super().setup(context, self._stamping_output)
 
     def open(self) -> None:
         strategy = self.stamping.strategy
@@ -63,7 +66,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             self.stamping.open()
         else:
             self._splits = SplitWatermarks(strategy, self.context, self._behind)
-            self.output.emit = self._emit_by_split  # type: ignore[method-assign]
+            self._stamping_output.stamp = self._emit_by_split
         if self._alignment is not None:
             self._arm()
 
