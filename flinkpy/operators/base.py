@@ -172,7 +172,7 @@ class SourceOperator(StreamOperator):
     batch_form = BatchForm.AS_IN_STREAM
     wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
     is_columnar: bool = False
-    portion: int = 4096  # set by the task: records in one batch at most; less where the chain is slow with rows, or makes many records of one
+    batch_size: int = 4096  # set by the task: the most records of one batch; less if the chain is slow with rows, or makes many records of each
     rows_emitted: int = 0  # so far; columns do not count
 
     @abstractmethod

@@ -31,7 +31,7 @@ from flinkpy.operators.user_errors import told, user_frames
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.runner_port import TaskReporter
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 
 LOG = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Task:
         self._move(_S.INITIALIZING)
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
-        self.stream_task = create_stream_task(config, writers, gates, self._loop, self.wake, self._send_event)
+        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event)
         self.stream_task.restore()
         self._move(_S.RUNNING)
 

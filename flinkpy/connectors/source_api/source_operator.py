@@ -39,7 +39,7 @@ class SourceReaderOperator(SourceOperator):
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._rest: Parts | None = None  # of a batch larger than a portion
+        self._rest: Parts | None = None  # of a batch larger than the batch size
         self._timer: TimerHandle | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ class SourceReaderOperator(SourceOperator):
     def open(self) -> None:
         self._heard, self._said = Reordering(), Numbering()
         self._host = socket.gethostname()
-        self.portion = self.context.batch_records
+        self.batch_size = self.context.batch_records
         try:
             reader = self._reader = self.source.create_reader(self._reader_context())
             self._poll = reader.poll
@@ -81,10 +81,10 @@ class SourceReaderOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         if self._rest:
-            self._emit(self._rest.take(self.portion))
+            self._emit(self._rest.take(self.batch_size))
             return _MORE
         try:
-            polled = self._poll(self.portion)
+            polled = self._poll(self.batch_size)
         except Exception as error:
             raise self._failed(error) from error
         if type(polled) is InputStatus:
@@ -94,9 +94,9 @@ class SourceReaderOperator(SourceOperator):
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):
             raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
-        if type(polled) is RowBatch and len(polled.values) > self.portion:
+        if type(polled) is RowBatch and len(polled.values) > self.batch_size:
             self._rest = Parts(polled)
-            polled = self._rest.take(self.portion)
+            polled = self._rest.take(self.batch_size)
         self._emit(polled)
         return _MORE
 

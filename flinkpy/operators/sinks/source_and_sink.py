@@ -164,7 +164,7 @@ class LegacySourceOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         ended = self._ended  # before looking: what is there after the end was said is all there will be
-        items = self._queue.take(min(self.portion, self.context.batch_records))
+        items = self._queue.take(min(self.batch_size, self.context.batch_records))
         if items:
             self._emit(items)
             self.rows_emitted += len(items)
