@@ -28,7 +28,7 @@ class SizeEstimator:
         """Bytes the batch holds in memory, estimated."""
         if type(batch) is RowBatch:
             values, stamps = batch.values, batch.timestamps
-            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single record is always measured: it may be the large one
+            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single one may be large
             return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
         return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)

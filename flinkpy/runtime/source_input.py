@@ -49,7 +49,7 @@ class SourceInput:
 
     def _fit_to_cache(self) -> None:
         """Takes fewer records at a time if the chain makes many of each. Looks anew each time: the first records may be unlike the others."""
-        expansion = self._chain.expansion
+        expansion = self._chain.metrics.expansion
         fitting = max(1, int(RECORDS_IN_CACHE / expansion)) if expansion >= NOTABLE_EXPANSION else self._batch_records
         self._in_cache = min(self._batch_records, fitting)
 

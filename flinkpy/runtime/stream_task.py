@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from flinkpy.core.elements import EndOfData
+from flinkpy.core.elements import EndOfData, EndOfPartition
 from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
@@ -125,7 +125,7 @@ class StreamTask:
         chain.initialize_state(self.config.restored)
         self.phases.append(Phase.OPEN)
         chain.set_listener(self._output_available)
-        chain.set_parked_listener(self.resume)
+        chain.parked_work.set_listener(self.resume)
         chain.open()
         self.phases.append(Phase.RUN)
 
@@ -177,14 +177,14 @@ class StreamTask:
             if chain.may_pause and not chain.available:
                 self._suspend(Waiting.OUTPUT)
                 return
-            if chain.parked():
-                chain.go_on()
+            if chain.parked_work.pending():
+                chain.parked_work.go_on()
                 chain.flush()  # it may be slow
                 return
             status = self._input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.flush()
-                if chain.parked():
+                if chain.parked_work.pending():
                     return
                 self._suspend(Waiting.INPUT)
                 return
@@ -250,17 +250,17 @@ class StreamTask:
             self._suspend(Waiting.OUTPUT)
             return
         if not chain.finish():
-            if chain.parked():
+            if chain.parked_work.pending():
                 chain.flush()
             elif not chain.has_rest:
                 chain.flush()
                 self._suspend(Waiting.OUTPUT)
             return
-        chain.end_of_data(self._input.end_of_data)
+        chain.write(self._input.end_of_data)
         self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
         self.phases.append(Phase.FLUSH_OUTPUTS)
-        chain.end_of_partition()
+        chain.write(EndOfPartition())
         self.processor.default_action = self._drain
         self._drain()
 

@@ -203,8 +203,8 @@ class Task:
             return TaskMetrics(self.attempt_id, read_ms=now_ms)
         chain, time = task.chain, task.time
         return TaskMetrics(
-            self.attempt_id, chain.records_in, chain.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
-            int(time.waited(Waiting.INPUT) * 1000), chain.counters(), now_ms, self._live.told,
+            self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
+            int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.told,
         )
 
     def read_accumulators(self) -> bool:

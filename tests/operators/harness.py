@@ -142,8 +142,8 @@ class ChainHarness:
 
     def settle(self) -> None:
         """Does all the work that is parked."""
-        while self.chain.parked():
-            self.chain.go_on()
+        while self.chain.parked_work.pending():
+            self.chain.parked_work.go_on()
 
     @property
     def output(self) -> list[Any]:

@@ -63,7 +63,7 @@ def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_par
     harness: LoopHarness, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[tuple[str, str]] = []
-    write = OperatorChain._write
+    write = OperatorChain.write
 
     def noting(chain: OperatorChain, element: ControlElement) -> None:
         [task] = tasks
@@ -71,7 +71,7 @@ def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_par
         told.append((type(element).__name__, task.stream_task.phases[-1].name))
         write(chain, element)
 
-    monkeypatch.setattr(OperatorChain, "_write", noting)
+    monkeypatch.setattr(OperatorChain, "write", noting)
     tasks = [harness.submit(descriptor("v", JournalSource("a", [[1]]), JournalOperator("b")))]
     harness.run_until(lambda: bool(harness.reporter.terminal()))
     assert told == [("EndOfData", "FINISH"), ("EndOfPartition", "FLUSH_OUTPUTS")]
