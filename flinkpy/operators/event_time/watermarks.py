@@ -97,6 +97,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self.strategy = strategy
+        self._is_open = False
         self._timer: TimerHandle | None = None
 
     def check(self, schema: Any, columnar: bool) -> None:
@@ -119,7 +120,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._extractor = None if assigner is None else TimestampExtractor(assigner, context)
         is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH  # where only the last watermark counts
         self._generator = None if is_batch else strategy.create_generator()
-        self._emitter = WatermarkEmitter()
+        self._emitter, self._is_open = WatermarkEmitter(), True
         self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
         self._interval_s = read(context.configuration, options.AUTO_WATERMARK_INTERVAL).total_seconds()
         if self._generator is not None or self._idleness is not None:
@@ -216,7 +217,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         return self._emitter.idle
 
     def __repr__(self) -> str:
-        return f"<TimestampsAndWatermarksOperator{' at ' + repr(self._emitter) if hasattr(self, '_emitter') else ', not open'}>"
+        return f"<TimestampsAndWatermarksOperator{f' at {self._emitter!r}' if self._is_open else ', not open'}>"
 
 
 def greatest_timestamp(batch: Batch) -> int:

@@ -49,8 +49,8 @@ class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInp
     def open(self) -> None:
         super().open()
         written, read = self._open_states()
-        self._element_context = ReadOnlyContext(self._timer_service, read)
-        self._broadcast_context = BroadcastContext(self._timer_service, written)
+        self._element_context = ReadOnlyContext(self.timer_service, read)
+        self._broadcast_context = BroadcastContext(self.timer_service, written)
 
     def process_batch1(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element, batch, self._element_context)
@@ -73,7 +73,7 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
         self._keyed = self.keyed_by(self.key)
 
     def make_contexts(self) -> None:
-        service, current = self._timer_service, self.backend.current
+        service, current = self.timer_service, self.backend.current
         written, read = self._open_states()
         self._process_context = KeyedReadOnlyContext(service, read, current)
         self._timer_context = BroadcastTimerContext(service, read, current)
