@@ -22,7 +22,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.chain.output_isolation import all_private
-from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.operators.user_errors import user_code_error
 
 
@@ -180,7 +180,7 @@ class MapBatchesOperator(ColumnOperator):
         except Exception as error:
             raise user_code_error(error, self.context) from error
         if len(first) > len(batch):
-            yield from give_out(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
+            yield from emit_results(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
         elif first:
             stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(first) == len(batch) else None
             self.output.emit(RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps))

@@ -23,7 +23,7 @@ from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
-from flinkpy.operators.process.yielding import give_out
+from flinkpy.operators.process.yielding import emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
@@ -115,7 +115,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._look_at(batch.values)
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
-        yield from give_out(self._given, pairs, repeat(None), at, self, endless=True)
+        yield from emit_results(self._given, pairs, repeat(None), at, self, endless=True)
         self.backend.after_records(len(batch))
 
     def _given(self, pair: tuple[Any, Any], at: _At) -> Any:

@@ -19,7 +19,7 @@ from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, Tim
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
-from flinkpy.operators.process.yielding import Keyed, give_out, keyed_by
+from flinkpy.operators.process.yielding import Keyed, emit_results, keyed_by
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
 from flinkpy.operators.rows.stateless import rows
@@ -54,7 +54,7 @@ class FunctionOperator(StreamOperator):
     def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> Work:
         """Calls the function for each record of the batch and emits the results."""
         batch = rows(batch)
-        return give_out(process, batch.values, batch.timestamps, context, self)
+        return emit_results(process, batch.values, batch.timestamps, context, self)
 
 
 class UnkeyedFunctionOperator(FunctionOperator):
@@ -124,7 +124,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
         """Sets the key and calls the function for each record of the batch; emits the results."""
         batch = rows(batch)
-        yield from give_out(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
+        yield from emit_results(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
         self.backend.after_records(len(batch))
 
     def process_watermark(self, watermark: Watermark) -> Work:
@@ -157,7 +157,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         """Calls ``on_timer`` for each timer, earliest first."""
         self._timer_context._domain = domain
         stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # results get the timer's time, which _on_timer sets
-        return give_out(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
+        return emit_results(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
 
     def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
         context._timestamp, self.backend.current.key = timer
@@ -310,4 +310,4 @@ class CoFlatMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
         at = ProcessContext(UnkeyedTimerService(self.context.timers))
-        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, at, self)
+        return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, at, self)

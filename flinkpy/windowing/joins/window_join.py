@@ -26,7 +26,7 @@ from flinkpy.operators.functions import Function, close_function, method_of, ope
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import joining
-from flinkpy.operators.process.yielding import Moment, Results, give_out
+from flinkpy.operators.process.yielding import Moment, Results, emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
@@ -255,7 +255,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     def give_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
         """Emits what the function, which gives any number of results, makes of each two records, or two groups of them."""
         call = self._call
-        return give_out(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
+        return emit_results(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
 
 
 def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:
