@@ -17,11 +17,12 @@ from flinkpy.core.elements import RowBatch
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 
 ROUNDS = 9
 BATCH = 2048
@@ -64,7 +65,7 @@ def seconds_of_task(batches: Sequence[list[Any]], operators: Sequence[StreamOper
         for i, operator in enumerate(chained)
     ))
     loop = SlotLoop()
-    task = create_stream_task(StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda operator_id, event: None)
+    task = StreamTask(StreamTaskConfig(INFO, config), [], [], loop, lambda: None, lambda operator_id, event: None)
     task.restore()
     step = task.run_step
     start = time.perf_counter()

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
+from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
-from flinkpy.network.flow.batch_sizes import SizeEstimator, pieces
+from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
 

@@ -8,7 +8,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.code import dumps, loads
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 from flinkpy.operators.user_errors import user_code_error
 

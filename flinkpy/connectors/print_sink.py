@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import OutputClosedError
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 

@@ -38,7 +38,7 @@ class Reactor(Protocol):
         """Runs the action in the loop's next round."""
         ...
 
-    def give_way(self) -> None:
+    def maybe_yield(self) -> None:
         """Records were sent to another process: it may run first."""
         ...
 

@@ -88,7 +88,6 @@ from flinkpy.operators.functions import (
     Function,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    KeyedStateStore,
     KeySelector,
     MapFunction,
     Partitioner,
@@ -98,6 +97,7 @@ from flinkpy.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
+from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.process.broadcast_functions import BaseBroadcastProcessFunction, BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction

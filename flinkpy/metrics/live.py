@@ -1,4 +1,4 @@
-"""The accumulators and metrics of a task that runs: read on its own thread, as bytes, so that what is told of them does not change under way."""
+"""The accumulators and metrics of a running task: read on the task's own thread and pickled there, so that a reading does not change afterwards."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from flinkpy.metrics.reported import reported
 
 LOG = logging.getLogger(__name__)
 
-APART_S = 0.2  # readings that are asked for more often give the last one
-SHARE = 0.05  # of the thread's time is the most that reading takes, however large the accumulators are
+APART_S = 0.2  # between two readings
+SHARE = 0.05  # of the thread's time: reading takes no more, however large the accumulators are
 
 
 class LiveAccumulators:
-    """Of one task. ``told`` is what the last reading found: empty when there was none, or nothing to read."""
+    """Those of one task. ``last_reading``: pickled; empty if there was no reading, or nothing to read."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._next_s = 0.0
         self._warned = False
-        self.told = b""
+        self.last_reading = b""
 
     def read(self, accumulators: Mapping[str, Any]) -> bool:
-        """On the task's thread: True when there is something new to tell. What cannot be pickled is left out, and logged once."""
+        """On the task's thread: reads them, unless the last reading is recent. True if anything has changed. What cannot be pickled is left out, and
+        logged once."""
         began = self._clock.monotonic()
         if not accumulators or began < self._next_s:
             return False
-        before, self.told = self.told, self._pickled(reported(accumulators))
+        before, self.last_reading = self.last_reading, self._pickled(reported(accumulators))
         now = self._clock.monotonic()
         self._next_s = now + max(APART_S, (now - began) / SHARE)
-        return self.told != before
+        return self.last_reading != before
 
     def _pickled(self, values: dict[str, Any]) -> bytes:
         import cloudpickle  # classes of accumulators may be the program's own
@@ -56,12 +57,12 @@ class LiveAccumulators:
         return True
 
 
-def opened(told: bytes) -> dict[str, Any]:
+def opened(reading: bytes) -> dict[str, Any]:
     """The values of a reading; none, with a warning, when their classes cannot be loaded here."""
-    if not told:
+    if not reading:
         return {}
     try:
-        return cast("dict[str, Any]", pickle.loads(told))
+        return cast("dict[str, Any]", pickle.loads(reading))
     except Exception as error:
         LOG.warning("accumulators of a running task cannot be read: %s: %s", type(error).__name__, error)
         return {}

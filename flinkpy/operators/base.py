@@ -1,4 +1,4 @@
-"""What an operator is: the lifecycle every one goes through, and the ports it sees.
+"""What an operator is: the lifecycle every one goes through.
 
 An operator is built on the client holding only its configuration and the user's function, travels pickled, and comes to life
 in the task, in this order (docs/ARCHITECTURE.md, "A task's life")::
@@ -12,18 +12,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.clock import Clock
-from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.operators.chain.typed_output import TypedOutput
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
 from flinkpy.state.containers import split
-from flinkpy.state.operator_backend import OperatorStateBackend
 
 Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
 
@@ -34,81 +32,26 @@ def run_to_end(work: Work) -> None:
         pass
 
 
-class Output(ABC):
-    """Where an operator's results go: the next operator of the chain, the network, or several of them."""
+class BatchForm(Enum):
+    """How an operator runs in a batch job; ``flinkpy.operators.batch.batch_forms`` carries it out."""
 
-    @abstractmethod
-    def emit(self, batch: Batch) -> None:
-        """Passes a batch of the main output on. An empty batch is not passed on."""
-
-    @abstractmethod
-    def emit_side(self, tag_id: str, batch: Batch) -> None:
-        """Passes a batch on to whoever asked for that side output; dropped when nobody did."""
-
-    @abstractmethod
-    def emit_control(self, element: ControlElement) -> None:
-        """Passes a control element on to every consumer, behind all that was emitted before."""
-
-
-@dataclass(frozen=True)
-class TaskInfo:
-    """Which subtask of which job this is."""
-
-    job_name: str
-    task_name: str
-    attempt_id: ExecutionAttemptId
-    parallelism: int
-    max_parallelism: int
-
-    @property
-    def subtask_index(self) -> int:
-        return self.attempt_id.subtask_index
-
-    @property
-    def subtask_name(self) -> str:
-        return f"{self.task_name} ({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
-
-
-class TimerHandle(Protocol):
-    def cancel(self) -> None: ...
-
-
-class ProcessingTimeService(Protocol):
-    """Timers on processing time; callbacks run in the task's thread."""
-
-    def now_ms(self) -> int: ...
-
-    def call_later(self, delay_s: float, action: Callable[[], None]) -> TimerHandle: ...
-
-
-@dataclass
-class OperatorContext:
-    """What the task gives to one operator in ``setup``."""
-
-    operator_id: OperatorId
-    name: str
-    uid: str | None
-    task: TaskInfo
-    clock: Clock
-    timers: ProcessingTimeService
-    run_in_task: Callable[[Callable[[], None]], None]  # from any thread: runs the action in the task's thread, soon
-    send_operator_event: Callable[[Any], None]  # to this operator's coordinator in the JobMaster
-    configuration: dict[str, Any] = field(default_factory=dict)
-    accumulators: dict[str, Any] = field(default_factory=dict)
-    object_reuse: bool = False
-    batch_records: int = 4096
-    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key
+    AS_IN_STREAM = "as in a stream"
+    BY_KEY = "one key after the other, its records sorted by time; the operator has ``key``, or with two inputs ``keys``"
+    LAST_RESULT_OF_KEY = "the same, and only the last result of each key goes out"
+    LAST_ROW_OF_KEY = "as in a stream, over columns, but only the last row of each key goes out; the operator has ``keys``"
+    BROADCAST_FIRST = "the second input before the first; the first by key, if the operator has ``key``"
+    AT_END_OF_TIME = "records as they come, while time stands still until the end of the input"
 
 
 class StreamOperator(ABC):
     """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    batch_form: BatchForm  # each kind of operator says it
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
-    gives_running_rows: bool = False  # a row for a key whenever one changes it, of which a batch job keeps the last
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
@@ -118,8 +61,6 @@ class StreamOperator(ABC):
         """First call: keeps context and output."""
         convert = None if self.declared_type is None else self.declared_type.conversion()
         if convert is not None:
-            from flinkpy.operators.chain.typed_output import TypedOutput
-
             output = TypedOutput(output, convert, context)
         self.context, self.output = context, output
 
@@ -228,9 +169,10 @@ class SourceOperator(StreamOperator):
     """The head of a source task: asked for one batch at a time, never blocks."""
 
     chaining = ChainingStrategy.HEAD
+    batch_form = BatchForm.AS_IN_STREAM
     wake_up: Callable[[], None]  # set by the task; thread-safe: ask again, something is available
     is_columnar: bool = False
-    portion: int = 4096  # set by the task: records in one batch at most; less where the chain is slow with rows, or makes many records of one
+    batch_size: int = 4096  # set by the task: the most records of one batch; less if the chain is slow with rows, or makes many records of each
     rows_emitted: int = 0  # so far; columns do not count
 
     @abstractmethod

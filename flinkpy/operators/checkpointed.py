@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.api import OperatorStateStore
-
-if TYPE_CHECKING:
-    from flinkpy.operators.functions import KeyedStateStore
 
 
 class FunctionInitializationContext:

@@ -9,60 +9,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse, with_line
 from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.checkpointed import initialize_function
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.keyed_state_store import KeyedStateStore, S
 from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.sinks.sink_context import SinkContext
-from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
     StateDescriptor,
-    ValueStateDescriptor,
 )
-
-S = TypeVar("S", bound=State)
-
-
-class KeyedStateStore(ABC):
-    """Where state per key comes from. One name is one state: asked for again, it is the same."""
-
-    @abstractmethod
-    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
-        """The state of that descriptor."""
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """One value per key.
-
-        >>> count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))  # doctest: +SKIP
-        """
-        return self._state(state_descriptor, ValueStateDescriptor, ValueState, "get_state()")
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list per key."""
-        return self._state(state_descriptor, ListStateDescriptor, ListState, "get_list_state()")
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """A mapping per key."""
-        return self._state(state_descriptor, MapStateDescriptor, MapState, "get_map_state()")
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """All values of a key reduced to one."""
-        return self._state(state_descriptor, ReducingStateDescriptor, ReducingState, "get_reducing_state()")
-
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """An accumulator of all values of a key."""
-        return self._state(state_descriptor, AggregatingStateDescriptor, AggregatingState, "get_aggregating_state()")
 
 
 class RuntimeContext(KeyedStateStore):

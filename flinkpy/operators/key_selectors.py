@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import close_function, open_function
 
 

@@ -1,4 +1,4 @@
-"""What operators with keyed state share: a backend for their key groups, its snapshots, and its end."""
+"""What operators with keyed state share: a backend for their key groups, which they create, snapshot, restore and close."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext, StreamOperator, Work
+from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.operators.checkpointed import CheckpointedFunction
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.containers import join, split
@@ -31,7 +32,7 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
 
 
 def may_ask_for_state(function: Any) -> bool:
-    """Whether it may have kept its runtime context, to ask for state when records come."""
+    """Whether the function may have kept its runtime context in order to ask for state while it processes records."""
     function = getattr(function, "wrapped_function", function)
     return isinstance(function, CheckpointedFunction) or (isinstance(function, Function) and type(function).open is not Function.open)
 
@@ -40,10 +41,12 @@ class KeyedStateOperator(StreamOperator):
     """Has keyed state from ``initialize_state`` to ``close``."""
 
     backend: KeyedStateBackend
+    _has_backend = False
 
     def initialize_state(self, restored: bytes | None) -> None:
         super().initialize_state(restored)
         self.backend = create_backend(self.context)
+        self._has_backend = True
         keyed = split(restored).keyed
         if keyed is not None:
             self.backend.restore(keyed)
@@ -53,17 +56,18 @@ class KeyedStateOperator(StreamOperator):
         return join(self.backend.snapshot(), operator)
 
     def close(self) -> None:
-        if hasattr(self, "backend"):
+        if self._has_backend:
             self.backend.close()
         super().close()
 
 
 class EndsKeys(KeyedStateOperator):
-    """Has to know, in a batch, when all records of a key have been there."""
+    """Must be told in a batch job when a key has no more records."""
 
+    batch_form = BatchForm.BY_KEY
     key: KeySpec  # where it has one input
 
     @abstractmethod
     def end_key(self) -> Work | None:
-        """The current key's timers fire, those on event time first. What they register in their turn is dropped, as in Flink: a timer that sets
+        """Fires the current key's timers, those on event time first. Timers that these register are dropped, as in Flink: a timer that sets
         itself again would never come to an end."""

@@ -1,7 +1,7 @@
-"""From an exception in the user's code to a :class:`UserCodeError` that says where: their frames, the operator, the subtask, the record.
+"""Turns an exception in user code into a :class:`UserCodeError` that says where it happened: user's frames, operator, subtask, record.
 
-The record is always the one at fault. What an operator made of the records before it in the same batch is not passed on: the attempt has failed, and
-in Flink too it is chance how much of an attempt's last results had left it. A restart begins at the last checkpoint, as if neither had been.
+The record named is always the one that failed. The results of the records before it in the same batch are not passed on: the attempt has failed, and
+in Flink too it is a matter of chance how many of an attempt's last results got out. A restart goes back to the last checkpoint anyway.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.core.program.code import dumps
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 
 RECORD_REPR_CHARS = 200
 MESSAGE_CHARS = 4000
 ORIGINAL_BYTES = 1 << 20
-FRAMES_AT_EACH_END = 8  # of what is shown; endless recursion has a thousand
+FRAMES_AT_EACH_END = 8  # of those that are shown; endless recursion has a thousand
 
-_TOOLS = ("pyarrow", "numpy", "pandas")  # like the standard library called by the engine too: in front they do not say where the user's code is
+_TOOLS = ("pyarrow", "numpy", "pandas")  # called by the engine too, like the standard library: as outermost frames they are not the user's
 _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 _NO_RECORD = object()
@@ -38,7 +38,7 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
     frames = user_frames(error.__traceback__) or _frames_of_cause(error)
     return UserCodeError(
-        told(error) if frames else told(error) + _hint(error),
+        format_error(error) if frames else format_error(error) + _hint(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
         record=None if record is _NO_RECORD else bounded_repr(record),
         frames=frames,
@@ -48,7 +48,7 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
 
 
 def by_value(error: BaseException) -> bytes | None:
-    """The exception as it can travel to who waits for the job; None where it cannot, or should not for its size."""
+    """The exception itself, pickled for the program that waits for the job; None if it cannot be pickled or is too large."""
     try:
         data = dumps(error, "the exception")
         return data if len(data) <= ORIGINAL_BYTES else None
@@ -57,7 +57,7 @@ def by_value(error: BaseException) -> bytes | None:
 
 
 def _hint(error: BaseException) -> str:
-    """What to change, where the function returned well and the engine could make nothing of its result: no line of the user's says it then."""
+    """What to change if the function returned, but its result was of no use to the engine: then no frame of the user's shows it."""
     text = str(error) if type(error) is TypeError else ""
     if text.startswith("unhashable type"):
         return "; a key must be hashable: instead of a list or a dict use a tuple of what tells records apart"
@@ -67,11 +67,11 @@ def _hint(error: BaseException) -> str:
 
 
 def _frames_of_cause(error: BaseException) -> tuple[UserFrame, ...]:
-    """A generator that lets a StopIteration out ends in a RuntimeError of the interpreter's, and its frame is the StopIteration's alone."""
+    """For a StopIteration raised in a generator: the interpreter makes a RuntimeError of it, and only its cause has the user's frame."""
     return () if error.__cause__ is None else user_frames(error.__cause__.__traceback__)
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """The error's type, text and notes, and the errors it was raised from; bounded, whatever its ``__str__`` does."""
     text = _text(error)
     cause, seen = error.__cause__, {id(error)}
@@ -107,7 +107,7 @@ def _is_large(value: Any) -> bool:
 
 
 def user_frames(start: TracebackType | None) -> tuple[UserFrame, ...]:
-    """The frames of the traceback that are not the engine's, nor of a library the engine calls, outermost first; of very many those at both ends."""
+    """The user's frames of the traceback: not the engine's, nor those of libraries it calls. Outermost first; of very many, those at both ends."""
     found: list[tuple[CodeType, int]] = []
     here = start
     while here is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
 
 class WakeUp:

@@ -1,7 +1,7 @@
-"""From the gates of a task to the head of its chain: batches go in, control elements are combined over all channels first.
+"""From the gates of a task to the head of its chain: batches go straight in, control elements are first combined over all channels.
 
-Channels of all gates are numbered through. Each gate says which input of the head it feeds; several gates may feed the same one (union).
-A batch of more rows than the task takes at a time is processed in parts.
+The channels of all gates are numbered consecutively. Each gate feeds one input of the head; several gates may feed the same one (union).
+A batch with more rows than the task takes at a time is processed in parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
-from flinkpy.runtime.loop.adaptive_batch_size import Portion
+from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
 from flinkpy.runtime.valve import WatermarkValve
 
 ELEMENTS_PER_STEP = 16
@@ -36,9 +36,9 @@ COLUMN_RECORDS_PER_STEP = 4096
 class StreamInputs:
     """All inputs of one task. ``input_indices`` stand beside ``gates``."""
 
-    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, portion: Portion) -> None:
-        self._portion = portion
-        self._parts: Parts | None = None  # what is left of a batch goes before anything else
+    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, batch_size: AdaptiveBatchSize) -> None:
+        self._batch_size = batch_size
+        self._parts: Parts | None = None  # the rest of a batch, which is processed before anything else
         self._parts_input = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
         self._processes = chain.batch_inputs()
@@ -59,20 +59,15 @@ class StreamInputs:
 
     @property
     def end_of_data(self) -> EndOfData:
-        """What this task says in its turn: to be drained only if all its producers were."""
+        """What this task tells its consumers: that it was drained, if all its producers were."""
         return EndOfData(self._drain)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every channel gave its last element."""
-        return all(gate.finished for gate in self._gates)
 
     def process_some(self) -> InputStatus:
         """Processes what is there, up to a bound of elements and records."""
-        columns, rows_before, portion = 0, self._portion.taken, self._portion.rows
+        columns, rows_before, limit = 0, self._batch_size.rows_taken, self._batch_size.rows
         for _ in range(ELEMENTS_PER_STEP):
             if self._parts is not None:
-                self._process_part(portion)
+                self._process_part(limit)
             else:
                 polled = self._poll()
                 if polled is None:
@@ -80,12 +75,12 @@ class StreamInputs:
                 number, channel, element = polled
                 if type(element) is RowBatch:
                     index, count = self._input_indices[number], len(element.values)
-                    if count > portion:
+                    if count > limit:
                         self._parts, self._parts_input = Parts(element), index
-                        self._process_part(portion)
+                        self._process_part(limit)
                     else:
                         self._processes[index](element)
-                        self._portion.taken += count
+                        self._batch_size.rows_taken += count
                 elif type(element) is ColumnBatch:
                     self._processes[self._input_indices[number]](element)
                     columns += len(element)
@@ -94,8 +89,8 @@ class StreamInputs:
                     if self.ended:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
-                        break  # what it triggers comes first
-            if self._portion.taken - rows_before >= portion or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.takes_more:
+                        break  # the checkpoint it triggers comes first
+            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.takes_more:
                 break
         return InputStatus.MORE_AVAILABLE
 
@@ -106,13 +101,17 @@ class StreamInputs:
         if not parts:
             self._parts = None
         self._processes[self._parts_input](part)
-        self._portion.taken += len(part.values)
+        self._batch_size.rows_taken += len(part.values)
 
-    def drop_rest(self) -> None:
-        """After the end of the data: takes what still comes, down to the last element of each channel."""
+    def end_event_time(self) -> None:
+        """The producers' last watermarks have ended it."""
+
+    def drain(self) -> bool:
+        """After the end of the data: reads what still comes. True when every channel has given its last element."""
         while (polled := self._poll()) is not None:
             if isinstance(polled[2], (RowBatch, ColumnBatch)):
                 raise EngineError(f"{polled[2]!r} came behind EndOfData on channel {polled[1]} of {self._gates[polled[0]]!r}")
+        return all(gate.finished for gate in self._gates)
 
     def _poll(self) -> tuple[int, int, Batch | ControlElement] | None:
         gates = self._gates

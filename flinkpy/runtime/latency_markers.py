@@ -5,8 +5,8 @@ from __future__ import annotations
 from flinkpy.core.elements import LatencyMarker
 from flinkpy.core.options.compatibility import LATENCY_INTERVAL
 from flinkpy.core.options.schema import read
-from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.context import OperatorContext
 
 
 class LatencyMarkers:

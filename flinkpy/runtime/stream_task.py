@@ -1,47 +1,80 @@
-"""What runs inside a task: the operator chain and its inputs, brought to life, driven and taken down in Flink's order.
+"""What runs inside a task: the operator chain and its input, brought to life, driven and taken down in Flink's order.
 
-The order (a test says so)::
+A task that ends well goes through the phases of :class:`Phase` in their order. A cancelled or failed one jumps from wherever it is to
+QUIESCE_TIMERS → CLOSE_OPERATORS → CLEAN_UP. In RUN the mailbox alternates mail and the default action, which processes input.
 
-    set_initial_state → create_state_backend → create_operator_chain → setup → init → initialize_state → open →
-    run (mailbox: mail first, then the default action) → finish → quiesce_timers → flush_outputs → dispose → task_cleanup → common_cleanup
-
-A cancelled or failed task jumps from wherever it is to quiesce_timers → task_cleanup → dispose → common_cleanup.
-
-Everything happens in the slot loop's thread, one bounded step at a time. User code that blocks, in ``open`` too, blocks the slot: what must
-wait belongs into a SourceFunction (own thread) or async I/O.
+Everything happens in the slot loop's thread, one bounded step at a time. User code that blocks, in ``open`` too, blocks the slot: a function that
+has to wait belongs in a SourceFunction (which has its own thread) or in async I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Protocol
 
-from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, Watermark
+from flinkpy.core.elements import EndOfData, EndOfPartition
 from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
 from flinkpy.network.port import InputGate, RecordWriter
-from flinkpy.operators.base import InputStatus, OperatorContext, SourceOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
-from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, Portion
+from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
+from flinkpy.runtime.source_input import SourceInput
 
-INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the selector in between
-EMISSIONS_PER_LOOK = 64
-NOTABLE_EXPANSION = 1.5
-RECORDS_IN_CACHE = 1024
+INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the poller in between
+
+
+class Phase(Enum):
+    """What a task does as it comes to life, runs and ends. Each is entered just before it is done."""
+
+    CREATE_CHAIN = "create the operator chain"
+    SETUP = "give every operator its context and output"
+    CONNECT_INPUT = "connect the gates, or the source, to the head of the chain"
+    INITIALIZE_STATE = "create or restore the operators' state"
+    OPEN = "open the operators"
+    RUN = "process mail and input"
+    FINISH = "let the operators emit what they hold back"
+    QUIESCE_TIMERS = "cancel the timers and take no more"
+    FLUSH_OUTPUTS = "end the partitions, and wait until the consumers have read them"
+    CLOSE_OPERATORS = "close the operators"
+    CLEAN_UP = "close the mailbox"
+
+
+class TaskInput(Protocol):
+    """Where a task's records come from: its gates, or the source at the head of its chain."""
+
+    @property
+    def end_of_data(self) -> EndOfData:
+        """What the task tells its consumers when the input has ended."""
+        ...
+
+    def process_some(self) -> InputStatus:
+        """Processes a bounded amount of input: the task's default action."""
+        ...
+
+    def end_event_time(self) -> None:
+        """The input has ended, and the operators have not finished yet: event time ends, unless a producer has said so."""
+        ...
+
+    def drain(self) -> bool:
+        """The data has ended: reads what still comes. True when there is no more, so that the producers can go."""
+        ...
 
 
 @dataclass(frozen=True)
 class StreamTaskConfig:
-    """What a StreamTask is told."""
+    """What a task's descriptor says about its chain."""
 
     info: TaskInfo
     chain: ChainConfig
@@ -54,7 +87,7 @@ class StreamTaskConfig:
 
 
 class StreamTask:
-    """Base of the kinds of task; they differ in their default action. ``wake`` makes the loop run a step; callable from any thread."""
+    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any thread."""
 
     def __init__(
         self, config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
@@ -64,14 +97,14 @@ class StreamTask:
         self._send_event = send_event
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
-        self.timers = TaskTimers(reactor, self._post_timer)
+        self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
         self.time = BusyTime(reactor.clock)
-        self.portion = Portion(config.batch_records)
+        self.batch_size = AdaptiveBatchSize(config.batch_records)
         self.accumulators: dict[str, Any] = {}
-        self.phases: list[str] = []  # what was done so far, in order
+        self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
+        self._input: TaskInput  # from CONNECT_INPUT on
         self._wake = wake
-        self._disposed = False
         self.done = False
 
     # -- coming to life ----------------------------------------------------------------------------------------------------
@@ -79,27 +112,31 @@ class StreamTask:
     def restore(self) -> None:
         """Everything before the mailbox loop. Raises what the user's ``open`` raises."""
         self.processor.adopt_thread()
-        self._enter("set_initial_state")
-        self._enter("create_state_backend")  # keyed state lives in the operators until there are backends to choose from
-        self._enter("create_operator_chain")
+        self.phases.append(Phase.CREATE_CHAIN)
         chain = OperatorChain(
             self.config.chain, self._writers, self._context_of, fusion=self.config.fusion, object_reuse=self.config.object_reuse,
         )
-        self._enter("setup")
+        self.phases.append(Phase.SETUP)
         self.chain = chain
         chain.setup()
-        self._enter("init")
-        self.init(chain)
-        self._enter("initialize_state")
+        self.phases.append(Phase.CONNECT_INPUT)
+        self._input = self._connect_input(chain)
+        self.phases.append(Phase.INITIALIZE_STATE)
         chain.initialize_state(self.config.restored)
-        self._enter("open")
+        self.phases.append(Phase.OPEN)
         chain.set_listener(self._output_available)
-        chain.set_parked_listener(self.resume)
+        chain.parked_work.set_listener(self.resume)
         chain.open()
-        self._enter("run")
+        self.phases.append(Phase.RUN)
 
-    def init(self, chain: OperatorChain) -> None:
-        """Task-specific initialisation."""
+    def _connect_input(self, chain: OperatorChain) -> TaskInput:
+        if not self.config.chain.inputs:
+            source = SourceInput(chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available))
+            LatencyMarkers(chain, chain.head.context).start()
+            return source
+        for gate in self._gates:
+            gate.set_listener(self.input_available)
+        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size)
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
@@ -113,15 +150,12 @@ class StreamTask:
         """From any thread: runs the action in a step of this task; not at all, once the task has ended."""
         self.mailbox.put(action, "run_in_task")
 
-    def _post_timer(self, action: Callable[[], None]) -> None:
-        self.mailbox.put(action, "timer")
-
     # -- running ------------------------------------------------------------------------------------------------------------
 
     def run_step(self) -> bool:
         """One step of the mailbox loop; True while there is more to do now. After the last one, ``done`` is True."""
         processor = self.processor
-        mails, rows = processor.mails_processed, self.portion.taken
+        mails, rows = processor.mails_processed, self.batch_size.rows_taken
         self.time.step_begins()
         try:
             more = processor.run_step()
@@ -132,8 +166,8 @@ class StreamTask:
             raise
         finally:
             taken = self.time.step_ends()
-            if taken > LONG_S or not self.portion.is_full:
-                self.portion.step_took(self.portion.taken - rows, taken)
+            if taken > LONG_S or not self.batch_size.is_full:
+                self.batch_size.step_took(self.batch_size.rows_taken - rows, taken)
         return more and not self.done
 
     def _process(self) -> None:
@@ -143,24 +177,20 @@ class StreamTask:
             if chain.may_pause and not chain.available:
                 self._suspend(Waiting.OUTPUT)
                 return
-            if chain.parked():
-                chain.go_on()
+            if chain.parked_work.pending():
+                chain.parked_work.go_on()
                 chain.flush()  # it may be slow
                 return
-            status = self.process_input()
+            status = self._input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.flush()
-                if chain.parked():
+                if chain.parked_work.pending():
                     return
                 self._suspend(Waiting.INPUT)
                 return
             if status is InputStatus.END_OF_INPUT:
                 self._end_input()
                 return
-
-    def process_input(self) -> InputStatus:
-        """The default action of this kind of task: processes a bounded amount of input."""
-        raise NotImplementedError
 
     @property
     def _alive(self) -> OperatorChain:
@@ -207,58 +237,41 @@ class StreamTask:
 
     # -- ending well ----------------------------------------------------------------------------------------------------------
 
-    def end_of_data(self) -> EndOfData:
-        """What this task tells its consumers at the end."""
-        return EndOfData()
-
-    def before_finish(self, chain: OperatorChain) -> None:
-        """The input has ended; the operators have not finished yet."""
-
-    def input_finished(self) -> bool:
-        """Whether the producers can go: every channel gave its last element."""
-        return True
-
     def _end_input(self) -> None:
-        chain = self._alive
-        self._enter("finish")
-        self.before_finish(chain)
+        self.phases.append(Phase.FINISH)
+        self._input.end_event_time()
         self.processor.default_action = self._finish
         self._finish()
 
     def _finish(self) -> None:
-        """Until every operator has emitted all it has: one may still wait for others."""
+        """The default action until every operator has emitted everything; one may still wait for something, or for room in the outputs."""
         chain = self._alive
         if chain.has_rest and not chain.available:
             self._suspend(Waiting.OUTPUT)
             return
         if not chain.finish():
-            if chain.parked():
+            if chain.parked_work.pending():
                 chain.flush()
             elif not chain.has_rest:
                 chain.flush()
                 self._suspend(Waiting.OUTPUT)
             return
-        chain.end_of_data(self.end_of_data())
-        self._enter("quiesce_timers")
+        chain.write(self._input.end_of_data)
+        self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
-        self._enter("flush_outputs")
-        chain.end_of_partition()
+        self.phases.append(Phase.FLUSH_OUTPUTS)
+        chain.write(EndOfPartition())
         self.processor.default_action = self._drain
         self._drain()
 
     def _drain(self) -> None:
-        """Waits, without holding anybody up, until consumers took all output and all input was read: an ended task leaves nothing behind."""
+        """The default action until the consumers have taken all output and all input was read: an ended task leaves nothing behind."""
         chain = self._alive
         chain.flush()
-        if self.input_finished() and chain.consumed:
-            self._dispose_well(chain)
+        if not self._input.drain() or not chain.consumed:
+            self._suspend(Waiting.INPUT if chain.consumed else Waiting.OUTPUT)
             return
-        self._suspend(Waiting.INPUT if chain.consumed else Waiting.OUTPUT)
-
-    def _dispose_well(self, chain: OperatorChain) -> None:
-        self._enter("dispose")
-        self._disposed = True
-        errors = chain.close()
+        errors = self._close_operators(chain)
         if errors:
             raise errors[0]
         self._clean_up()
@@ -268,111 +281,23 @@ class StreamTask:
 
     def abort(self) -> list[Exception]:
         """Takes everything down from wherever it is; gives back what that raised. May be called again."""
-        if self.phases and self.phases[-1] == "common_cleanup":
+        if Phase.CLEAN_UP in self.phases:
             return []
-        errors: list[Exception] = []
-        if "quiesce_timers" not in self.phases:
-            self._enter("quiesce_timers")
+        if Phase.QUIESCE_TIMERS not in self.phases:
+            self.phases.append(Phase.QUIESCE_TIMERS)
             self.timers.quiesce()
-        self._enter("task_cleanup")
-        self.cleanup()
-        if self.chain is not None and not self._disposed:
-            self._disposed = True
-            self._enter("dispose")
-            errors = self.chain.close()
-        self._common_cleanup()
+        errors = [] if self.chain is None or Phase.CLOSE_OPERATORS in self.phases else self._close_operators(self.chain)
+        self._clean_up()
         return errors
 
+    def _close_operators(self, chain: OperatorChain) -> list[Exception]:
+        self.phases.append(Phase.CLOSE_OPERATORS)
+        return chain.close()
+
     def _clean_up(self) -> None:
-        self._enter("task_cleanup")
-        self.cleanup()
-        self._common_cleanup()
-
-    def cleanup(self) -> None:
-        """Task-specific clean-up."""
-
-    def _common_cleanup(self) -> None:
-        self._enter("common_cleanup")
+        self.phases.append(Phase.CLEAN_UP)
         self.time.stop()
         self.mailbox.close()
 
-    def _enter(self, phase: str) -> None:
-        self.phases.append(phase)
-
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.config.info.subtask_name}: {self.phases[-1] if self.phases else 'new'}>"
-
-
-class SourceStreamTask(StreamTask):
-    """Its head makes the records: so many at a time that what the chain makes of them still lies in the processor's cache
-    when its consumers read it (measured on a word count: 1.7 times as fast as whole batches of 1,000 lines)."""
-
-    def init(self, chain: OperatorChain) -> None:
-        head = chain.head
-        if not isinstance(head, SourceOperator):
-            raise EngineError(f"{self.config.info.task_name} has no input, but its head is {head!r}")
-        head.wake_up = self._wake_source
-        self._head, self._emit_next = head, head.emit_next
-        self._emissions, self._in_cache = 0, self.config.batch_records
-        LatencyMarkers(chain, head.context).start()
-
-    def _wake_source(self) -> None:
-        self.mailbox.put(self.input_available, "source has data")
-
-    def process_input(self) -> InputStatus:
-        self._head.portion = self._in_cache if self._head.is_columnar else min(self._in_cache, self.portion.rows)
-        try:
-            status = self._emit_next()
-        except FlinkpyError:
-            raise
-        except Exception as error:
-            raise user_code_error(error, self._alive.head.context) from error
-        self.portion.taken = self._head.rows_emitted
-        if status is InputStatus.MORE_AVAILABLE:
-            self._emissions += 1
-            if self._emissions <= EMISSIONS_PER_LOOK or not self._emissions % EMISSIONS_PER_LOOK:  # early: by the next look much is queued
-                self._look_at_chain()
-        return status
-
-    def _look_at_chain(self) -> None:
-        expansion = self._alive.expansion
-        fitting = max(1, int(RECORDS_IN_CACHE / expansion)) if expansion >= NOTABLE_EXPANSION else self.config.batch_records
-        self._in_cache = min(self.config.batch_records, fitting)  # anew each time: the first records may be unlike the others
-
-    def before_finish(self, chain: OperatorChain) -> None:
-        chain.emit_from_head(Watermark(MAX_TIMESTAMP))  # a bounded source ends event time
-
-    def trigger_checkpoint(self, barrier: CheckpointBarrier) -> None:
-        """As mail: the barrier starts its way here, between two batches."""
-        self._alive.process_barrier(barrier)
-
-
-class OneInputStreamTask(StreamTask):
-    """Reads gates, all of which feed the one input of its head."""
-
-    def init(self, chain: OperatorChain) -> None:
-        self.inputs = StreamInputs(self._gates, self.config.input_indices, chain, self.portion)
-        for gate in self._gates:
-            gate.set_listener(self.input_available)
-        self.process_input = self.inputs.process_some  # type: ignore[method-assign]  # one call less per batch
-
-    def end_of_data(self) -> EndOfData:
-        return self.inputs.end_of_data
-
-    def input_finished(self) -> bool:
-        self.inputs.drop_rest()
-        return self.inputs.finished
-
-
-class TwoInputStreamTask(OneInputStreamTask):
-    """Reads gates that feed the first or the second input of its head."""
-
-
-def create_stream_task(
-    config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
-    wake: Callable[[], None], send_event: Callable[[OperatorId, Any], None],
-) -> StreamTask:
-    """The kind of task the chain's head needs."""
-    kinds: dict[int, type[StreamTask]] = {0: SourceStreamTask, 1: OneInputStreamTask}
-    kind = kinds.get(config.chain.inputs, TwoInputStreamTask)
-    return kind(config, writers, gates, reactor, wake, send_event)
+        return f"<StreamTask {self.config.info.subtask_name}: {self.phases[-1].name if self.phases else 'new'}>"

@@ -1,8 +1,8 @@
-"""A task: one attempt's life, from its descriptor to its terminal report, and the giving back of all it took.
+"""A task: one attempt's life, from its descriptor to its terminal report, including the release of everything it acquired.
 
     CREATED → DEPLOYING → INITIALIZING → RUNNING → FINISHED | CANCELED | FAILED
 
-Each state is reported once, in order, the terminal one last and only when partitions, gates, operators and timers are given back.
+Each state is reported once, in order; the terminal one comes last, after partitions, gates, operators and timers were released.
 All methods belong to the slot loop's thread.
 """
 
@@ -25,13 +25,13 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
-from flinkpy.operators.base import TaskInfo
 from flinkpy.operators.chain.own_functions import with_own_functions
-from flinkpy.operators.user_errors import told, user_frames
+from flinkpy.operators.context import TaskInfo
+from flinkpy.operators.user_errors import format_error, user_frames
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.runner_port import TaskReporter
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 
 LOG = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Task:
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
         self.scheduled = False  # kept by the loop
-        self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: there is something to do
+        self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
 
     @property
     def attempt_id(self) -> ExecutionAttemptId:
@@ -63,7 +63,7 @@ class Task:
     # -- the loop's calls -----------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """The first step brings the task to life, every other one is a step of its mailbox loop."""
+        """The first step starts the task; every other one is a step of its mailbox loop."""
         if self._machine.is_terminal:
             return False
         try:
@@ -80,10 +80,10 @@ class Task:
             return False
 
     def crashed(self, error: BaseException) -> None:
-        """Something that is no Exception came out of the user's code (SystemExit, KeyboardInterrupt)."""
+        """User code raised something that is not an Exception, such as SystemExit or KeyboardInterrupt."""
         where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
         self.fail(ProgramError(
-            f"a function of {self.descriptor.subtask_name} raised {told(error)}, which ends programs; raise an Exception instead{where}"))
+            f"a function of {self.descriptor.subtask_name} raised {format_error(error)}, which ends programs; raise an Exception instead{where}"))
 
     # -- life -------------------------------------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Task:
         self._move(_S.INITIALIZING)
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
-        self.stream_task = create_stream_task(config, writers, gates, self._loop, self.wake, self._send_event)
+        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event)
         self.stream_task.restore()
         self._move(_S.RUNNING)
 
@@ -145,22 +145,22 @@ class Task:
             return
         if self.state is not _S.CREATED:
             self._move(_S.CANCELING)
-        self._give_back(None)
+        self._release_resources(None)
         self._end(_S.CANCELED, None)
 
     def fail(self, error: BaseException) -> None:
         """Ends it FAILED; does nothing if it has ended."""
         if self._machine.is_terminal:
             return
-        self._give_back(error)
-        self._end(_S.FAILED, _travelling(error))
+        self._release_resources(error)
+        self._end(_S.FAILED, _as_sent(error))
 
     def _fail_soon(self, error: BaseException) -> None:
-        """From the network, perhaps in the middle of a step: between steps."""
+        """Called by the network, perhaps in the middle of a step: fails the task after the step."""
         self._loop.call_soon(lambda: self.fail(error))
 
-    def _give_back(self, cause: BaseException | None) -> None:
-        """Whatever happens on the way is logged, and the rest is given back all the same."""
+    def _release_resources(self, cause: BaseException | None) -> None:
+        """Releases everything the task acquired. What goes wrong on the way is logged and does not stop the rest."""
         if self.stream_task is not None:
             for error in self.stream_task.abort():
                 LOG.warning("%s: closing raised: %s", self.descriptor.subtask_name, error)
@@ -185,11 +185,11 @@ class Task:
         self._reporter.operator_event(self.attempt_id, operator_id, event)
 
     def deliver_operator_event(self, operator_id: OperatorId, event: Any) -> None:
-        """From the coordinator; comes to the operator as mail, which a task that has ended refuses."""
+        """Puts an event of the coordinator into the mailbox. A task that has ended ignores it."""
         if self._machine.is_terminal:
             return
         stream_task = self.stream_task
-        if stream_task is None:  # not alive yet: after its first step
+        if stream_task is None:  # not started yet: try again after its first step
             self._loop.call_soon(lambda: self.deliver_operator_event(operator_id, event))
             return
         stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
@@ -203,20 +203,20 @@ class Task:
             return TaskMetrics(self.attempt_id, read_ms=now_ms)
         chain, time = task.chain, task.time
         return TaskMetrics(
-            self.attempt_id, chain.records_in, chain.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
-            int(time.waited(Waiting.INPUT) * 1000), chain.counters(), now_ms, self._live.told,
+            self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
+            int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
         )
 
     def read_accumulators(self) -> bool:
-        """Reads what the functions count and gather; True when ``metrics`` tells something new from now on."""
+        """Reads the functions' accumulators and metrics; True if ``metrics`` reports something new from now on."""
         return self.stream_task is not None and self._live.read(self.stream_task.accumulators)
 
     def __repr__(self) -> str:
         return f"<Task {self.descriptor.subtask_name}: {self.state.name}>"
 
 
-def _travelling(error: BaseException) -> BaseException:
-    """The error as it can be sent to the JobMaster: the engine's own pickle, others are described."""
+def _as_sent(error: BaseException) -> BaseException:
+    """The error as it is sent to the JobMaster: an error of the engine itself, which can be pickled; for others a description."""
     if isinstance(error, FlinkpyError):
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)

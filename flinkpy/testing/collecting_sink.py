@@ -9,7 +9,7 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 

@@ -1,15 +1,14 @@
-"""Harnesses: a user function, or a short piece of stream, run by hand without a job.
+"""Harnesses: run a user function, or a short piece of a stream, by hand and without a job.
 
-Elements and watermarks are pushed in, time stands still until it is set, and everything that comes out is kept. The operators are those of a job,
-made by the same calls of the DataStream API, and the function travels into the harness by value as it would to a worker: what a test may look at
-is the output, or ``harness.function``.
+The test pushes elements and watermarks in and sets the time, which otherwise stands still; the harness keeps everything that comes out. The operators
+are those of a job, made by the same calls of the DataStream API, and the function is copied into the harness as it would be to a worker. So a test
+looks at the output, or at ``harness.function``, not at the function it passed.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from queue import Empty, SimpleQueue
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,17 +17,18 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrie
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
-from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo
+from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
 from flinkpy.state.containers import redistribute_all
 from flinkpy.testing.clock import ManualClock, ManualTimers
+from flinkpy.testing.harness_mail import HarnessMail
 from flinkpy.testing.recorder import Recorder
 from flinkpy.testing.wiring import Piece, Wiring
 
 H = TypeVar("H", bound="OperatorHarness")
 MAX_PARALLELISM = 128
 _BATCH_RECORDS = 4096
-_PATIENCE_S = 30
 
 
 class OperatorHarness:
@@ -46,7 +46,7 @@ class OperatorHarness:
         self.clock = ManualClock(start_ms)
         self._timers = ManualTimers(self.clock)
         self._recorder = Recorder()
-        self._mail: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._mail = HarnessMail()
         piece: Piece = loads(recipe)
         self._operators = piece.operators
         wiring = Wiring(piece, self._number_of_inputs, self._recorder)
@@ -83,21 +83,21 @@ class OperatorHarness:
     # -- pushing ------------------------------------------------------------------------------------------------------------------
 
     def _push(self, index: int, values: Sequence[Any], timestamps: Sequence[int] | None) -> None:
-        self._read_mail()
+        self._mail.run_all()
         if values:
             self._inputs[index].emit(RowBatch(list(values), None if timestamps is None else list(timestamps)))
 
     def _push_watermark(self, index: int, timestamp: int) -> None:
         if timestamp < self._watermarks[index]:
             raise ValueError(f"a watermark does not go back (from {self._watermarks[index]} to {timestamp})")
-        self._read_mail()
+        self._mail.run_all()
         if timestamp > self._watermarks[index]:
             self._watermarks[index] = timestamp
             self._inputs[index].emit_control(Watermark(timestamp))
 
     def set_processing_time(self, now_ms: int) -> None:
         """It is so late now; fires the timers that are due: those whose millisecond is over, so one at 1000 fires at 1001."""
-        self._read_mail()
+        self._mail.run_all()
         self._timers.set_ms(now_ms)
 
     def end_input(self) -> None:
@@ -109,33 +109,20 @@ class OperatorHarness:
             while operator.has_rest:
                 operator.emit_rest()
             while not operator.drained:
-                self._await_mail(operator)
-
-    def _read_mail(self) -> None:
-        """What other threads have for the operators: results of asynchronous functions."""
-        while not self._mail.empty():
-            self._mail.get()()
-
-    def _await_mail(self, operator: StreamOperator) -> None:
-        try:
-            self._mail.get(timeout=_PATIENCE_S)()
-        except Empty:
-            raise ProgramError(
-                f"{operator.context.name} has not ended {_PATIENCE_S} s after its input: a call of its function takes longer, or it waits for a time "
-                "that set_processing_time() has yet to set") from None
+                self._mail.wait_and_run(operator.context.name)
 
     # -- what came out --------------------------------------------------------------------------------------------------------------
 
     @property
     def output(self) -> list[Any]:
         """The values, in order."""
-        self._read_mail()
+        self._mail.run_all()
         return [value for value, _ in self._recorder.stamped]
 
     @property
     def stamped_output(self) -> list[tuple[Any, int | None]]:
         """(value, event time in ms or None)."""
-        self._read_mail()
+        self._mail.run_all()
         return self._recorder.stamped
 
     @property
@@ -171,15 +158,11 @@ class OperatorHarness:
 
     @property
     def num_event_time_timers(self) -> int:
-        return sum(len(service.event_timers) for service in self._timer_services())
+        return sum(len(service.event_timers) for service in _timer_services(self._operators))
 
     @property
     def num_processing_time_timers(self) -> int:
-        return sum(len(service.processing_timers) for service in self._timer_services())
-
-    def _timer_services(self) -> list[KeyedTimerService]:
-        found = [getattr(operator, "_timer_service", None) for operator in self._operators]
-        return [service for service in found if isinstance(service, KeyedTimerService)]
+        return sum(len(service.processing_timers) for service in _timer_services(self._operators))
 
     def snapshot(self, checkpoint_id: int = 1) -> bytes:
         """What a checkpoint would save of this subtask; give it to ``restore``."""
@@ -220,6 +203,11 @@ class OperatorHarness:
     def __repr__(self) -> str:
         names = " → ".join(type(operator).__name__ for operator in self._operators)
         return f"<{type(self).__name__} of {names}: {len(self._recorder.stamped)} values out>"
+
+
+def _timer_services(operators: Sequence[StreamOperator]) -> list[KeyedTimerService]:
+    found = [getattr(operator, "timer_service", None) for operator in operators]
+    return [service for service in found if isinstance(service, KeyedTimerService)]
 
 
 def pickled(piece: Piece, what: str) -> bytes:

@@ -64,7 +64,7 @@ class ManualReactor:
     def call_soon(self, action: Callable[[], None]) -> None:
         self._soon.append(action)
 
-    def give_way(self) -> None:
+    def maybe_yield(self) -> None:
         """Nobody else has anything to do."""
 
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:

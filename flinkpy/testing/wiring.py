@@ -11,8 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 from flinkpy.core.elements import Batch, ControlElement, Watermark, WatermarkStatus
-from flinkpy.operators.base import OneInputOperator, Output, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.outputs import CopyingBroadcastingOutput, OperatorCounters, OperatorInput
+from flinkpy.operators.context import Output
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.testing.recorder import Recorder
 

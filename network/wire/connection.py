@@ -105,7 +105,7 @@ class Connection:
             if self.unsent:
                 self._on_sent.append(on_sent)
             else:
-                self._reactor.give_way()
+                self._reactor.maybe_yield()
                 on_sent()
 
     def send_later(self, sender: OutboundChannel) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from flinkpy.core.elements import Batch, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
-from flinkpy.network.flow.batch_sizes import cut
+from flinkpy.network.flow.batch_pieces import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition

@@ -12,7 +12,8 @@ from flinkpy.connectors.source_api.source import ReaderContext, SourceReader
 from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, WatermarkStatus
-from flinkpy.operators.base import InputStatus, Output
+from flinkpy.operators.base import InputStatus
+from flinkpy.operators.context import Output
 from tests.connectors.harness import ManualTimers, operator_context
 
 BEGIN, END = "begin", "end"

@@ -17,7 +17,8 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
-from flinkpy.operators.base import InputStatus, OperatorContext, Output, TaskInfo
+from flinkpy.operators.base import InputStatus
+from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.state.containers import redistribute_all
 
 

@@ -17,7 +17,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, EndOfData, RowBatch, Watermark,
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
-from flinkpy.operators.base import InputStatus, OperatorContext, TaskInfo
+from flinkpy.operators.base import InputStatus
+from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.loops import feedback
 from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, InputEnded, RoundPassed, open_channels
 from flinkpy.operators.loops.iteration import IterationEntryOperator, IterationTailOperator

@@ -436,7 +436,7 @@ def test_a_closed_operator_keeps_neither_its_reader_nor_what_is_left_of_a_batch(
     """An ended task may wait long for the garbage collector; the reader's data must not."""
     world = World(NumberSequenceSource(1, 100), batch_records=100)
     operator = world.subtasks[0].operator
-    operator.portion = 10
+    operator.batch_size = 10
     while not world.subtasks[0].output.batches:
         world.step()
     reader = weakref.ref(operator._opened())

@@ -26,13 +26,13 @@ def test_metrics_are_told_as_values_beside_the_accumulators() -> None:
     live, late = LiveAccumulators(ManualClock()), Counter()
     late.inc(3)
     assert live.read({"n": 1, ACCUMULATOR: {"Map.0.late": late}})
-    assert opened(live.told) == {"n": 1, ACCUMULATOR: [("Map.0.late", 3)]}
+    assert opened(live.last_reading) == {"n": 1, ACCUMULATOR: [("Map.0.late", 3)]}
 
 
 def test_what_cannot_travel_is_left_out_and_the_rest_is_told() -> None:
     live = LiveAccumulators(ManualClock())
     assert live.read({"n": 1, "lock": threading.Lock()})
-    assert opened(live.told) == {"n": 1}
+    assert opened(live.last_reading) == {"n": 1}
 
 
 def test_reading_takes_a_small_part_of_the_time_however_large_the_accumulators_are() -> None:

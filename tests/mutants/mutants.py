@@ -113,14 +113,14 @@ MUTANTS = (
            ("tests/metrics/test_live.py",)),
     # -- the life of a task ------------------------------------------------------------------------------------------------
     Mutant("what goes before a barrier is emitted first operator first", "flinkpy/operators/chain/operator_chain.py",
-           "for operator in self.operators:\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
-           "for operator in reversed(self.operators):\n            _guarded(operator, operator.prepare_snapshot_pre_barrier",
+           "for operator in self.operators:\n            _call(operator, operator.prepare_snapshot_pre_barrier",
+           "for operator in reversed(self.operators):\n            _call(operator, operator.prepare_snapshot_pre_barrier",
            ("tests/operators/test_parking.py",)),
     Mutant("the end of data goes out before outputs are flushed for good", "flinkpy/runtime/stream_task.py",
-           '        chain.end_of_data(self.end_of_data())\n        self._enter("quiesce_timers")\n        self.timers.quiesce()\n'
-           '        self._enter("flush_outputs")\n',
-           '        self._enter("quiesce_timers")\n        self.timers.quiesce()\n        self._enter("flush_outputs")\n'
-           "        chain.end_of_data(self.end_of_data())\n",
+           '        chain.write(self._input.end_of_data)\n        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n'
+           '        self.phases.append(Phase.FLUSH_OUTPUTS)\n',
+           '        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n        self.phases.append(Phase.FLUSH_OUTPUTS)\n'
+           "        chain.write(self._input.end_of_data)\n",
            ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
     Mutant("a newer barrier gives an older checkpoint up", "flinkpy/runtime/alignment.py",
            "            self._barrier, self._arrived = barrier, set()", "            self._barrier = barrier", ("tests/runtime/test_alignment.py",)),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, LatencyMarker, RowBatch, Watermark
+from flinkpy.core.memory import MEASURE_EVERY, SizeEstimator, size_of
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
-from flinkpy.network.flow.batch_sizes import MEASURE_EVERY, SizeEstimator, pieces, size_of
+from flinkpy.network.flow.batch_pieces import MEASURE_EVERY, SizeEstimator, pieces, size_of
 from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition

@@ -7,8 +7,9 @@ from typing import Any
 from flinkpy.core.elements import MAX_TIMESTAMP, Watermark
 from flinkpy.core.options.engine import RUNTIME_MODE, SORT_MEMORY, RuntimeMode
 from flinkpy.graph.chain_config import ChainedOperator
-from flinkpy.operators.base import OperatorContext, StreamOperator
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.context import OperatorContext
 from tests.operators.harness import ChainHarness, linear
 
 

@@ -11,8 +11,9 @@ from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker,
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
-from flinkpy.operators.base import OperatorContext, StreamOperator, TaskInfo, Work, run_to_end
+from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.context import OperatorContext, TaskInfo
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
 ROUNDING = 1e-9  # seconds: a delay added to now and the same time reached in steps differ in the last digit
@@ -141,8 +142,8 @@ class ChainHarness:
 
     def settle(self) -> None:
         """Does all the work that is parked."""
-        while self.chain.parked():
-            self.chain.go_on()
+        while self.chain.parked_work.pending():
+            self.chain.parked_work.go_on()
 
     @property
     def output(self) -> list[Any]:

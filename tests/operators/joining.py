@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
-from flinkpy.operators.base import OperatorContext, Output, TaskInfo
+from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.state.containers import join, split
 from flinkpy.state.snapshots import redistribute
 from tests.operators.harness import ManualTimers, do_all

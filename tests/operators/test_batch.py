@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -7,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch
+import flinkpy
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch
+from flinkpy.core.errors import EngineError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator, SourceOperator, StreamOperator, TwoInputOperator
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.functions import (
     CoMapFunction,
@@ -18,6 +23,7 @@ from flinkpy.operators.functions import (
     MapFunction,
     TimeDomain,
 )
+from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.process_operators import CoMapOperator, KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
@@ -135,6 +141,41 @@ def test_functions_of_two_keyed_inputs_without_time_see_the_first_input_of_a_key
     harness.push([("a", 1)], input_index=1)
     harness.push([("a", 2)], input_index=0)
     assert harness.end() == [("first", "a", 2), ("second", "a", 1)]
+
+
+def operators_of_flinkpy() -> list[type[StreamOperator]]:
+    for module in pkgutil.walk_packages(flinkpy.__path__, "flinkpy."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found: dict[type[StreamOperator], None] = {}
+    waiting: list[type[StreamOperator]] = [StreamOperator]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        found |= dict.fromkeys(below)
+        waiting += below
+    inputs = (OneInputOperator, TwoInputOperator, SourceOperator)
+    return [each for each in found if each.__module__.startswith("flinkpy.") and issubclass(each, inputs) and not inspect.isabstract(each)]
+
+
+def test_every_operator_says_how_it_runs_in_a_batch_job() -> None:
+    operators = operators_of_flinkpy()
+    assert len(operators) > 30
+    assert [each.__name__ for each in operators if not isinstance(getattr(each, "batch_form", None), BatchForm)] == []
+
+
+def test_no_operator_with_keyed_state_takes_over_the_batch_form_of_one_without() -> None:
+    keyed = [each for each in operators_of_flinkpy() if issubclass(each, KeyedStateOperator)]
+    assert len(keyed) > 10
+    assert [each.__name__ for each in keyed if each.batch_form is BatchForm.AS_IN_STREAM] == []
+
+
+def test_an_operator_that_does_not_say_how_it_runs_in_a_batch_job_is_refused() -> None:
+    class Forgetful(OneInputOperator):
+        def process_batch(self, batch: Batch) -> None:
+            self.output.emit(batch)
+
+    with pytest.raises(EngineError, match="Forgetful does not say how it runs in a batch job: set its attribute batch_form"):
+        batch_form(Forgetful())
 
 
 def test_operators_without_a_key_run_as_they_are() -> None:

@@ -16,8 +16,9 @@ from flinkpy.core.errors import FlinkpyError, ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD, KeySpec
-from flinkpy.operators.base import StreamOperator, TaskInfo
+from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitializationContext, FunctionSnapshotContext
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction

@@ -15,7 +15,7 @@ from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.partitioning import FORWARD
 from flinkpy.operators.base import OneInputOperator, StreamOperator
-from flinkpy.operators.chain.operator_chain import fused_positions
+from flinkpy.operators.chain.chain_wiring import fused_positions
 from flinkpy.operators.functions import MapFunction, RuntimeContext
 from flinkpy.operators.rows.stateless import FilterOperator, MapOperator, ProjectOperator
 from tests.operators.harness import ChainHarness, linear, run
@@ -107,8 +107,8 @@ def test_side_outputs_go_to_those_who_asked_and_count_as_output() -> None:
     harness.control(Watermark(5))
     assert [writer.values for writer in harness.writers] == [["2", "4"], [1, 3]]
     assert [writer.controls for writer in harness.writers] == [[Watermark(5)], [Watermark(5)]]
-    assert harness.chain.counters()[1] == ("1", 2, 2)
-    assert harness.chain.records_out == 4
+    assert harness.chain.metrics.of_operators()[1] == ("1", 2, 2)
+    assert harness.chain.metrics.records_out == 4
 
 
 def test_an_empty_result_is_not_passed_on() -> None:
@@ -126,8 +126,8 @@ def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends
     harness.push([2])
     harness.chain.process_barrier(CheckpointBarrier(1, 0))
     harness.chain.finish()
-    harness.chain.end_of_data(EndOfData())
-    harness.chain.end_of_partition()
+    harness.chain.write(EndOfData())
+    harness.chain.write(EndOfPartition())
     assert harness.writers[0].elements == [
         RowBatch(["1"]), Watermark(1), WatermarkStatus(idle=True), marker, RowBatch(["2"]), CheckpointBarrier(1, 0), EndOfData(), EndOfPartition(),
     ]

@@ -46,7 +46,7 @@ def collect(names: list[str], batches: list[list[int]], stamped: bool, fusion: b
             harness.push(batch, [value * 10 for value in batch] if stamped else None)
     sizes = [len(element) for element in harness.writers[0].elements]  # type: ignore[arg-type]
     harness.chain.close()
-    return harness.writers[0].stamped, list(harness.chain.counters()), sizes
+    return harness.writers[0].stamped, list(harness.chain.metrics.of_operators()), sizes
 
 
 BATCHES = st.lists(st.lists(st.integers(-50, 50), max_size=8), max_size=5)

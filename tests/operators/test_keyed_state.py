@@ -176,7 +176,7 @@ def test_timers_that_are_set_and_deleted_over_and_over_take_no_room() -> None:
     harness = ChainHarness(linear(operator))
     for when in range(1000, 3000):
         harness.push([("a", "event", "register", when), ("a", "event", "delete", when - 1)])
-    queue = operator._timer_service.event_timers
+    queue = operator.timer_service.event_timers
     assert len(queue) == 1
     assert len(queue._heap) < 100
     harness.control(Watermark(5000))

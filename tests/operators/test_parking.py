@@ -58,8 +58,8 @@ def test_a_batch_full_of_results_goes_on_and_the_function_is_asked_for_no_more_o
     for portions in range(1, 5):
         assert LIMIT * portions <= len(harness.output) < LIMIT * portions + 16 * portions
         assert harness.output == list(range(len(harness.output)))
-        assert harness.chain.parked()
-        harness.chain.go_on()
+        assert harness.chain.parked_work.pending()
+        harness.chain.parked_work.go_on()
     assert harness.chain.close() == []
 
 
@@ -75,8 +75,8 @@ def test_a_slow_functions_results_go_on_one_by_one(fusion: bool) -> None:
     push(harness, [3])
     for seen in (1, 2, 3):
         assert harness.output == [-number for number in range(seen)]
-        harness.chain.go_on()
-    assert not harness.chain.parked()
+        harness.chain.parked_work.go_on()
+    assert not harness.chain.parked_work.pending()
 
 
 def test_a_function_that_turns_slow_is_noticed_within_a_few_results() -> None:
@@ -90,14 +90,14 @@ def test_a_function_that_turns_slow_is_noticed_within_a_few_results() -> None:
     push(harness, [200])
     assert 100 < len(harness.output) <= 116
     before = len(harness.output)
-    harness.chain.go_on()
+    harness.chain.parked_work.go_on()
     assert len(harness.output) == before + 1
 
 
 def test_what_comes_meanwhile_waits_in_order_and_the_key_stays_what_it_is() -> None:
     harness = ChainHarness(linear(KeyedProcessOperator(Keyed(), KeySpec(lambda value: value))))
     push(harness, [40, 41], [7, 8])
-    assert harness.chain.parked()
+    assert harness.chain.parked_work.pending()
     push(harness, [1], [9])
     harness.chain.control(Watermark(40))
     harness.timers.advance(1)
@@ -124,8 +124,8 @@ def test_it_is_the_last_operator_that_goes_on_first_so_memory_stays_bounded() ->
     harness = ChainHarness(linear(ProcessOperator(Yielding()), FlatMapOperator(upwards), FlatMapOperator(noted)))
     push(harness, [10**9])
     for _ in range(200):
-        harness.chain.go_on()
-    push_count = [counter for _, *counter in harness.chain.counters()]
+        harness.chain.parked_work.go_on()
+    push_count = [counter for _, *counter in harness.chain.metrics.of_operators()]
     assert push_count[0][1] <= 2 * (LIMIT + 16)
     assert harness.chain.close() == []
 
@@ -162,7 +162,7 @@ def test_a_barrier_waits_for_what_operators_emit_before_it_and_park() -> None:
 
     harness = ChainHarness(linear(Counted("a"), FlatMapOperator(upwards), Late("b")))
     harness.chain.process_barrier(CheckpointBarrier(1, 0))
-    assert harness.chain.parked()
+    assert harness.chain.parked_work.pending()
     harness.settle()
     assert harness.output == [*range(50), "b"]
     assert harness.writers[0].controls == [CheckpointBarrier(1, 0)]

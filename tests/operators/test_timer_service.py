@@ -15,7 +15,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, CheckpointBarrie
 from flinkpy.core.errors import UserCodeError
 from flinkpy.core.keys import key_group, key_group_range
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext, TimeDomain
 from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor

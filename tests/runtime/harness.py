@@ -22,7 +22,8 @@ from flinkpy.graph.deployment import (
 )
 from flinkpy.graph.partitioning import FORWARD, Partitioning
 from flinkpy.network.shuffle import ShuffleService
-from flinkpy.operators.base import InputStatus, OneInputOperator, OperatorContext, Output, SourceOperator, StreamOperator, TwoInputOperator
+from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator, StreamOperator, TwoInputOperator
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
 

@@ -11,10 +11,10 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import EndOfData, EndOfPartition, RowBatch, Watermark
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
-from flinkpy.operators.base import TaskInfo
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.runtime.loop.busy_time import Waiting
-from flinkpy.runtime.stream_task import StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.async_harness import HandLoop, never_called
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
@@ -32,7 +32,7 @@ class World:
         self.loops: list[HandLoop] = []
         operator = AsyncWaitOperator(AsyncFunctionDescriptor(never_called, 0, 1), self._create_loop)
         config = StreamTaskConfig(INFO, linear(operator, MapOperator(lambda value: value * 10)), (0,))
-        self.task: Any = create_stream_task(config, [self.writer], [self.gate], self.reactor, lambda: None, lambda operator, event: None)
+        self.task: Any = StreamTask(config, [self.writer], [self.gate], self.reactor, lambda: None, lambda operator, event: None)
         self.task.restore()
 
     def _create_loop(self, name: str, invoke: Any, deliver: Any) -> HandLoop:
@@ -93,7 +93,7 @@ def test_the_task_ends_when_all_has_come_back(world: World) -> None:
     assert world.task.done
     assert world.writer.elements == [RowBatch([10]), RowBatch([20]), Watermark(7), EndOfData(), EndOfPartition()]
     assert world.loop.closed
-    assert world.task.phases.count("finish") == 1
+    assert world.task.phases.count(Phase.FINISH) == 1
 
 
 def test_a_task_that_waits_for_the_last_answers_can_be_cancelled(world: World) -> None:

@@ -10,10 +10,11 @@ import pytest
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import LatencyMarker
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.event_time.latency import latency_identifier
 from flinkpy.operators.rows.stateless import MapOperator
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.testing.manual_reactor import ManualReactor
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
 
@@ -35,7 +36,7 @@ class World:
         self.reactor = ManualReactor(self.clock)
         self.writer = RecordingWriter()
         config = StreamTaskConfig(INFO, linear(Silent(), MapOperator(str), inputs=0), configuration=configuration)
-        self.task: StreamTask = create_stream_task(config, [self.writer], [], self.reactor, lambda: None, lambda operator, event: None)
+        self.task: StreamTask = StreamTask(config, [self.writer], [], self.reactor, lambda: None, lambda operator, event: None)
         self.task.restore()
         self.step()
 

@@ -13,7 +13,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.runtime.loop.poller import READABLE, WRITABLE, Poller, SelectorPoller, make_poller
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.loop.yield_policy import Courtesy
+from flinkpy.runtime.loop.yield_policy import YieldPolicy
 
 
 class Counting:
@@ -197,19 +197,19 @@ def test_sockets_are_looked_at_while_tasks_are_busy(clock: ManualClock, loop: Sl
 
 def test_a_loop_that_has_slept_gives_way_once_and_a_busy_one_never() -> None:
     ways: list[str] = []
-    loop = SlotLoop(courtesy=Courtesy(yield_=lambda: ways.append("given")))
+    loop = SlotLoop(yield_policy=YieldPolicy(yield_=lambda: ways.append("given")))
     try:
-        loop.give_way()  # it has not slept
+        loop.maybe_yield()  # it has not slept
         for expected in (1, 2):
             loop.call_later(0.001, lambda: None)
             loop.run_once()  # sleeps at its end
-            loop.give_way()
-            loop.give_way()
+            loop.maybe_yield()
+            loop.maybe_yield()
             assert len(ways) == expected
         loop.call_later(0.001, lambda: None)
         loop.run_once()
         loop.run_once(may_wait=False)
-        loop.give_way()
+        loop.maybe_yield()
         assert len(ways) == 2
     finally:
         loop.stop()
@@ -314,24 +314,26 @@ class Looks:
         return self._poller.poll(timeout)
 
 
-def looks_in(loop: SlotLoop, steps: int) -> int:
-    loop._poller = looks = Looks(loop._poller)
-    rounds(loop, steps)
-    loop._poller = looks._poller
-    return looks.count
-
-
 def test_a_busy_loop_looks_at_quiet_sockets_less_often_than_other_threads_are_patient_and_at_busy_ones_often(
-    loop: SlotLoop, clock: ManualClock,
+    clock: ManualClock,
 ) -> None:
+    looks = Looks(make_poller())
+    loop = SlotLoop(clock=clock, poller=looks)
+
+    def looks_in(steps: int) -> int:
+        before = looks.count
+        rounds(loop, steps)
+        return looks.count - before
+
     loop.schedule(Busy(clock))
-    looks_in(loop, 200)  # it finds out that there is nothing to be seen
+    looks_in(200)  # it finds out that there is nothing to be seen
     patience_s = 5e-3  # sys.getswitchinterval() as Python sets it
-    assert looks_in(loop, 1000) < 1000 * 200e-6 / patience_s
+    assert looks_in(1000) < 1000 * 200e-6 / patience_s
     ours, theirs = socket.socketpair()
     with ours, theirs:
         loop.add_reader(ours, lambda: None)  # reads nothing, so there is always something
         theirs.send(b"x")
         rounds(loop, 40)
-        assert looks_in(loop, 1000) > 300
+        assert looks_in(1000) > 300
         loop.remove_reader(ours)
+    loop.stop()

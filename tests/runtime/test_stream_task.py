@@ -21,12 +21,13 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
-from flinkpy.operators.base import InputStatus, SourceOperator, TaskInfo
+from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.runtime.loop.adaptive_batch_size import GOOD_S
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, create_stream_task
+from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from tests.operators.harness import ATTEMPT, RecordingWriter, linear
 
 INFO = TaskInfo("job", "task", ATTEMPT, 1, 128)
@@ -91,7 +92,7 @@ class TaskHarness:
         self.writer = RecordingWriter()
         self.wakes = 0
         config = StreamTaskConfig(INFO, linear(MapOperator(Slow(self.clock, seconds))), tuple(0 for _ in self.gates))
-        self.task: StreamTask = create_stream_task(config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None)
+        self.task: StreamTask = StreamTask(config, [self.writer], self.gates, self.loop, self._wake, lambda operator, event: None)
         self.task.restore()
 
     def _wake(self) -> None:
@@ -271,8 +272,8 @@ class Tap(SourceOperator):
     def emit_next(self) -> InputStatus:
         if not self.running:
             return InputStatus.NOTHING_AVAILABLE
-        self.output.emit(RowBatch([0] * self.portion))
-        self.rows_emitted += self.portion
+        self.output.emit(RowBatch([0] * self.batch_size))
+        self.rows_emitted += self.batch_size
         return InputStatus.MORE_AVAILABLE
 
 
@@ -280,7 +281,7 @@ class Tap(SourceOperator):
 def test_a_source_whose_records_become_many_never_makes_more_at_a_time_than_the_cache_holds(empty_polls: int) -> None:
     writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
     config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * 10), inputs=0))
-    task = create_stream_task(config, [writer], [], loop, lambda: None, lambda operator, event: None)
+    task = StreamTask(config, [writer], [], loop, lambda: None, lambda operator, event: None)
     task.restore()
     for _ in range(empty_polls):
         task.input_available()
@@ -300,13 +301,13 @@ def test_a_source_of_which_only_the_first_record_becomes_many_goes_back_to_whole
     writer, loop, tap = RecordingWriter(), SlotLoop("test", ManualClock()), Tap()
     once = iter([200])
     config = StreamTaskConfig(INFO, linear(tap, FlatMapOperator(lambda value: [value] * next(once, 1)), inputs=0))
-    task = create_stream_task(config, [writer], [], loop, lambda: None, lambda operator, event: None)
+    task = StreamTask(config, [writer], [], loop, lambda: None, lambda operator, event: None)
     task.restore()
     tap.running = True
     for _ in range(200):
         task.run_step()
     assert len(writer.elements[0].values) == 200  # type: ignore[union-attr]
-    assert tap.portion == 4096
+    assert tap.batch_size == 4096
     task.abort()
     loop.stop()
 

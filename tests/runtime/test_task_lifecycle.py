@@ -20,8 +20,8 @@ from flinkpy.runtime.task import Task
 from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, JournalTwoInputs, LoopHarness, attempt, descriptor
 
 WELL = [
-    "set_initial_state", "create_state_backend", "create_operator_chain", "setup", "init", "initialize_state", "open", "run",
-    "finish", "quiesce_timers", "flush_outputs", "dispose", "task_cleanup", "common_cleanup",
+    "CREATE_CHAIN", "SETUP", "CONNECT_INPUT", "INITIALIZE_STATE", "OPEN", "RUN",
+    "FINISH", "QUIESCE_TIMERS", "FLUSH_OUTPUTS", "CLOSE_OPERATORS", "CLEAN_UP",
 ]
 
 
@@ -39,7 +39,7 @@ def nothing_left(harness: LoopHarness) -> bool:
 
 def phases(task: Task) -> list[str]:
     assert task.stream_task is not None
-    return task.stream_task.phases
+    return [phase.name for phase in task.stream_task.phases]
 
 
 @pytest.mark.finding("mechanisms F6")
@@ -63,25 +63,25 @@ def test_consumers_hear_of_the_end_of_data_while_timers_still_run_and_of_the_par
     harness: LoopHarness, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[tuple[str, str]] = []
-    write = OperatorChain._write
+    write = OperatorChain.write
 
     def noting(chain: OperatorChain, element: ControlElement) -> None:
         [task] = tasks
         assert task.stream_task is not None
-        told.append((type(element).__name__, task.stream_task.phases[-1]))
+        told.append((type(element).__name__, task.stream_task.phases[-1].name))
         write(chain, element)
 
-    monkeypatch.setattr(OperatorChain, "_write", noting)
+    monkeypatch.setattr(OperatorChain, "write", noting)
     tasks = [harness.submit(descriptor("v", JournalSource("a", [[1]]), JournalOperator("b")))]
     harness.run_until(lambda: bool(harness.reporter.terminal()))
-    assert told == [("EndOfData", "finish"), ("EndOfPartition", "flush_outputs")]
+    assert told == [("EndOfData", "FINISH"), ("EndOfPartition", "FLUSH_OUTPUTS")]
 
 
 def test_a_cancelled_task_jumps_to_the_end_and_finishes_nothing(harness: LoopHarness) -> None:
     task = harness.submit(descriptor("v", JournalSource("a", [[1]], endless=True), JournalOperator("b")))
     harness.run_until(lambda: "b.got 1" in JOURNAL)
     task.cancel()
-    assert phases(task) == [*WELL[:8], "quiesce_timers", "task_cleanup", "dispose", "common_cleanup"]
+    assert phases(task) == [*WELL[:6], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "CANCELING", "CANCELED"]
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert not any("finish" in line for line in JOURNAL)
@@ -93,7 +93,7 @@ def test_a_cancelled_task_jumps_to_the_end_and_finishes_nothing(harness: LoopHar
 
 def test_a_failed_task_jumps_to_the_end_and_says_why(harness: LoopHarness) -> None:
     [task] = harness.run(descriptor("v", JournalSource("a", [[1], [2]]), JournalOperator("b", fail_on=2)))
-    assert phases(task) == [*WELL[:8], "quiesce_timers", "task_cleanup", "dispose", "common_cleanup"]
+    assert phases(task) == [*WELL[:6], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "FAILED"]
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, UserCodeError)
@@ -113,7 +113,7 @@ def test_a_task_cancelled_before_its_first_step_never_comes_to_life(harness: Loo
 
 def test_a_failing_open_closes_what_was_set_up(harness: LoopHarness) -> None:
     [task] = harness.run(descriptor("v", JournalSource("a", [], fail_at="open"), JournalOperator("b"), consumers=1))
-    assert phases(task) == [*WELL[:7], "quiesce_timers", "task_cleanup", "dispose", "common_cleanup"]
+    assert phases(task) == [*WELL[:5], "QUIESCE_TIMERS", "CLOSE_OPERATORS", "CLEAN_UP"]
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, UserCodeError)
     assert (error.cause, error.operator) == ("OSError: no such database", "a")

@@ -7,7 +7,8 @@ from typing import Any
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ControlElement
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, TaskInfo
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from tests.operators.harness import do_all
 
 

@@ -344,7 +344,7 @@ def test_the_end_of_the_input_waits_for_asynchronous_functions() -> None:
 
 @pytest.mark.finding("hunts 14")
 def test_an_asynchronous_function_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flinkpy.testing.harness._PATIENCE_S", 0)
+    monkeypatch.setattr("flinkpy.testing.harness_mail.PATIENCE_S", 0)
     with OneInputHarness.of(lambda stream: AsyncDataStream.ordered_wait(stream, Never(), Time.seconds(5), 2)) as harness:
         harness.push(1)
         with pytest.raises(ProgramError, match=r"AsyncWaitOperator has not ended .* set_processing_time\(\) has yet to set"):

@@ -9,7 +9,7 @@ from typing import Any
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OperatorContext, Output, TaskInfo
+from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
 from flinkpy.windowing.general.contents import ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator

@@ -13,7 +13,8 @@ from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group_range
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, TaskInfo
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.state.snapshots import redistribute
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow

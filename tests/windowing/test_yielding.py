@@ -148,10 +148,10 @@ def test_an_endless_function_is_asked_for_a_batch_at_a_time_and_closed_with_its_
     for side in range(inputs):
         harness.chain.batch_inputs()[side](RowBatch(LATE, [time for _, time in LATE]))
     for portions in range(1, 4):
-        assert harness.chain.parked()
+        assert harness.chain.parked_work.pending()
         assert len(harness.output) <= function.asked <= portions * (4 + 16)
         assert harness.output == list(range(len(harness.output)))
-        harness.chain.go_on()
+        harness.chain.parked_work.go_on()
     assert harness.chain.close() == []
     assert function.closed
 
@@ -161,7 +161,7 @@ def test_a_join_of_one_result_for_each_pair_parks_too_where_there_are_very_many_
     for side in range(2):
         harness.chain.batch_inputs()[side](RowBatch([("a", 1)] * 200, [1] * 200))
     harness.chain.control(Watermark(9))
-    assert harness.chain.parked()
+    assert harness.chain.parked_work.pending()
     assert len(harness.output) == 4
     harness.settle()
     assert len(harness.output) == 40_000
@@ -171,7 +171,7 @@ def test_slices_of_very_many_keys_go_on_a_batch_at_a_time() -> None:
     harness = ChainHarness(linear(SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "count")))
     harness.push([(key, 1) for key in range(100)], [1] * 100)
     harness.chain.control(Watermark(9))
-    assert (len(harness.output), harness.chain.parked()) == (4, True)
+    assert (len(harness.output), harness.chain.parked_work.pending()) == (4, True)
     harness.settle()
     assert len(harness.output) == 100
 

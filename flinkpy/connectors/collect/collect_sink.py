@@ -14,7 +14,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.code import dumps
 from flinkpy.network.wire.client_channel import HEADER, KIND_BATCH, KIND_BEGIN, KIND_END, SUBTASK_ATTEMPT, client_name, connect_to_client
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 

@@ -19,7 +19,7 @@ from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 
 _NAME = re.compile(r"(?P<run>[0-9a-f-]+)_(?P<subtask>\d+)_of_(?P<parallelism>\d+)")
 
@@ -69,6 +69,8 @@ class CacheFolder:
 
 class CacheWriter(OneInputOperator):
     """Passes every batch on, and keeps it."""
+
+    batch_form = BatchForm.AS_IN_STREAM
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

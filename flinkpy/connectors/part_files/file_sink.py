@@ -18,7 +18,7 @@ from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, OpenPart
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OperatorContext, TimerHandle
+from flinkpy.operators.context import OperatorContext, TimerHandle
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 _FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat}

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.errors import RecipientUnreachableError
-from flinkpy.operators.base import ProcessingTimeService, TimerHandle
+from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
 ROOM_BYTES = 4 << 20  # kept here at most, apart from the batch that crosses the line
 RETRY_S = 0.001  # the first look at a full socket; doubled while nothing moves, up to

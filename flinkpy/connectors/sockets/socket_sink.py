@@ -10,7 +10,7 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.connectors.sockets.outbox import Outbox
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import RecipientUnreachableError
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 CONNECT_TIMEOUT_S = 10.0

@@ -26,7 +26,8 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatc
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.parts import Parts
 from flinkpy.core.program.code import dumps_data, loads
-from flinkpy.operators.base import InputStatus, OperatorContext, Output, SourceOperator, TimerHandle
+from flinkpy.operators.base import InputStatus, SourceOperator
+from flinkpy.operators.context import OperatorContext, Output, TimerHandle
 
 _MORE = InputStatus.MORE_AVAILABLE
 SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
@@ -61,7 +62,7 @@ class SourceReaderOperator(SourceOperator):
     def open(self) -> None:
         self._received, self._sent = Reordering(), Numbering()
         self._host = socket.gethostname()
-        self.portion = self.context.batch_records
+        self.batch_size = self.context.batch_records
         try:
             reader = self._reader = self.source.create_reader(self._reader_context())
             self._poll = reader.poll
@@ -91,10 +92,10 @@ class SourceReaderOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         if self._rest:
-            self._emit(self._rest.take(self.portion))
+            self._emit(self._rest.take(self.batch_size))
             return _MORE
         try:
-            polled = self._poll(self.portion)
+            polled = self._poll(self.batch_size)
         except Exception as error:
             raise self._failed(error) from error
         if type(polled) is InputStatus:
@@ -104,9 +105,9 @@ class SourceReaderOperator(SourceOperator):
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):
             raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
-        if type(polled) is RowBatch and len(polled.values) > self.portion:
+        if type(polled) is RowBatch and len(polled.values) > self.batch_size:
             self._rest = Parts(polled)
-            polled = self._rest.take(self.portion)
+            polled = self._rest.take(self.batch_size)
         self._emit(polled)
         return _MORE
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ControlElement, Watermark, WatermarkStatus
-from flinkpy.operators.base import OperatorContext, Output
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 

@@ -10,7 +10,8 @@ from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
 from flinkpy.connectors.source_api.split_watermarks import SplitWatermarks
 from flinkpy.connectors.source_api.watermark_alignment import ReaderAlignment, WatermarkAllowed
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch
-from flinkpy.operators.base import InputStatus, OperatorContext, Output, TimerHandle
+from flinkpy.operators.base import InputStatus
+from flinkpy.operators.context import OperatorContext, Output, TimerHandle
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
 

@@ -1,35 +1,35 @@
-"""The forms operators take in a batch job, where all input is there before it is looked at.
+"""How operators run in a batch job, where the whole input has arrived before any of it is processed.
 
-A keyed operator gets its input by key and, within a key, by time (``flinkpy.operators.batch.sorting``), works as it does in a stream, and is told
-when a key ends: then its timers fire, those on event time first, those on processing time behind them (as the end of time has come, in Flink's
-terms), and its state goes. So it holds the state of one key. Running reductions and aggregates give their last result only. A broadcast input is
-processed before the other one begins. What needs no order (joins, and windows that merge partial results) is left as it is, but that processing time
+A keyed operator gets its records sorted by key and, within a key, by time (``flinkpy.operators.batch.sorting``). It processes them as in a stream
+and is told when a key has ended: then the key's timers fire (event time first, then processing time, as Flink does at the end of time) and its
+state is dropped. So it holds the state of one key at a time. Running reductions and aggregates emit only their last result. The broadcast input is
+processed before the other one. Joins, and windows that merge partial results, need no order: they run as in a stream, except that processing time
 stands still until the end.
 
-The watermark passes when everything was emitted: in a batch there is only the last one.
+A batch job has only one watermark, the last one; it is passed on when everything else has been emitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import groupby, repeat
 from operator import length_hint
 from typing import Any
 
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, ControlElement, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, RowBatch, Watermark
+from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options.engine import SORT_MEMORY, spill_folders
 from flinkpy.core.options.schema import read
-from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
+from flinkpy.core.options.state import StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output, ProcessingTimeService, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, TwoInputOperator, Work
+from flinkpy.operators.batch.batch_operator import BatchOperator
+from flinkpy.operators.batch.collectors import Collector, LastResultCollector
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
-from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator
-from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from flinkpy.operators.process.process_operators import CoFunctionOperator, KeyedCoProcessOperator
-from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator, key_function
-from flinkpy.operators.rows.keyed_stages import KeyedStageOperator
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.keyed_state import EndsKeys
+from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.backend import HeapKeyedStateBackend
@@ -39,227 +39,56 @@ KEYS_PER_STEP = 512
 
 
 def batch_form(operator: Any) -> Any:
-    """The operator as it runs in a batch job: itself, or wrapped."""
-    if isinstance(operator, (KeyedReduceOperator, KeyedAggregateOperator)):
-        return SortedInput(operator, operator.key, only_last=True)
-    if isinstance(operator, (KeyedCoProcessOperator, CoFunctionOperator)):
-        return operator if operator.keys is None else SortedInputs(operator, operator.keys)
-    if isinstance(operator, KeyedBroadcastProcessOperator):
-        return BroadcastFirst(operator, operator.key)
-    if isinstance(operator, (KeyedStageOperator, EndsKeys)):
-        return SortedInput(operator, operator.key)
-    if isinstance(operator, BroadcastProcessOperator):
-        return BroadcastFirst(operator, None)
-    if operator.gives_running_rows:
+    """The operator as it runs in a batch job: itself, or wrapped, as its ``batch_form`` says."""
+    form = getattr(operator, "batch_form", None)
+    two_inputs = isinstance(operator, TwoInputOperator)
+    wrapped: Any = operator
+    if form is BatchForm.BY_KEY:
+        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key)
+    elif form is BatchForm.LAST_RESULT_OF_KEY:
+        wrapped = SortedInput(operator, operator.key, only_last=True)
+    elif form is BatchForm.BROADCAST_FIRST:
+        wrapped = BroadcastFirst(operator, getattr(operator, "key", None))
+    elif form is BatchForm.LAST_ROW_OF_KEY:
         from flinkpy.operators.columnar.last_row import LastRows
 
-        return LastRows(operator)
-    if isinstance(operator, KeyedStateOperator):
-        return TimelessInputs(operator) if isinstance(operator, TwoInputOperator) else TimelessInput(operator)
-    return operator
-
-
-class StandingTime(ProcessingTimeService):
-    """Processing time that tells the time and lets no timer fire before ``end``."""
-
-    class _Timer:
-        def __init__(self, action: Callable[[], None] | None) -> None:
-            self.action = action
-
-        def cancel(self) -> None:
-            self.action = None
-
-    def __init__(self, time: ProcessingTimeService) -> None:
-        self._time = time
-        self._pending: list[StandingTime._Timer] = []
-        self._ended = False
-
-    def now_ms(self) -> int:
-        return MAX_TIMESTAMP if self._ended else self._time.now_ms()
-
-    def call_later(self, delay_s: float, action: Callable[[], None]) -> _Timer:
-        timer = self._Timer(action)
-        if not self._ended:
-            self._pending = [each for each in self._pending if each.action is not None]
-            self._pending.append(timer)
-        return timer
-
-    def end(self) -> None:
-        """The end of time: everything is due. What is asked for from now on never comes, or it would go on for ever."""
-        self._ended = True
-        for timer in self._pending:
-            if timer.action is not None:
-                timer.action()
-
-
-class BatchOperator(StreamOperator):
-    """Wraps an operator. Its results go through ``self.results``; watermarks wait until the end."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self.chaining, self.parks = inner.chaining, inner.parks
-
-    def make_results(self) -> Output:
-        """Where the wrapped operator's results go."""
-        return WithoutTime(self.output)
-
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        super().setup(context, output)
-        self.time = StandingTime(context.timers)
-        self._end_of_time: Watermark | None = None
-        self._rest: Iterator[None] | None = None
-        self.results = self.make_results()
-        configuration = {**context.configuration, STATE_BACKEND.key: self.backend_kind(context)}
-        self.inner.do = self.do
-        self.inner.setup(replace(context, timers=self.time, configuration=configuration), self.results)
-
-    def backend_kind(self, context: OperatorContext) -> StateBackendKind:
-        return StateBackendKind(read(context.configuration, STATE_BACKEND))
-
-    def initialize_state(self, restored: bytes | None) -> None:
-        self.inner.initialize_state(restored)
-
-    def open(self) -> None:
-        self.inner.open()
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def process_watermark(self, watermark: Watermark) -> Work | None:
-        if watermark.timestamp == MAX_TIMESTAMP:
-            self._end_of_time = watermark
-        return None
-
-    def handle_operator_event(self, event: Any) -> None:
-        self.inner.handle_operator_event(event)
-
-    # -- the end -------------------------------------------------------------------------------------------------------------
-
-    def finish(self) -> None:
-        self._rest = self._work()
-
-    @property
-    def has_rest(self) -> bool:
-        return self._rest is not None
-
-    def emit_rest(self) -> None:
-        if self._rest is None:
-            return
-        if next(self._rest, self) is self:
-            self._rest = None
-
-    def _work(self) -> Iterator[None]:
-        yield from self.work()
-        self.inner.finish()
-        self.flush()
-        if self._end_of_time is not None:
-            self.output.emit_control(self._end_of_time)
-
-    def work(self) -> Iterator[None]:
-        """What is left to do when the input has ended, in steps."""
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        """Passes on what was gathered."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.inner!r}>"
-
-
-class WithoutTime(Output):
-    """Passes everything on but watermarks: those are the wrapper's."""
-
-    def __init__(self, target: Output) -> None:
-        self.target = target
-
-    def emit(self, batch: Batch) -> None:
-        self.target.emit(batch)
-
-    def emit_side(self, tag_id: str, batch: Batch) -> None:
-        self.target.emit_side(tag_id, batch)
-
-    def emit_control(self, element: ControlElement) -> None:
-        if not isinstance(element, Watermark):
-            self.target.emit_control(element)
-
-
-class Gathered(WithoutTime):
-    """Gathers rows into batches: one key gives few."""
-
-    def __init__(self, target: Output, limit: int) -> None:
-        super().__init__(target)
-        self._limit = limit
-        self._values: list[Any] = []
-        self._stamps: list[int] | None = None
-
-    def emit(self, batch: Batch) -> None:
-        if isinstance(batch, ColumnBatch):
-            self.flush()
-            self.target.emit(batch)
-            return
-        stamps = batch.timestamps
-        if not self._values:
-            self._stamps = None if stamps is None else []
-        elif (stamps is None) != (self._stamps is None):
-            self.flush()
-            self._stamps = None if stamps is None else []
-        self._values += batch.values
-        if stamps is not None and self._stamps is not None:
-            self._stamps += stamps
-        if len(self._values) >= self._limit:
-            self.flush()
-
-    def flush(self) -> None:
-        values, stamps = self._values, self._stamps
-        if values:
-            self._values, self._stamps = [], None
-            self.target.emit(RowBatch(values, stamps))
-
-    def end_key(self) -> None:
-        """The key's results are all there."""
-
-
-class LastGathered(Gathered):
-    """Keeps the last result of each key."""
-
-    _last: RowBatch | None = None
-
-    def emit(self, batch: Batch) -> None:
-        if len(batch):
-            self._last = rows(batch)
-
-    def end_key(self) -> None:
-        last, self._last = self._last, None
-        if last is not None:
-            super().emit(RowBatch(last.values[-1:], None if last.timestamps is None else last.timestamps[-1:]))
+        wrapped = LastRows(operator)
+    elif form is BatchForm.AT_END_OF_TIME:
+        wrapped = TimelessInputs(operator) if two_inputs else TimelessInput(operator)
+    elif form is not BatchForm.AS_IN_STREAM:
+        raise EngineError(f"{type(operator).__name__} does not say how it runs in a batch job: set its attribute batch_form to a BatchForm")
+    return wrapped
 
 
 class BatchKeyed(BatchOperator):
-    """Gathers its input by key, and lets the wrapped operator process one key after the other."""
+    """Sorts its input by key, and lets the wrapped operator process one key after the other."""
 
+    groups: KeyGroups
+    _sorting = False
     tagged = False
     by_time = True
     only_last = False
-    results: Gathered
+    results: Collector
 
-    def make_results(self) -> Gathered:
-        return (LastGathered if self.only_last else Gathered)(self.output, self.context.batch_records)
+    def make_results(self) -> Collector:
+        return (LastResultCollector if self.only_last else Collector)(self.output, self.context.batch_records)
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
-        return StateBackendKind.HASHMAP  # it holds one key
+        return StateBackendKind.HASHMAP  # which holds one key at a time
 
     def open(self) -> None:
         super().open()
         values = self.context.configuration
+        self._sorting = True
         self.groups = KeyGroups(read(values, SORT_MEMORY), spill_folders(values), tagged=self.tagged, by_time=self.by_time)
 
     def close(self) -> None:
-        if hasattr(self, "groups"):
+        if self._sorting:
             self.groups.close()
         super().close()
 
     def take(self, batch: Batch, select: Callable[[Any], Any] | None, tag: int = 0) -> None:
-        """Keeps the records for later."""
+        """Adds the records to those to be sorted."""
         batch = rows(batch)
         values = batch.values
         if select is None:
@@ -294,7 +123,7 @@ class BatchKeyed(BatchOperator):
             yield from self.process(tag, RowBatch([item[2] for item in part], None if untimed else [item[0] for item in part])) or ()
 
     def process(self, tag: int, batch: RowBatch) -> Work | None:
-        """Records of one key from one input."""
+        """Gives the wrapped operator records of one key from one input."""
         work: Work | None = self.inner.process_batch(batch)
         return work
 
@@ -327,7 +156,7 @@ class SortedInput(BatchKeyed, OneInputOperator):
 
 
 class SortedInputs(BatchKeyed, TwoInputOperator):
-    """A keyed operator with two inputs: of one key, the records of both by time; those of one time, or of none, from the first input first."""
+    """A keyed operator with two inputs: the records of a key come by time; at the same time, or without one, the first input's come first."""
 
     tagged = True
 
@@ -351,7 +180,7 @@ class SortedInputs(BatchKeyed, TwoInputOperator):
 
 
 class BroadcastFirst(BatchKeyed, TwoInputOperator):
-    """The broadcast pattern: input 2 is processed as it comes, input 1 afterwards; by key where it has one, else in its order."""
+    """The broadcast pattern: input 2 is processed as it arrives and input 1 afterwards, by key if the operator has one, else in order of arrival."""
 
     def __init__(self, inner: Any, key: KeySpec | None) -> None:
         super().__init__(inner)
@@ -375,18 +204,18 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
 
 
 class Timeless(BatchOperator):
-    """Joins, and windows that need no order: their input as it comes, time at its end."""
+    """Joins, and windows that need no order: records are processed as they come; time passes at the end of the input."""
 
     def process_watermark(self, watermark: Watermark) -> Work | None:
         super().process_watermark(watermark)
-        if watermark.timestamp != MAX_TIMESTAMP:  # of a source that makes its own: it would have records be late
+        if watermark.timestamp != MAX_TIMESTAMP:  # made by a source itself: it would make records late
             return None
         work: Work | None = self.inner.process_watermark(watermark)
         return work
 
     def work(self) -> Iterator[None]:
         self.time.end()
-        yield  # what that parked goes first
+        yield  # so that work parked by the timers is done before the inner operator finishes
 
 
 class TimelessInput(Timeless, OneInputOperator):

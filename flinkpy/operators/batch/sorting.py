@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key, stable_hash
+from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.spill_file import SpillFile
-from flinkpy.network.flow.batch_sizes import SizeEstimator
 
 NO_TIME = MIN_TIMESTAMP - 1  # stands for the timestamp of a record that has none
 CHUNK = 4096  # records

@@ -1,7 +1,10 @@
 """Where an operator's results go: the next operator, the network, several of them, a side output.
 
-Each is one idea and they are put together by the chain: counting around tagged around broadcasting around the ends. Counting is the
-outermost and lets no empty batch through, so nobody further in looks again.
+Each class is one idea, and the chain nests them: counting around tagged around broadcasting around the ends. The outermost, counting, drops empty
+batches, so the others need not look for them.
+
+Outputs that only hand batches on have ``emit`` as a property that gives the method which takes them. The counting output reads it once, so that a
+batch costs one call for each output that does something.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from flinkpy.core.elements import (
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import Output, StreamOperator, Work, run_to_end
+from flinkpy.operators.base import StreamOperator, Work, run_to_end
+from flinkpy.operators.context import Output
 from flinkpy.operators.user_errors import user_code_error
 
 
@@ -41,7 +45,7 @@ class OperatorCounters:
 
 
 class OperatorInput:
-    """The way into an operator: counts, calls, and gives a foreign exception the operator's name."""
+    """The way into an operator: counts records, calls the operator, and gives exceptions of user code the operator's name."""
 
     __slots__ = ("counters", "operator", "process")
 
@@ -50,7 +54,7 @@ class OperatorInput:
 
     def push(self, batch: Batch) -> None:
         """Hands the operator a batch that is not empty."""
-        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)  # a call less for small batches of rows
+        self.counters.records_in += len(batch.values) if type(batch) is RowBatch else len(batch)  # saves a call for small batches of rows
         try:
             work = self.process(batch)
             if work is not None:
@@ -61,15 +65,15 @@ class OperatorInput:
             raise user_code_error(error, self.operator.context) from error
 
     def push_of(self, process: Callable[[Batch], Work | None]) -> Callable[[Batch], None]:
-        """How one of two inputs takes batches."""
+        """The same as ``push``, for one of two inputs."""
         return OperatorInput(self.operator, process, self.counters).push
 
     def control(self, element: ControlElement) -> None:
         """Hands the operator a control element."""
-        self.call(self.way_of(element), element)
+        self.call(self.handler_of(element), element)
 
-    def way_of(self, element: ControlElement) -> Callable[[Any], Work | None]:
-        """How the operator takes such an element."""
+    def handler_of(self, element: ControlElement) -> Callable[[Any], Work | None]:
+        """The method of the operator that takes such an element."""
         operator = self.operator
         if isinstance(element, Watermark):
             return operator.process_watermark
@@ -96,10 +100,10 @@ class ChainingOutput(Output):
 
     def __init__(self, target: OperatorInput) -> None:
         self._target = target
-        self.emit = target.push  # type: ignore[method-assign]  # one call less per batch
 
-    def emit(self, batch: Batch) -> None:
-        self._target.push(batch)
+    @property
+    def emit(self) -> Callable[[Batch], None]:
+        return self._target.push
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         """A side output does not follow the main one."""
@@ -113,22 +117,22 @@ class RecordWriterOutput(Output):
 
     def __init__(self, writer: RecordWriter) -> None:
         self.writer = writer
-        self.emit = writer.emit  # type: ignore[method-assign]  # one call less per batch
 
-    def emit(self, batch: Batch) -> None:
-        self.writer.emit(batch)
+    @property
+    def emit(self) -> Callable[[Batch], None]:
+        return self.writer.emit
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         """A side output does not follow the main one."""
 
     def emit_control(self, element: ControlElement) -> None:
-        # Barriers and ends are written by the chain itself, once per writer, when all operators are through with them.
+        # The chain itself writes barriers and ends, once per writer, when all operators have dealt with them.
         if not isinstance(element, (CheckpointBarrier, EndOfData, EndOfPartition)):
             self.writer.emit_control(element)
 
 
 class DiscardingOutput(Output):
-    """Nobody listens: the end of a sink."""
+    """Drops everything: a sink has no consumers."""
 
     def emit(self, batch: Batch) -> None:
         pass
@@ -160,8 +164,8 @@ class BroadcastingOutput(Output):
 
 
 class CopyingBroadcastingOutput(BroadcastingOutput):
-    """To several consumers, one of which could change what another has yet to see: each but the last gets a copy of its own,
-    where the values can be changed at all. Column batches cannot."""
+    """To several consumers, one of which could change a value that another has yet to see: each but the last gets copies of the values that can be
+    changed. Column batches cannot."""
 
     def emit(self, batch: Batch) -> None:
         if isinstance(batch, RowBatch) and could_be_mutated(batch.values):
@@ -177,10 +181,10 @@ class TaggedOutput(Output):
 
     def __init__(self, main: Output, sides: Mapping[str, Output]) -> None:
         self._main, self._sides = main, dict(sides)
-        self.emit = main.emit  # type: ignore[method-assign]  # one call less for the main output
 
-    def emit(self, batch: Batch) -> None:
-        self._main.emit(batch)
+    @property
+    def emit(self) -> Callable[[Batch], None]:
+        return self._main.emit
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         side = self._sides.get(tag_id)
@@ -194,8 +198,8 @@ class TaggedOutput(Output):
 
 
 class CopyingTaggedOutput(TaggedOutput):
-    """The same where a function may have given one object to the main output and to a side output, whose consumers could change it: the side
-    outputs get copies, where the values can be changed at all."""
+    """The same, for functions that may have emitted one object to the main output and to a side output: side outputs get copies of the values that
+    can be changed, so that the consumers of one do not change what those of the other see."""
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
         if tag_id in self._sides and isinstance(batch, RowBatch) and could_be_mutated(batch.values):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 
 
 class StageKind(Enum):
@@ -29,6 +29,8 @@ class Stage:
 
 class StageOperator(OneInputOperator):
     """A one-input operator that works record by record and keeps no state."""
+
+    batch_form = BatchForm.AS_IN_STREAM
 
     @abstractmethod
     def stage(self) -> Stage:

@@ -1,7 +1,7 @@
-"""Where an operator's declared output type is a row: what its function gives becomes Rows on its way out, so that what follows sees names.
+"""For operators whose declared output type is a row: their results become Rows on the way out, so that the next operator can use field names.
 
-Only the main output is converted here. What goes to a side output has the type of its tag, and is converted where tags are taken off
-(``flinkpy.operators.process.process_operators``).
+Only the main output is converted here. A side output has the type of its tag and is converted where results are sorted by tag
+(``flinkpy.operators.process.yielding``).
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch, ControlElement, RowBatch
-from flinkpy.operators.base import OperatorContext, Output
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.user_errors import user_code_error
 
 
 class TypedOutput(Output):
-    """Converts rows on their way to ``target``; a value that is not of the type is the user's error, named with the operator."""
+    """Converts rows on their way to ``target``; a value that does not fit the type is an error of the user's, told with the operator's name."""
 
     def __init__(self, target: Output, convert: Callable[[Any], Any], context: OperatorContext) -> None:
         self._target, self._convert, self._context = target, convert, context
-        self.emit_side = target.emit_side  # type: ignore[method-assign]  # as it is
-        self.emit_control = target.emit_control  # type: ignore[method-assign]
 
     def emit(self, batch: Batch) -> None:
         if isinstance(batch, RowBatch):
@@ -33,7 +31,7 @@ class TypedOutput(Output):
         convert = self._convert
         try:
             for value in values:
-                converted.append(convert(value))  # in a loop: ``value`` is for the message
+                converted.append(convert(value))  # in a loop, because the error message needs ``value``
         except Exception as error:
             raise user_code_error(error, self._context, value) from error
         return converted

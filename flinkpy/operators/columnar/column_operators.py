@@ -20,9 +20,9 @@ from flinkpy.columns.kinds import BeyondSigned, large_columns
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.chain.output_isolation import all_private
-from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.operators.user_errors import user_code_error
 
 
@@ -36,6 +36,7 @@ def columns(batch: Batch) -> ColumnBatch:
 class ColumnOperator(OneInputOperator):
     """What they share: preparing for a schema, and telling the user's mistakes with the operator's name."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
     _schema: Any = None
 
@@ -179,7 +180,7 @@ class MapBatchesOperator(ColumnOperator):
         except Exception as error:
             raise user_code_error(error, self.context) from error
         if len(first) > len(batch):
-            yield from give_out(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
+            yield from emit_results(lambda record, at: chain(first, rest), (None,), None, Moment(), self, names_record=False)
         elif first:
             stamps = batch.timestamps.tolist() if batch.timestamps is not None and len(first) == len(batch) else None
             self.output.emit(RowBatch(first if self.context.object_reuse else list(all_private(first)), stamps))
@@ -208,6 +209,7 @@ def one_batch(table: Any) -> Any:
 class ColumnsToRowsOperator(OneInputOperator):
     """A Row, with the columns' names, for every record."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
 
     def process_batch(self, batch: Batch) -> None:
@@ -219,6 +221,7 @@ class ColumnsToRowsOperator(OneInputOperator):
 class RowsToColumnsOperator(OneInputOperator):
     """Columns from rows, tuples or dicts of a declared row type. Column batches pass; without a type rows cannot."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
 
     def __init__(self, schema: RowTypeInfo | None) -> None:

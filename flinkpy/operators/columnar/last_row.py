@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Watermark
 from flinkpy.core.options.state import StateBackendKind
-from flinkpy.operators.base import OneInputOperator, OperatorContext, Output
-from flinkpy.operators.batch.batch_forms import BatchOperator
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.batch.batch_operator import BatchOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
 from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.context import OperatorContext, Output
 
 _PENDING_ROWS = 65_536
 

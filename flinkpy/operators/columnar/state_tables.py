@@ -15,6 +15,7 @@ import pyarrow as pa
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
+from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import ColumnOperator, one_batch
 from flinkpy.operators.columnar.key_index import FirstRecords, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -92,7 +93,7 @@ def _plain(column: Any) -> Any:
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
 
-    gives_running_rows = True
+    batch_form = BatchForm.LAST_ROW_OF_KEY
     keeps_timestamps = True
     takes_updates = False
     keys: Sequence[str]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.fields import field_of
 from flinkpy.operators.user_errors import bounded_repr, user_code_error
 

@@ -24,7 +24,8 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, W
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
-from flinkpy.operators.base import OneInputOperator, Output, TimerHandle
+from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.context import Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
 from flinkpy.operators.loops.feedback import BEYOND_TIME
 from flinkpy.operators.user_errors import user_code_error
@@ -91,10 +92,12 @@ class IdlenessTimer:
 class TimestampsAndWatermarksOperator(OneInputOperator):
     """Carries a WatermarkStrategy out, for rows and for columns."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     zone: str | None = None  # of the column the moments are read from
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self.strategy = strategy
+        self._is_open = False
         self._timer: TimerHandle | None = None
 
     def check(self, schema: Any, columnar: bool) -> None:
@@ -117,7 +120,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._extractor = None if assigner is None else TimestampExtractor(assigner, context)
         is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH  # where only the last watermark counts
         self._generator = None if is_batch else strategy.create_generator()
-        self._emitter = WatermarkEmitter()
+        self._emitter, self._is_open = WatermarkEmitter(), True
         self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
         self._interval_s = read(context.configuration, options.AUTO_WATERMARK_INTERVAL).total_seconds()
         if self._generator is not None or self._idleness is not None:
@@ -214,7 +217,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         return self._emitter.idle
 
     def __repr__(self) -> str:
-        return f"<TimestampsAndWatermarksOperator{' at ' + repr(self._emitter) if hasattr(self, '_emitter') else ', not open'}>"
+        return f"<TimestampsAndWatermarksOperator{f' at {self._emitter!r}' if self._is_open else ', not open'}>"
 
 
 def greatest_timestamp(batch: Batch) -> int:

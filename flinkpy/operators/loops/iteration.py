@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, InputEnded, Key, RoundPassed, attach, channel_key, detach
 from flinkpy.operators.rows.stateless import rows
 
@@ -15,6 +15,7 @@ from flinkpy.operators.rows.stateless import rows
 class LoopEnd(OneInputOperator):
     """What entry and tail share: the channel to the head, from ``open`` to ``close``."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.NEVER
     _key: Key | None = None
 

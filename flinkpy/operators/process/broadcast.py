@@ -8,7 +8,7 @@ from typing import Any
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.no_key import NoKey
 from flinkpy.operators.process.broadcast_functions import (
@@ -30,6 +30,7 @@ NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in
 class _BroadcastStates(StreamOperator):
     """What both operators share: the states ``broadcast()`` was given, to write and to read."""
 
+    batch_form = BatchForm.BROADCAST_FIRST
     descriptors: tuple[MapStateDescriptor, ...]
 
     def _open_states(self) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:
@@ -48,8 +49,8 @@ class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInp
     def open(self) -> None:
         super().open()
         written, read = self._open_states()
-        self._element_context = ReadOnlyContext(self._timer_service, read)
-        self._broadcast_context = BroadcastContext(self._timer_service, written)
+        self._element_context = ReadOnlyContext(self.timer_service, read)
+        self._broadcast_context = BroadcastContext(self.timer_service, written)
 
     def process_batch1(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element, batch, self._element_context)
@@ -72,7 +73,7 @@ class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, Two
         self._keyed = self.keyed_by(self.key)
 
     def make_contexts(self) -> None:
-        service, current = self._timer_service, self.backend.current
+        service, current = self.timer_service, self.backend.current
         written, read = self._open_states()
         self._process_context = KeyedReadOnlyContext(service, read, current)
         self._timer_context = BroadcastTimerContext(service, read, current)

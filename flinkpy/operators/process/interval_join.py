@@ -17,13 +17,13 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, isolated
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
-from flinkpy.operators.process.yielding import give_out
+from flinkpy.operators.process.yielding import emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
@@ -37,6 +37,8 @@ Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """Joins left with right records for which ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). With ``lower > upper``,
     as two exclusive bounds can make it, nothing is joined. ``late_tags``: side outputs for late records of the left and of the right side."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, lower: int, upper: int,
                  late_tags: tuple[str | None, str | None] = (None, None)) -> None:
@@ -113,7 +115,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._look_at(batch.values)
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
-        yield from give_out(self._given, pairs, repeat(None), at, self, endless=True)
+        yield from emit_results(self._given, pairs, repeat(None), at, self, endless=True)
         self.backend.after_records(len(batch))
 
     def _given(self, pair: tuple[Any, Any], at: _At) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import ProcessingTimeService
+from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
 

@@ -1,8 +1,8 @@
 """Work that an operator has begun and not ended yet: it is parked, and the task goes on with it step by step.
 
-A function may yield without end, or slowly. So what calls functions is a generator: it emits what was given so far and yields. Then the operator is
-parked: whatever comes for it meanwhile (batches, control elements, timers) waits behind that work, in order, and the current key stays what it is.
-While one operator of a chain is parked, its task reads no input; it serves its mail, and goes on with the work as its consumers have room.
+A user's function may yield results slowly, or without end. So the code that calls it is a generator, which emits the results so far and yields.
+Then the operator is parked: whatever arrives for it meanwhile (batches, control elements, timers) waits behind that work, in order, and the current
+key stays what it is. While an operator of a chain is parked, its task reads no input; it serves its mail, and does the work as consumers have room.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class ParkingInput(OperatorInput):
-    """The way into an operator that may park. ``behind`` are those its output leads to: it does not go on while one of them is parked."""
+    """The way into an operator that may park. ``behind``: the inputs its output leads to; it does not go on while one of them is parked."""
 
     __slots__ = ("_behind", "_waiting", "_work", "on_parked")
 
@@ -31,12 +31,12 @@ class ParkingInput(OperatorInput):
         self._behind = tuple(behind)
         self._waiting: deque[tuple[Callable[..., Work | None], tuple[Any, ...]]] = deque()
         self._work: Work | None = None
-        self.on_parked: Callable[[], None] = _nobody  # who is told: it may have happened in mail, while the task waited for input
+        self.on_parked: Callable[[], None] = _do_nothing  # called also when mail parks the operator, while the task waits for input
         operator.do = self.do
 
     @property
     def parked(self) -> bool:
-        """Whether there is work left, or something waits for its turn."""
+        """Whether work is left, or something waits behind it."""
         return self._work is not None or bool(self._waiting)
 
     def push(self, batch: Batch) -> None:
@@ -50,7 +50,7 @@ class ParkingInput(OperatorInput):
         self.call(process, batch)
 
     def call(self, function: Callable[..., Work | None], *arguments: Any) -> None:
-        """Calls a method of the operator: now, or when its turn comes."""
+        """Calls a method of the operator: now, or behind the work that is parked."""
         if self.parked:
             self._waiting.append((function, arguments))
             self.on_parked()
@@ -58,16 +58,16 @@ class ParkingInput(OperatorInput):
             self._begin(function, arguments)
 
     def do(self, work: Work) -> None:
-        """What the operator does by itself, at a timer: when its turn comes."""
-        self.call(_same, work)
+        """Does work that the operator begins itself, at a timer: now, or behind the work that is parked."""
+        self.call(_identity, work)
 
     def step(self) -> None:
-        """Goes on, if it may: a bounded part of the work, or the next that waits."""
+        """Does a bounded part of the work, or begins what waits next, unless an operator behind is parked."""
         for each in self._behind:
             if each.parked:
                 return
         if self._work is not None:
-            self._begin(_same, (self._work,))
+            self._begin(_identity, (self._work,))
         elif self._waiting:
             self._begin(*self._waiting.popleft())
 
@@ -86,7 +86,7 @@ class ParkingInput(OperatorInput):
             raise user_code_error(error, self.operator.context) from error
 
     def close(self) -> None:
-        """Nothing more is done; generators of the user's end as they stand."""
+        """Drops the work; generators of the user's end where they stand."""
         work, self._work = self._work, None
         self._waiting.clear()
         if work is not None:
@@ -96,9 +96,58 @@ class ParkingInput(OperatorInput):
         return f"<ParkingInput of {self.operator!r}: {'parked' if self.parked else 'free'}, {len(self._waiting)} waiting>"
 
 
-def _same(work: Work) -> Work:
+class ParkedWork:
+    """All parked work of a chain, and the barriers that wait behind it. ``inputs``: those that may park, tail to head."""
+
+    def __init__(self, inputs: Sequence[ParkingInput]) -> None:
+        self._inputs = tuple(inputs)
+        self._barriers: deque[Work] = deque()  # on their way through the chain
+
+    def set_listener(self, on_parked: Callable[[], None]) -> None:
+        """Sets whom to call when an operator parks: ``go_on`` is to be called soon."""
+        for way_in in self._inputs:
+            way_in.on_parked = on_parked
+
+    def pending(self) -> bool:
+        """Whether there is any. Then no input may come before ``go_on`` has done it."""
+        for way_in in self._inputs:  # asked for every batch: ``any`` would make a generator each time
+            if way_in.parked:
+                return True
+        return bool(self._barriers)
+
+    def go_on(self) -> None:
+        """Does a bounded part of it. Operators further down go first, to make room; a barrier goes on when no operator is parked."""
+        idle = True
+        for way_in in self._inputs:
+            if way_in.parked:
+                idle = False
+                way_in.step()
+        if idle and self._barriers and next(self._barriers[0], self) is self:
+            self._barriers.popleft()
+
+    def pass_barrier(self, work: Work) -> None:
+        """Takes a barrier through the chain: now, or behind what is parked."""
+        self._barriers.append(work)
+        while self._barriers and not any(way_in.parked for way_in in self._inputs):
+            self.go_on()
+
+    def close(self) -> list[Exception]:
+        """Drops all of it; gives back what that raised."""
+        self._barriers.clear()
+        errors: list[Exception] = []
+        for way_in in self._inputs:
+            try:
+                way_in.close()
+            except FlinkpyError as error:
+                errors.append(error)
+            except Exception as error:
+                errors.append(user_code_error(error, way_in.operator.context))
+        return errors
+
+
+def _identity(work: Work) -> Work:
     return work
 
 
-def _nobody() -> None:
+def _do_nothing() -> None:
     pass

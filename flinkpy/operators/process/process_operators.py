@@ -1,7 +1,7 @@
-"""Process functions and co-functions: user code with a context, side outputs, and (keyed) timers.
+"""Process functions and co-functions: user code with a context, side outputs and, on keyed streams, timers.
 
-What a function yields goes on while it yields (``flinkpy.operators.process.yielding``): plain values to the main output, ``(OutputTag, value)``
-pairs to side outputs.
+A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``): plain values to the main output,
+``(OutputTag, value)`` pairs to side outputs.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
-from flinkpy.operators.process.yielding import Keyed, give_out, keyed_by
+from flinkpy.operators.process.yielding import Keyed, emit_results, keyed_by
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
 from flinkpy.operators.rows.stateless import rows
@@ -36,15 +36,14 @@ def _same(value: Any) -> Any:
 
 
 class FunctionOperator(StreamOperator):
-    """Holds one user function over the operator's life."""
+    """Opens, calls and closes one user function."""
 
     keeps_timestamps = True
-    emits_updates = False  # the function knows what it makes of them
+    emits_updates = False  # what a function makes of an update is a record of its own
+    parks = True
 
     def __init__(self, function: Any) -> None:
         self.function = function
-
-    parks = True
 
     def open(self) -> None:
         open_function(self.function, self.context)
@@ -53,30 +52,36 @@ class FunctionOperator(StreamOperator):
         close_function(self.function)
 
     def run_function(self, process: ProcessElement, batch: Batch, context: Any) -> Work:
-        """Calls it for each record of the batch and emits what it gives."""
+        """Calls the function for each record of the batch and emits the results."""
         batch = rows(batch)
-        return give_out(process, batch.values, batch.timestamps, context, self)
+        return emit_results(process, batch.values, batch.timestamps, context, self)
 
 
 class UnkeyedFunctionOperator(FunctionOperator):
     """A function that may ask for the time."""
 
+    batch_form = BatchForm.AS_IN_STREAM
+
     def open(self) -> None:
-        self._timer_service = UnkeyedTimerService(self.context.timers)
-        self._process_context = ProcessContext(self._timer_service)
+        self.timer_service = UnkeyedTimerService(self.context.timers)
+        self._process_context = ProcessContext(self.timer_service)
         super().open()
 
     def process_watermark(self, watermark: Watermark) -> None:
-        self._timer_service.watermark = watermark.timestamp
+        self.timer_service.watermark = watermark.timestamp
         super().process_watermark(watermark)
 
 
 class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     """A function with a current key, state and timers. Timers are saved with the state of their key."""
 
+    timer_service: KeyedTimerService
+    _has_timers = False
+
     def open(self) -> None:
         current = self.backend.current
-        self._timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
+        self.timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
+        self._has_timers = True
         self.make_contexts()
         for queue, name in self._timer_queues():
             saved = self.backend.engine_values(name)
@@ -86,26 +91,25 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         service.arm()
 
     def keyed_by(self, key: KeySpec) -> Keyed:
-        """How the key is set for each record of an input keyed so, once the function is open. A key that cannot be hashed fails where state is looked
-        up; a function that keeps none would never notice, so there it is looked for."""
+        """How the key is set for each record of an input with that key; call it when the function is open. A key that cannot be hashed fails where
+        state is looked up. With a function that keeps no state it would go unnoticed, so there it is checked for each record."""
         stateless = not set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}
         clock = self.context.clock.time_ns if self.backend.expires else None
         return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
 
     def make_contexts(self) -> None:
-        """Before the function is opened: what its methods will get."""
-        service, current = self._timer_service, self.backend.current
+        """Makes the contexts that the function's methods get; called before the function is opened."""
+        service, current = self.timer_service, self.backend.current
         self._process_context: Any = KeyedProcessContext(service, current)
         self._timer_context: Any = TimerContext(service, current)
 
     def close(self) -> None:
-        service = getattr(self, "_timer_service", None)
-        if service is not None:
-            service.disarm()
+        if self._has_timers:
+            self.timer_service.disarm()
         super().close()
 
     def _timer_queues(self) -> tuple[tuple[TimerQueue, str], ...]:
-        return (self._timer_service.event_timers, EVENT_TIMERS), (self._timer_service.processing_timers, PROCESSING_TIMERS)
+        return (self.timer_service.event_timers, EVENT_TIMERS), (self.timer_service.processing_timers, PROCESSING_TIMERS)
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         tables = [(self.backend.engine_values(name), queue) for queue, name in self._timer_queues()]
@@ -118,18 +122,18 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
                 saved.clear()
 
     def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
-        """Calls it for each record of the batch, the key set first, and emits what it gives."""
+        """Sets the key and calls the function for each record of the batch; emits the results."""
         batch = rows(batch)
-        yield from give_out(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
+        yield from emit_results(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
         self.backend.after_records(len(batch))
 
     def process_watermark(self, watermark: Watermark) -> Work:
-        self._timer_service.watermark = watermark.timestamp
-        yield from self._fire(self._timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        self.timer_service.watermark = watermark.timestamp
+        yield from self._fire(self.timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
         super().process_watermark(watermark)
 
     def end_key(self) -> Work:
-        service = self._timer_service
+        service = self.timer_service
         queues = ((service.event_timers, TimeDomain.EVENT_TIME), (service.processing_timers, TimeDomain.PROCESSING_TIME))
         registered = [queue.registered() if len(queue) else set() for queue, _ in queues]
         if not any(registered):
@@ -147,13 +151,13 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def _fire_and_arm(self, due: Iterator[tuple[int, Any]]) -> Work:
         yield from self._fire(due, TimeDomain.PROCESSING_TIME)
-        self._timer_service.fired()
+        self.timer_service.fired()
 
     def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
-        """Calls ``on_timer`` for each, earliest first."""
+        """Calls ``on_timer`` for each timer, earliest first."""
         self._timer_context._domain = domain
-        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # each is the timer's
-        return give_out(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
+        stamps = repeat(None) if domain is TimeDomain.EVENT_TIME else None  # results get the timer's time, which _on_timer sets
+        return emit_results(self._on_timer, due, stamps, self._timer_context, self, endless=True, names_record=False)
 
     def _on_timer(self, timer: tuple[int, Any], context: Any) -> Iterable[Any] | None:
         context._timestamp, self.backend.current.key = timer
@@ -236,12 +240,15 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
 
 
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
-    """A function with a method for each input, without context; where both streams are keyed it may keep state, which both methods share."""
+    """A function with a method for each input, without context. If both streams are keyed it may keep state, which both methods share."""
 
+    batch_form = BatchForm.BY_KEY
     methods: tuple[str, str]
 
     def __init__(self, function: Any, keys: tuple[KeySpec, KeySpec] | None = None) -> None:
         self.function, self.keys = function, keys
+        if keys is None:
+            self.batch_form = BatchForm.AS_IN_STREAM
         for key in keys or ():
             key_function(key)
 
@@ -271,11 +278,11 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
 
     @abstractmethod
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work | None:
-        """Calls it for each record and emits what it gives."""
+        """Calls the function for each record and emits the results."""
 
 
 class CoMapOperator(CoFunctionOperator):
-    """A CoMapFunction: one value for each; None is none."""
+    """A CoMapFunction: one result for each record; None means no result."""
 
     methods = ("map1", "map2")
 
@@ -296,11 +303,11 @@ class CoMapOperator(CoFunctionOperator):
 
 
 class CoFlatMapOperator(CoFunctionOperator):
-    """A CoFlatMapFunction: any number of values for each."""
+    """A CoFlatMapFunction: any number of results for each record."""
 
     parks = True
     methods = ("flat_map1", "flat_map2")
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> Work:
         at = ProcessContext(UnkeyedTimerService(self.context.timers))
-        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, at, self)
+        return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, at, self)

@@ -15,8 +15,9 @@ from flinkpy.core.codegen.generated import failure_in
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError
-from flinkpy.operators.base import Output, StreamOperator, Work
-from flinkpy.operators.process.yielding_loop import LoopKind, giving_loop
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import Output
+from flinkpy.operators.process.yielding_loop import LoopKind, result_loop
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import CurrentKey
 
@@ -129,7 +130,7 @@ def stamp_new(results: Results, timestamp: int) -> None:
             stamps.extend([timestamp] * missing)
 
 
-def give_out(
+def emit_results(
     process: Callable[[Any, Any], Iterable[Any] | None], records: Iterable[Any], stamps: Iterable[int | None] | None, at: Any,
     operator: StreamOperator, *,
     keyed: Keyed | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
@@ -141,7 +142,7 @@ def give_out(
     """
     context, output = operator.context, operator.output
     keyed = keyed or _WITHOUT_KEY
-    loop = giving_loop(LoopKind(stamps is not None, not context.object_reuse, endless, keyed.shown, keyed.hashes, keyed.clock is not None))
+    loop = result_loop(LoopKind(stamps is not None, not context.object_reuse, endless, keyed.shown, keyed.hashes, keyed.clock is not None))
     try:
         results = yield from loop.function(
             records, stamps, process, at, kind, output, context.clock.monotonic, context.batch_records, keyed.select, keyed.current, keyed.clock)

@@ -36,20 +36,20 @@ class LoopKind(NamedTuple):
     expires: bool = False
 
 
-class GivingLoop:
+class ResultLoop:
     """The function, a generator, and the lines of it on which a key is selected."""
 
     def __init__(self, kind: LoopKind) -> None:
         lines = list(_lines(kind))
-        self.function: Callable[..., Any] = compile_function("giving", "\n".join(lines) + "\n", _NAMES)
+        self.function: Callable[..., Any] = compile_function("result_loop", "\n".join(lines) + "\n", _NAMES)
         self.key_lines = frozenset(number for number, line in enumerate(lines, 1) if line.lstrip().startswith("key = "))
         forget_source(self.function)  # loops are shared and stay
 
 
 @lru_cache(256)
-def giving_loop(kind: LoopKind) -> GivingLoop:
+def result_loop(kind: LoopKind) -> ResultLoop:
     """The loop; the same one for all that need the same."""
-    return GivingLoop(kind)
+    return ResultLoop(kind)
 
 
 def private_lines(value: str, indent: int) -> list[str]:
@@ -79,7 +79,7 @@ def _indented(indent: int, text: str) -> list[str]:
 
 
 def _lines(kind: LoopKind) -> list[str]:
-    lines = [f"def giving(records, stamps, process, at, make, output, now, limit, select, current, clock, {_FAST}):"]
+    lines = [f"def result_loop(records, stamps, process, at, make, output, now, limit, select, current, clock, {_FAST}):"]
     lines += _indented(1, f"""\
 results, until, left, stride = make({kind.stamped}), now() + MOMENT_S, 1, 1
 out, kept, record = results.values, results.stamps, None""")

@@ -18,7 +18,7 @@ from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
@@ -54,6 +54,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     """What keyed row operators share: the key selector, one value per key, the loops.
     ``falls_back``: where the update's expression raises, its function is asked."""
 
+    batch_form = BatchForm.LAST_RESULT_OF_KEY
     keeps_timestamps = True
     falls_back = False
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import BatchForm
 from flinkpy.operators.chain.stages import Stage
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
@@ -37,6 +38,8 @@ def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backe
 
 class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
     """One user function, with its key."""
+
+    batch_form = BatchForm.BY_KEY
 
     def __init__(self, function: Any, key: KeySpec) -> None:
         super().__init__(function)

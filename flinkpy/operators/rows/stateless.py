@@ -16,7 +16,7 @@ from flinkpy.operators.base import Work
 from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.process.yielding import Moment, UntaggedResults, give_out
+from flinkpy.operators.process.yielding import Moment, UntaggedResults, emit_results
 from flinkpy.operators.user_errors import user_code_error
 
 
@@ -98,7 +98,7 @@ class FlatMapOperator(FunctionStageOperator):
 
     def process_batch(self, batch: Batch) -> Work:
         batch, function = rows(batch), self.stage().function
-        return give_out(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
+        return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
 
 
 class ProjectOperator(MapOperator):

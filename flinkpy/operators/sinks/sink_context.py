@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from flinkpy.core.elements import MIN_TIMESTAMP
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 
 
 class SinkContext:

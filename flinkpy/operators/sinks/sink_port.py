@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkpy.core.elements import Batch
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 
 
 class SinkWriter(ABC):

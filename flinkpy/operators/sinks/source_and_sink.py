@@ -12,7 +12,7 @@ from flinkpy.common.watermark_strategy import watermark_of
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
+from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, SourceOperator
 from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
@@ -164,7 +164,7 @@ class LegacySourceOperator(SourceOperator):
 
     def emit_next(self) -> InputStatus:
         ended = self._ended  # before looking: what is there after the end was said is all there will be
-        items = self._queue.take(min(self.portion, self.context.batch_records))
+        items = self._queue.take(min(self.batch_size, self.context.batch_records))
         if items:
             self._emit(items)
             self.rows_emitted += len(items)
@@ -238,6 +238,7 @@ class LegacySourceOperator(SourceOperator):
 class SinkOperator(OneInputOperator):
     """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``."""
 
+    batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
 
     def __init__(self, sink: Any) -> None:

@@ -39,7 +39,7 @@ class TaskTimer:
 class TaskTimers:
     """Implements ProcessingTimeService. ``post`` puts an action into the task's mailbox."""
 
-    def __init__(self, reactor: Reactor, post: Callable[[Action], None]) -> None:
+    def __init__(self, reactor: Reactor, post: Callable[[Action], object]) -> None:
         self._reactor, self.post = reactor, post
         self._clock: Clock = reactor.clock
         self._pending: set[TaskTimer] = set()

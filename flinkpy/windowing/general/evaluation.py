@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.chain.output_isolation import all_private, private
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process.yielding import Results, stamp_new
 from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S

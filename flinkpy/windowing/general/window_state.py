@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any, cast
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.functions import KeyedStateStore, S
+from flinkpy.operators.keyed_state_store import KeyedStateStore, S
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind

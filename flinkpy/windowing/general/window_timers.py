@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkpy.operators.base import ProcessingTimeService, Work
+from flinkpy.operators.base import Work
+from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 
 _SLACK = 64  # moments that nobody waits for any more, which the heap may hold beyond as many as there are live ones

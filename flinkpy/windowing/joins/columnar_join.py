@@ -14,7 +14,7 @@ import pyarrow as pa
 from flinkpy.columns.compiler import column_index
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import TwoInputOperator
+from flinkpy.operators.base import BatchForm, TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
 from flinkpy.operators.columnar.key_index import check_keys
 from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_numbers, key_of_group, to_bytes
@@ -58,6 +58,8 @@ class JoinedColumns:
 
 class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """Inner join by the named key columns, in tumbling or sliding windows of event time."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
 
     def __init__(self, left_keys: Sequence[str], right_keys: Sequence[str], assigner: Any) -> None:
         self.keys, self.assigner = (tuple(left_keys), tuple(right_keys)), assigner

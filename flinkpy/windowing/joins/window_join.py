@@ -19,14 +19,14 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBa
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import could_be_mutated, isolated, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import with_private_results
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import Function, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import joining
-from flinkpy.operators.process.yielding import Moment, Results, give_out
+from flinkpy.operators.process.yielding import Moment, Results, emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
@@ -69,6 +69,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     """What joins and co-groups share: ``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
     ``joins``: records whose key has no value have no partner, and are not kept."""
 
+    batch_form = BatchForm.AT_END_OF_TIME
     parks = True
     joins: ClassVar[bool]
     _call: Any  # the user's method
@@ -254,7 +255,7 @@ class GridJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
     def give_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
         """Emits what the function, which gives any number of results, makes of each two records, or two groups of them."""
         call = self._call
-        return give_out(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
+        return emit_results(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
 
 
 def unsettled(part: Part, settled: dict[Any, bool] | None) -> Part | None:

@@ -20,6 +20,7 @@ from flinkpy.columns.expressions import AggregateCall
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.operators.columnar.key_index import check_keys
 from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, input_schema_of
@@ -43,6 +44,7 @@ _LARGEST = 1 << 15  # rows in one batch of results
 class ColumnarWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, ColumnOperator):
     """What the two forms share. ``keys``: the key columns, none for windows over all records."""
 
+    batch_form = BatchForm.AT_END_OF_TIME
     _input_schema: Any = None  # of the records so far
     _aggregates: Sequence[ColumnAggregate]
     _result: Any

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from flinkpy.operators.base import OperatorContext, StreamOperator, Work
-from flinkpy.operators.functions import RuntimeContext, S, open_function
-from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.functions import RuntimeContext, open_function
+from flinkpy.operators.keyed_state_store import S
+from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.contexts import FunctionContext
@@ -58,7 +60,7 @@ class SliceFunction:
         """Emits what the function makes of each key's value in each window, with the window's last moment."""
         self._service.watermark = watermark
         stamps = iter(lambda: self._window.key.end - 1, None)
-        yield from give_out(self._given, self._values(windows), stamps, Moment(), operator, endless=True, names_record=False)
+        yield from emit_results(self._given, self._values(windows), stamps, Moment(), operator, endless=True, names_record=False)
 
     def _given(self, found: tuple[Any, TimeWindow, Any], at: Moment) -> Any:
         key, window, value = found

@@ -14,7 +14,7 @@ from typing import Any
 
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
-from flinkpy.operators.base import OperatorContext
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.rows.keyed_loops import CALLED, assigned

@@ -20,7 +20,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -47,6 +47,8 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
     ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
     ``count`` the number of records; a ``window_function`` is called with that one value. Without a key all records are one group.
     """
+
+    batch_form = BatchForm.AT_END_OF_TIME
 
     def __init__(
         self,

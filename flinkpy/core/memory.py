@@ -1,0 +1,102 @@
+"""How much memory records take. Every few batches some records of one, or a batch of columns, are measured, and a running mean is kept."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+
+MEASURED_ROWS = 4  # of a measured batch
+MEASURE_EVERY = 16  # batches
+_DEPTH = 4
+_WIDTH = 32
+_SCALARS = frozenset({str, int, float, bytes, bool, type(None)})
+
+
+class SizeEstimator:
+    """Estimates how many bytes batches hold, from a few of their records. One estimator serves batches of one kind, such as those of one output."""
+
+    __slots__ = ("_column_rate", "_columns_countdown", "_countdown", "bytes_per_row")
+
+    def __init__(self) -> None:
+        self.bytes_per_row = 0.0
+        self._column_rate = 0.0
+        self._countdown = self._columns_countdown = 0
+
+    def bytes_of(self, batch: Batch) -> int:
+        """Bytes the batch holds in memory, estimated."""
+        if type(batch) is RowBatch:
+            values, stamps = batch.values, batch.timestamps
+            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single one may be large
+            return size if stamps is None else size + 32 * len(stamps)
+        assert isinstance(batch, ColumnBatch)
+        return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
+
+    def bytes_of_rows(self, values: list[Any]) -> float:
+        count = len(values)
+        if self._countdown:
+            self._countdown -= 1
+        else:
+            self._measure(values)
+        return count * self.bytes_per_row
+
+    def bytes_of_column_rows(self, rows: int) -> float:
+        """Bytes of that many rows of columns, by what was measured before."""
+        return rows * self._column_rate
+
+    def _bytes_of_columns(self, batch: ColumnBatch) -> int:
+        """Arrow takes some 20 µs to count a batch's bytes, which is long for a batch that is handed over in 2 µs."""
+        rows = len(batch)
+        if self._columns_countdown and rows > 1:
+            self._columns_countdown -= 1
+        else:
+            self._columns_countdown = MEASURE_EVERY
+            mean = batch.data.nbytes / max(1, rows)
+            self._column_rate = mean if mean > self._column_rate else (self._column_rate + mean) / 2
+        return int(rows * self._column_rate)
+
+    def _measure(self, values: list[Any]) -> None:
+        self._countdown = MEASURE_EVERY
+        count = len(values)
+        step = max(1, count // MEASURED_ROWS)
+        sample = values[step // 2 :: step]
+        mean = sum(map(size_of, sample)) / len(sample)
+        known = self.bytes_per_row
+        self.bytes_per_row = mean if mean > known else (known + mean) / 2  # up at once, down slowly: too much is safer than too little
+
+
+def size_of(value: Any, depth: int = _DEPTH) -> int:
+    """Bytes of one record, roughly: nested containers to a bounded depth, long ones by their first items.
+
+    >>> size_of("x" * 1000) > 1000
+    True
+    """
+    kind = type(value)
+    size = sys.getsizeof(value, 64) + 8
+    if kind in _SCALARS or depth == 0:
+        return size
+    if kind is tuple and len(value) <= _WIDTH:
+        if _SCALARS.issuperset(map(type, value)):  # the usual record; the same sum without a call per field
+            return size + sum(map(sys.getsizeof, value)) + 8 * len(value)
+        for item in value:
+            size += size_of(item, depth - 1)
+        return size
+    held = getattr(value, "nbytes", None)  # numpy, Arrow
+    if type(held) is int:
+        return held + 64
+    items: Any = None
+    if isinstance(value, dict):
+        items = [*_first(value), *_first(value.values())]
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        items = value if len(value) <= _WIDTH else _first(value)
+    elif hasattr(value, "__dict__"):
+        items = list(value.__dict__.values())
+    if not items:
+        return size
+    inner = sum(size_of(item, depth - 1) for item in items)
+    return size + (inner * len(value) // _WIDTH if isinstance(value, (dict, tuple, list, set, frozenset)) and len(value) > _WIDTH else inner)
+
+
+def _first(items: Any) -> list[Any]:
+    return [item for _, item in zip(range(_WIDTH), items)]

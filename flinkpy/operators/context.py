@@ -1,0 +1,79 @@
+"""What a task gives to an operator in ``setup``: where it runs, the services of its task, and the output that takes its results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.elements import Batch, ControlElement
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.state.operator_backend import OperatorStateBackend
+
+
+class Output(ABC):
+    """Where an operator's results go: the next operator of the chain, the network, or several of them."""
+
+    @abstractmethod
+    def emit(self, batch: Batch) -> None:
+        """Passes a batch of the main output on. An empty batch is not passed on."""
+
+    @abstractmethod
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        """Passes a batch on to the consumers of that side output; drops it if there are none."""
+
+    @abstractmethod
+    def emit_control(self, element: ControlElement) -> None:
+        """Passes a control element on to every consumer, behind everything that was emitted before."""
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """Which subtask of which job this is."""
+
+    job_name: str
+    task_name: str
+    attempt_id: ExecutionAttemptId
+    parallelism: int
+    max_parallelism: int
+
+    @property
+    def subtask_index(self) -> int:
+        return self.attempt_id.subtask_index
+
+    @property
+    def subtask_name(self) -> str:
+        return f"{self.task_name} ({self.subtask_index + 1}/{self.parallelism})#{self.attempt_id.attempt}"
+
+
+class TimerHandle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class ProcessingTimeService(Protocol):
+    """Timers on processing time; callbacks run in the task's thread."""
+
+    def now_ms(self) -> int: ...
+
+    def call_later(self, delay_s: float, action: Callable[[], None]) -> TimerHandle: ...
+
+
+@dataclass
+class OperatorContext:
+    """What one operator knows about its task, and the services the task offers it."""
+
+    operator_id: OperatorId
+    name: str
+    uid: str | None
+    task: TaskInfo
+    clock: Clock
+    timers: ProcessingTimeService
+    run_in_task: Callable[[Callable[[], None]], None]  # from any thread: runs the action in the task's thread, soon
+    send_operator_event: Callable[[Any], None]  # to this operator's coordinator in the JobMaster
+    configuration: dict[str, Any] = field(default_factory=dict)
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    object_reuse: bool = False
+    batch_records: int = 4096
+    operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key

@@ -1,0 +1,121 @@
+"""What a slot loop waits for: sockets with their callbacks, and an interruption from another thread. All calls but ``interrupt`` belong to the loop's
+thread."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+
+from flinkpy.runtime.loop.poller import READABLE, WRITABLE, Poller
+
+LOG = logging.getLogger(__name__)
+
+Action = Callable[[], None]
+
+
+class _Watched:
+    """A socket's callbacks."""
+
+    __slots__ = ("fd", "reader", "writer")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.reader: Action | None = None
+        self.writer: Action | None = None
+
+    @property
+    def events(self) -> int:
+        return (READABLE if self.reader is not None else 0) | (WRITABLE if self.writer is not None else 0)
+
+
+class SocketWatcher:
+    """Calls back for sockets that can be read or written. A callback that raises is logged under ``name``."""
+
+    def __init__(self, name: str, poller: Poller) -> None:
+        self._name, self._poller = name, poller
+        self.poll = poller.poll  # waits so many seconds; its result is for ``dispatch``
+        self._sockets: dict[socket.socket, _Watched] = {}
+        self._by_fd: dict[int, _Watched] = {}
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
+        self._closed = False
+        self.add_reader(self._receiver, self._drain_interruptions)
+
+    def add_reader(self, sock: socket.socket, callback: Action) -> None:
+        self._watch(sock, callback, self._watched(sock).writer)
+
+    def remove_reader(self, sock: socket.socket) -> None:
+        if sock in self._sockets:
+            self._watch(sock, None, self._sockets[sock].writer)
+
+    def add_writer(self, sock: socket.socket, callback: Action) -> None:
+        self._watch(sock, self._watched(sock).reader, callback)
+
+    def remove_writer(self, sock: socket.socket) -> None:
+        if sock in self._sockets:
+            self._watch(sock, self._sockets[sock].reader, None)
+
+    def _watched(self, sock: socket.socket) -> _Watched:
+        return self._sockets.get(sock) or _Watched(sock.fileno())
+
+    def _watch(self, sock: socket.socket, reader: Action | None, writer: Action | None) -> None:
+        """Brings the poller in line with the callbacks of one socket."""
+        watched = self._watched(sock)
+        known = watched.events
+        watched.reader, watched.writer = reader, writer
+        wanted = watched.events
+        if not known:
+            self._poller.register(watched.fd, wanted)
+            self._sockets[sock] = self._by_fd[watched.fd] = watched
+        elif not wanted:
+            self._poller.unregister(watched.fd)
+            del self._sockets[sock], self._by_fd[watched.fd]
+        elif known != wanted:
+            self._poller.modify(watched.fd, wanted)
+
+    def dispatch(self, events: list[tuple[int, int]]) -> None:
+        """Calls back for what ``poll`` found."""
+        for fd, mask in events:
+            watched = self._by_fd.get(fd)
+            if watched is None:
+                continue  # another callback of this round closed it
+            try:
+                if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both callbacks
+                    watched.reader()
+            except Exception:
+                LOG.exception("%s: a callback raised", self._name)
+            try:
+                if watched.writer is not None and mask & ~READABLE:
+                    watched.writer()
+            except Exception:
+                LOG.exception("%s: a callback raised", self._name)
+
+    def interrupt(self) -> None:
+        """From any thread: ``poll`` returns."""
+        try:
+            self._sender.send(b"\0")
+        except BlockingIOError:
+            pass  # so many interruptions are under way that this one is not needed
+        except OSError:
+            pass  # closed
+
+    def _drain_interruptions(self) -> None:
+        try:
+            while len(self._receiver.recv(4096)) == 4096:
+                pass
+        except BlockingIOError:
+            pass
+
+    @property
+    def sockets(self) -> int:
+        """How many sockets are watched, not counting its own."""
+        return len(self._sockets) - 1
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._poller.close()
+            self._receiver.close()
+            self._sender.close()
