@@ -70,8 +70,8 @@ def column_index(name: str, schema: pa.Schema) -> int:
 def _literal(expression: Literal) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.columns.arrow_types import arrow_type
-    from flinkpy.columns.exact_arrays import array_of
+    from flinkpy.columns.values.arrow_types import arrow_type
+    from flinkpy.columns.values.exact_arrays import array_of
 
     value, declared = expression.value, expression.type_info
     try:
@@ -84,7 +84,7 @@ def _literal(expression: Literal) -> Compiled:
 def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.columns.kernels import KERNELS
+    from flinkpy.columns.kernels.kernel_table import KERNELS
 
     types = [each.type for each in arguments]
     options = dict(expression.options)

@@ -22,8 +22,8 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, Late
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.event_time.latency import record_latency
-from flinkpy.state.containers import split
 from flinkpy.state.operator_backend import OperatorStateBackend
+from flinkpy.state.snapshot_container import split
 
 Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
 

@@ -14,8 +14,8 @@ from flinkpy.operators.base import OperatorContext, StreamOperator, Work
 from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.containers import join, split
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
+from flinkpy.state.snapshot_container import join, split
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -23,8 +23,8 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     task = context.task
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
     if read(context.configuration, STATE_BACKEND) is StateBackendKind.ROCKSDB:
-        from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
         from flinkpy.state.rocksdb.database import RocksDBConfig
+        from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)

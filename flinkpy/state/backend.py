@@ -72,7 +72,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def snapshot(self) -> bytes:
-        """All state, by key group (``flinkpy.state.snapshots``)."""
+        """All state, by key group (``flinkpy.state.keyed_snapshots``)."""
 
     @abstractmethod
     def restore(self, snapshot: bytes) -> None:

@@ -13,7 +13,7 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast_state import HeapBroadcastState
 from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.heap.states import refuse_none
+from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
 from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
 

@@ -1,4 +1,4 @@
-"""Which windows a record belongs to. Sessions, whose windows merge, are in ``flinkpy.windowing.sessions``.
+"""Which windows a record belongs to. Sessions, whose windows merge, are in ``flinkpy.windowing.session_windows``.
 
 Sizes, slides and offsets are public: built-in aggregates over these windows share slices made from them.
 """
@@ -15,8 +15,8 @@ from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.windowing.arguments import Span, milliseconds_of, offset_within, positive
 from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
-from flinkpy.windowing.spans import Span, milliseconds_of, offset_within, positive
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
 from flinkpy.windowing.windows import CountWindow, GlobalWindow, TimeWindow, W, Window, time_window
 

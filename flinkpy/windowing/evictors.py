@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from flinkpy.core.program.program_line import refuse
-from flinkpy.windowing.spans import Span, milliseconds_of, positive
+from flinkpy.windowing.arguments import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import W, Window
 
 T = TypeVar("T")

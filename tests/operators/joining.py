@@ -11,8 +11,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, Colum
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.base import OperatorContext, Output, TaskInfo
-from flinkpy.state.containers import join, split
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.state.snapshot_container import join, split
 from tests.operators.harness import ManualTimers, do_all
 
 BARRIER = CheckpointBarrier(1, 0)

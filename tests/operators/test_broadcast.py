@@ -21,8 +21,8 @@ from flinkpy.operators.checkpointed import CheckpointedFunction, FunctionInitial
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from flinkpy.state.containers import redistribute_all, split
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from flinkpy.state.snapshot_container import redistribute_all, split
 from tests.operators import harness as harnesses
 from tests.operators.harness import ChainHarness, linear
 

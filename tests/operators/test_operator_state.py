@@ -33,8 +33,8 @@ from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
-from flinkpy.state.containers import split
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from flinkpy.state.snapshot_container import split
 from tests.operators.harness import ChainHarness, linear
 
 SEEN = ListStateDescriptor("seen", Types.INT())

@@ -14,13 +14,13 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import key_group_range
-from flinkpy.state import containers
+from flinkpy.state import snapshot_container as containers
 from flinkpy.state.broadcast_state import HeapReadOnlyBroadcastState
-from flinkpy.state.containers import Parts, join, redistribute_all, split
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
+from flinkpy.state.snapshot_container import Parts, join, redistribute_all, split
 from flinkpy.state.ttl.config import StateTtlConfig
 
 PARTS = ListStateDescriptor("parts", Types.INT())

@@ -17,7 +17,7 @@ from flinkpy.state.heap import number_table, running_values
 from flinkpy.state.heap.lending import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
 from tests.state.helpers import backend
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.windowing.joins.aligned_windows import WindowGrid
+from flinkpy.windowing.joins.column_matching import matching_pairs
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.joins.grid import WindowGrid
-from flinkpy.windowing.joins.matching import matching_pairs
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.joining import Subtasks, disordered
 from tests.windowing.joins import ASSIGNERS, TUMBLING, columns, joined, late_in

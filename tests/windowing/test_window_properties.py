@@ -19,7 +19,7 @@ from flinkpy.windowing.assigners import (
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.general.window_timers import WindowTimers
-from flinkpy.windowing.sessions import (
+from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,

@@ -1,7 +1,7 @@
 """Removing what has expired from the database, a few slots at a time: a place to go on from walks over the state, round after round.
 
 RocksDB's compaction filter is written in C++ and so out of reach from here; this does the same without waiting for a compaction. When there is
-nothing to do is known as it is for the heap (``flinkpy.state.ttl.cleanup``).
+nothing to do is known as it is for the heap (``flinkpy.state.ttl.incremental_cleanup``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.state.rocksdb.slot_cache import Slots, touched_ns
-from flinkpy.state.ttl.cleanup import AT_ONCE
+from flinkpy.state.ttl.incremental_cleanup import AT_ONCE
 
 
 class RangeCleanup:

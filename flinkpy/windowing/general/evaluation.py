@@ -11,10 +11,10 @@ from flinkpy.operators.chain.output_isolation import all_private, private
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process.yielding import Results, stamp_new
 from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S
-from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.general.contents import Contents
-from flinkpy.windowing.general.pages import MISSING
+from flinkpy.windowing.general.contexts import EvictorContext, FunctionContext
+from flinkpy.windowing.general.namespaces import MISSING
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results

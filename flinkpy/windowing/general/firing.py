@@ -17,10 +17,10 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.yielding import Results
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import CurrentKey
-from flinkpy.windowing.contexts import FunctionContext, TriggerContext
+from flinkpy.windowing.general.contexts import FunctionContext, TriggerContext
 from flinkpy.windowing.general.evaluation import Evaluation
 from flinkpy.windowing.general.merging_windows import MergingWindows
-from flinkpy.windowing.general.pages import MISSING, take, write_back
+from flinkpy.windowing.general.namespaces import MISSING, take, write_back
 from flinkpy.windowing.general.window_timers import Timer, WindowTimerService
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 

@@ -8,8 +8,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import Work
 from flinkpy.windowing.evictors import TimestampedValue
-from flinkpy.windowing.general.merging import Merge, MergingWindowSet
-from flinkpy.windowing.general.pages import MISSING, pages_over, take
+from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
+from flinkpy.windowing.general.namespaces import MISSING, pages_over, take
 from flinkpy.windowing.triggers import TriggerResult
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.general.contents import Contents
-from flinkpy.windowing.general.pages import MISSING
-from flinkpy.windowing.sessions import (
+from flinkpy.windowing.general.namespaces import MISSING
+from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,

@@ -4,7 +4,7 @@ Each record is put into its windows, and the trigger asked for each of them; tim
 it says PURGE its contents go. A window of event time is done with when the watermark has reached its last timestamp plus the allowed lateness,
 one of processing time when its last millisecond is over: then contents, trigger state and window state go. Records that come later still are counted,
 or sent to a side output. Windows that merge are in ``flinkpy.windowing.general.merging_windows``; windows with nothing special about them take the
-loops of ``flinkpy.windowing.general.grid_loop`` and ``flinkpy.windowing.general.session_loop``. What becomes of windows that fire is in
+loops of ``flinkpy.windowing.general.aligned_loop`` and ``flinkpy.windowing.general.session_loop``. What becomes of windows that fire is in
 ``flinkpy.windowing.general.firing``.
 
 State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
@@ -34,14 +34,14 @@ from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
-from flinkpy.windowing.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
+from flinkpy.windowing.general.aligned_loop import default_slicing, grid_loop, windows_ahead
 from flinkpy.windowing.general.contents import Contents, ListContents
+from flinkpy.windowing.general.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, check_window_function
 from flinkpy.windowing.general.firing import FiresWindows
-from flinkpy.windowing.general.grid_loop import default_slicing, grid_loop, windows_ahead
 from flinkpy.windowing.general.merging_windows import MergingWindows
-from flinkpy.windowing.general.pages import MISSING, pages_over
+from flinkpy.windowing.general.namespaces import MISSING, pages_over
 from flinkpy.windowing.general.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.general.window_state import NoWindowState, WindowStates
 from flinkpy.windowing.general.window_timers import WindowTimers, WindowTimerService

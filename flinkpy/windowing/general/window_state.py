@@ -15,9 +15,9 @@ from flinkpy.operators.functions import KeyedStateStore, S
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.heap.states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
+from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.windowing.general.pages import Page, take
+from flinkpy.windowing.general.namespaces import Page, take
 
 
 class _Entries:

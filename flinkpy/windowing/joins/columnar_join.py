@@ -21,8 +21,8 @@ from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
-from flinkpy.windowing.joins.grid import WindowGrid
-from flinkpy.windowing.joins.matching import key_type, matching_pairs
+from flinkpy.windowing.joins.aligned_windows import WindowGrid
+from flinkpy.windowing.joins.column_matching import key_type, matching_pairs
 from flinkpy.windowing.slices.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 

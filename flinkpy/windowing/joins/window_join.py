@@ -31,8 +31,8 @@ from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.assigners import no_timestamp
-from flinkpy.windowing.joins.grid import WindowGrid
-from flinkpy.windowing.joins.pair_loops import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
+from flinkpy.windowing.joins.aligned_windows import WindowGrid
+from flinkpy.windowing.joins.join_loops import JoinLoop, Part, add_by_key, by_key, index_of, join_loop, narrowed, portions
 from flinkpy.windowing.slices.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 

@@ -10,9 +10,9 @@ from flinkpy.operators.functions import RuntimeContext, S, open_function
 from flinkpy.operators.process.yielding import Moment, give_out
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.windowing.contexts import FunctionContext
+from flinkpy.windowing.general.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
-from flinkpy.windowing.general.pages import pages_over, take, write_back
+from flinkpy.windowing.general.namespaces import pages_over, take, write_back
 from flinkpy.windowing.general.window_state import WindowStates
 from flinkpy.windowing.general.window_timers import WindowTimerService
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction

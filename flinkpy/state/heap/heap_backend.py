@@ -16,12 +16,12 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import key_group
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
+from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.heap.states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
-from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
-from flinkpy.state.tables import Table, TableBackend
-from flinkpy.state.ttl.cleanup import Cleanup, IncrementalCleanup
-from flinkpy.state.ttl.states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
+from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, dump_groups
+from flinkpy.state.table_backend import Table, TableBackend
+from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
+from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.number_table import NumbersByGroup

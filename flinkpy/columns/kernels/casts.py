@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.arrow_types import arrow_type
-from flinkpy.columns.kinds import FLOAT, INT, TEXT, bring, is_text
+from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, bring, is_text
 from flinkpy.columns.rowwise import shown_moment
+from flinkpy.columns.values.arrow_types import arrow_type
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

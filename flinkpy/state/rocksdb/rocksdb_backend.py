@@ -14,11 +14,12 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
+from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
 from flinkpy.state.rocksdb.layout import HEAD
-from flinkpy.state.rocksdb.states import (
+from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBAggregatingState,
     RocksDBListState,
     RocksDBMapState,
@@ -27,10 +28,9 @@ from flinkpy.state.rocksdb.states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
-from flinkpy.state.snapshots import Group, KeyedSnapshot, dump_groups
-from flinkpy.state.tables import Table, TableBackend
-from flinkpy.state.ttl.cleanup import Cleanup
-from flinkpy.state.ttl.states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
+from flinkpy.state.table_backend import Table, TableBackend
+from flinkpy.state.ttl.incremental_cleanup import Cleanup
+from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
 
 
 class RocksDBKeyedStateBackend(TableBackend):

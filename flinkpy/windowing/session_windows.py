@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
+from flinkpy.windowing.arguments import Span, milliseconds_of, positive
 from flinkpy.windowing.assigners import MergingWindowAssigner, TimeWindowAssigner, WindowAssigner, no_timestamp
-from flinkpy.windowing.spans import Span, milliseconds_of, positive
 from flinkpy.windowing.windows import TimeWindow, time_window
 
 

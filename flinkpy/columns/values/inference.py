@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.exact_arrays import is_missing, named_fields
+from flinkpy.columns.values.exact_arrays import is_missing, named_fields
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 

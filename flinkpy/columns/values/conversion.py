@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.exact_arrays import array_of
-from flinkpy.columns.exact_casts import cast_exactly
-from flinkpy.columns.inference import inferred_type
+from flinkpy.columns.values.exact_arrays import array_of
+from flinkpy.columns.values.exact_casts import cast_exactly
+from flinkpy.columns.values.inference import inferred_type
 from flinkpy.common.types import Row, rows_of_columns
 
 

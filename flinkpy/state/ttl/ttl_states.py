@@ -18,9 +18,9 @@ from flinkpy.core.mutability import ATOMS, private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.heap.states import ABSENT, Entries, HeapState, refuse_none, result_of
+from flinkpy.state.heap.heap_states import ABSENT, Entries, HeapState, refuse_none, result_of
 from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
-from flinkpy.state.ttl.cleanup import NO_CLEANUP, Cleanup
+from flinkpy.state.ttl.incremental_cleanup import NO_CLEANUP, Cleanup
 from flinkpy.state.ttl.stamps import Stamped
 
 

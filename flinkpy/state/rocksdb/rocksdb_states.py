@@ -13,10 +13,10 @@ from flinkpy.core.mutability import private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.heap.states import refuse_none
+from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.rocksdb.entries import EntriesOfKey, ListEntries, MapEntries, ValueEntries
 from flinkpy.state.ttl.stamps import Stamped
-from flinkpy.state.ttl.states import TtlListState, TtlMapState
+from flinkpy.state.ttl.ttl_states import TtlListState, TtlMapState
 
 
 class RocksDBState(State):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.columns.kinds import Types, digits_of
+from flinkpy.columns.kernels.operand_types import Types, digits_of
 
 _EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply}

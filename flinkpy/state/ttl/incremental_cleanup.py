@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from flinkpy.state.forms import NEVER, Swept
+from flinkpy.state.stored_forms import NEVER, Swept
 
 AT_ONCE = 64
 

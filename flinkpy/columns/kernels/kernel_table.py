@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.casts import cast
-from flinkpy.columns.decimals import capped, with_room
-from flinkpy.columns.kinds import FLOAT, INT, TEXT, BeyondSigned, Types, bring, common_number, is_text, wide
+from flinkpy.columns.kernels.casts import cast
+from flinkpy.columns.kernels.decimals import capped, with_room
+from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, BeyondSigned, Types, bring, common_number, is_text, wide
 
 Kernel: TypeAlias = Callable[..., Any]
 

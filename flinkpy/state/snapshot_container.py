@@ -14,8 +14,8 @@ from typing import NamedTuple
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import key_group_range
 from flinkpy.state import operator_snapshots
+from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.state.operator_snapshots import redistribute_operator_state
-from flinkpy.state.snapshots import redistribute
 
 MAGIC, VERSION = b"FOC", 1
 _PREFIX = len(MAGIC) + 1 + 8
