@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from numbers import Real
 from typing import Any, TypeAlias
 
 from flinkpy.common.time import Time, to_milliseconds
@@ -30,3 +32,18 @@ def offset_within(offset: Any, span: int, what: str, of: str) -> int:
     if isinstance(offset, bool) or not isinstance(offset, int) or abs(offset) >= span:
         raise refuse(f"{what}: the offset ({offset!r:.80} ms) must be smaller than the {of} ({span} ms), in either direction")
     return offset
+
+
+def threshold_of(threshold: Any, what: str) -> float:
+    """A number: how far apart by the delta function."""
+    if isinstance(threshold, bool) or not isinstance(threshold, Real):
+        raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")
+    return threshold  # type: ignore[return-value]
+
+
+def delta_of(function: Any) -> Callable[[Any, Any], float]:
+    """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
+    found = getattr(function, "get_delta", function)
+    if isinstance(function, type) or not callable(found):
+        raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
+    return found  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from flinkpy.common.serializer import TypeSerializer
 from flinkpy.common.typeinfo import Types
@@ -18,10 +18,9 @@ from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.arguments import Span, milliseconds_of, offset_within, positive
 from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
-from flinkpy.windowing.windows import CountWindow, GlobalWindow, TimeWindow, W, Window, time_window
+from flinkpy.windowing.windows import CountWindow, GlobalWindow, MergeCallback, TimeWindow, W, time_window
 
 T = TypeVar("T")
-W2 = TypeVar("W2", bound=Window)  # the callback's own: it does not depend on the assigner around it
 
 
 class WindowAssigner(ABC, Generic[T, W]):
@@ -72,10 +71,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """Its windows can become one as records come: the state of the parts is merged, and their trigger must be able to (``can_merge``)."""
 
-    class MergeCallback(ABC, Generic[W2]):
-        @abstractmethod
-        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """These windows are ``merge_result`` from now on."""
+    MergeCallback: TypeAlias = MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:

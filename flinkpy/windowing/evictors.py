@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from flinkpy.core.program.program_line import refuse
-from flinkpy.windowing.arguments import Span, milliseconds_of, positive
+from flinkpy.windowing.arguments import Span, delta_of, milliseconds_of, positive, threshold_of
 from flinkpy.windowing.windows import W, Window
 
 T = TypeVar("T")
@@ -133,18 +130,3 @@ class DeltaEvictor(_OneTimeEvictor):
         if elements:
             last, delta, threshold = elements[-1].value, self._delta, self.threshold
             elements[:] = [each for each in elements if delta(each.value, last) < threshold]
-
-
-def threshold_of(threshold: Any, what: str) -> float:
-    """A number: how far apart by the delta function."""
-    if isinstance(threshold, bool) or not isinstance(threshold, Real):
-        raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")
-    return threshold  # type: ignore[return-value]
-
-
-def delta_of(function: Any) -> Callable[[Any, Any], float]:
-    """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
-    found = getattr(function, "get_delta", function)
-    if isinstance(function, type) or not callable(found):
-        raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
-    return found  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.windowing.arguments import Span, milliseconds_of, positive
 from flinkpy.windowing.assigners import MergingWindowAssigner, TimeWindowAssigner, WindowAssigner, no_timestamp
-from flinkpy.windowing.windows import TimeWindow, time_window
+from flinkpy.windowing.windows import MergeCallback, TimeWindow, time_window
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -33,7 +33,7 @@ GapExtractor: TypeAlias = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
 class _SessionWindows(TimeWindowAssigner, MergingWindowAssigner[Any, TimeWindow]):
-    def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+    def merge_windows(self, windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
         TimeWindow.merge_windows(windows, callback)
 
 

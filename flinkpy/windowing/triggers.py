@@ -12,8 +12,7 @@ from typing import Any, Generic, TypeVar
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.program.program_line import refuse
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
-from flinkpy.windowing.arguments import Span, milliseconds_of, positive
-from flinkpy.windowing.evictors import delta_of, threshold_of
+from flinkpy.windowing.arguments import Span, delta_of, milliseconds_of, positive, threshold_of
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow, W, Window
 
 T = TypeVar("T")

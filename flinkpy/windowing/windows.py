@@ -5,15 +5,12 @@ They are tuples underneath for that reason; a window is a key of state and a nam
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from flinkpy.core.elements import MAX_TIMESTAMP
-
-if TYPE_CHECKING:
-    from flinkpy.windowing.assigners import MergingWindowAssigner
 
 W = TypeVar("W", bound="Window")
 
@@ -27,6 +24,14 @@ class Window:
     def max_timestamp(self) -> int:
         """The greatest timestamp that still belongs to it: at a watermark of this, it is complete."""
         raise NotImplementedError
+
+
+class MergeCallback(ABC, Generic[W]):
+    """What an assigner tells which windows merge; its name for programs is ``MergingWindowAssigner.MergeCallback``."""
+
+    @abstractmethod
+    def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
+        """From now on these windows are ``merge_result``."""
 
 
 class _Interval(NamedTuple):
@@ -64,7 +69,7 @@ class TimeWindow(_Interval, Window):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
         """Tells the callback which of these windows become one: those that meet, directly or through others."""
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None
@@ -82,7 +87,7 @@ class TimeWindow(_Interval, Window):
 time_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
 
 
-def _tell(callback: MergingWindowAssigner.MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None) -> None:
+def _tell(callback: MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None) -> None:
     if len(group) > 1 and covered is not None:
         callback.merge(group, covered)
 

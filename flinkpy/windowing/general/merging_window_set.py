@@ -12,7 +12,7 @@ from typing import Any, Generic
 
 from flinkpy.core.errors import EngineError
 from flinkpy.windowing.assigners import MergingWindowAssigner
-from flinkpy.windowing.windows import W
+from flinkpy.windowing.windows import MergeCallback, W
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Merge(Generic[W]):
     absorbed: tuple[W, ...]
 
 
-class _Collected(MergingWindowAssigner.MergeCallback[W]):
+class _Collected(MergeCallback[W]):
     def __init__(self) -> None:
         self.groups: list[tuple[W, list[W]]] = []
 
