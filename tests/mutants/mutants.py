@@ -148,10 +148,10 @@ MUTANTS = (
     Mutant("an expired value is given out only where that is wanted", "flinkpy/state/table_backend.py",
            "ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp", "True",
            ("tests/state/test_ttl.py", "tests/state/test_ttl_model.py")),
-    Mutant("a window lives as long as lateness is allowed", "flinkpy/windowing/general/firing.py",
+    Mutant("a window lives as long as lateness is allowed", "flinkpy/windowing/general/window_lifetimes.py",
            "return min(last + self.allowed_lateness, MAX_TIMESTAMP)", "return min(last, MAX_TIMESTAMP)",
            ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
-    Mutant("a record within the allowed lateness is not late", "flinkpy/windowing/general/window_operator.py",
-           "stamp + self.allowed_lateness > self._service.watermark", "stamp > self._service.watermark",
+    Mutant("a record within the allowed lateness is not late", "flinkpy/windowing/general/window_lifetimes.py",
+           "timestamp + self.allowed_lateness <= self._service.watermark", "timestamp <= self._service.watermark",
            ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
 )

@@ -25,7 +25,7 @@ from flinkpy.windowing.slices.slicing import Slicing, slicing_of
 from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
 _LOOP = """\
-def grid_loop(values, stamps, select, pages, placed, place, element, opened):
+def aligned_loop(values, stamps, select, pages, placed, place, element, opened):
     last = windows = None
     for record, stamp in zip(values, stamps):
         start = stamp - (stamp - offset) % width
@@ -53,21 +53,21 @@ def grid_loop(values, stamps, select, pages, placed, place, element, opened):
                 page[window] = {add}
 """
 
-GridLoop = Callable[..., None]
-_GRIDS = (TumblingEventTimeWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows, SlidingProcessingTimeWindows)
+AlignedLoop = Callable[..., None]
+_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows, SlidingProcessingTimeWindows)
 
 
 def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> Slicing | None:
     """The grid of the assigner's windows, where the trigger is their default one; else None."""
     wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
-    return slicing_of(assigner) if type(assigner) in _GRIDS and type(trigger) is wanted else None
+    return slicing_of(assigner) if type(assigner) in _ALIGNED and type(trigger) is wanted else None
 
 
-def grid_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> GridLoop:
+def aligned_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> AlignedLoop:
     """The loop for these windows and contents. ``names``: what ``contents.prepare`` gave."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
     more = {"canonical": canonical_key, "missing": MISSING, "offset": slicing.offset, "width": slicing.width}
-    return compile_function("grid_loop", source, {**names, **more})
+    return compile_function("aligned_loop", source, {**names, **more})
 
 
 def windows_ahead(slicing: Slicing, start: int, time: int) -> Sequence[Any] | None:

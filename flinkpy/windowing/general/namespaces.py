@@ -1,7 +1,7 @@
-"""Pages: for each key a dict from window to what is kept for it, in the keyed state backend.
+"""State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink: for each key a dict from window to value.
 
-On the heap a page is what the backend itself holds, and changing it is all there is to do. A backend that gives copies is asked once per key and
-batch; ``write_back`` then returns what was looked at.
+The heap backend holds these dicts itself, so changing one is all there is to do. Other backends give copies: a key's dict is read once per batch, and
+``write_back`` stores those that were read.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.keys import canonical_key
 
-Page: TypeAlias = "dict[Any, Any]"
+ByWindow: TypeAlias = "dict[Any, Any]"  # window -> value, of one key
+NamespacedState: TypeAlias = "dict[Any, ByWindow]"  # key -> window -> value
 
-MISSING = object()  # where a page has nothing for a window: None may be what is kept
+MISSING = object()  # where there is no value for a window; None may be a value
 
 
-class LoadedPages(dict[Any, Page]):
-    """The pages looked at since the last ``write_back``, each under its key's canonical form, as in a dict. An empty page is none."""
+class _LoadedState(dict[Any, ByWindow]):
+    """The keys that were read since the last ``write_back``, each in its canonical form. A key with an empty dict has no state."""
 
-    def __init__(self, values: MutableMapping[Any, Page]) -> None:
+    def __init__(self, values: MutableMapping[Any, ByWindow]) -> None:
         super().__init__()
         self._values = values
 
@@ -36,34 +37,42 @@ class LoadedPages(dict[Any, Page]):
         self[key] = {}
 
     def __bool__(self) -> bool:
-        return True  # what was not looked at may still be there
+        return True  # the backend may hold keys that were not read
 
     def write_back(self) -> None:
-        for key, page in self.items():
-            if page:
-                self._values[key] = page
+        for key, by_window in self.items():
+            if by_window:
+                self._values[key] = by_window
             else:
                 self._values.pop(key, None)
         self.clear()
 
 
-def pages_over(values: MutableMapping[Any, Page]) -> dict[Any, Page]:
-    """Pages over what ``backend.engine_values(name)`` gives."""
-    return values if type(values) is dict else LoadedPages(values)
+def namespaced_state(values: MutableMapping[Any, ByWindow]) -> NamespacedState:
+    """State by key and window over what ``backend.engine_values(name)`` gives."""
+    return values if type(values) is dict else _LoadedState(values)
 
 
-def write_back(pages: dict[Any, Page]) -> None:
-    """At the end of a batch, and before a snapshot."""
-    if type(pages) is LoadedPages:
-        pages.write_back()
+def write_back(state: NamespacedState) -> None:
+    """Stores what was changed. Called at the end of a batch and before a snapshot."""
+    if type(state) is _LoadedState:
+        state.write_back()
 
 
-def take(pages: dict[Any, Page], key: Any, window: Any) -> Any:
-    """Removes and gives what is kept for the window, or MISSING."""
-    page = pages.get(key)
-    if page is None:
+def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
+    """The key's dict, made if there is none. Whoever calls this puts a value into it."""
+    by_window = state.get(key)
+    if by_window is None:
+        by_window = state[key] = {}
+    return by_window
+
+
+def remove_namespace(state: NamespacedState, key: Any, window: Any) -> Any:
+    """Removes the value for the window and returns it, or MISSING."""
+    by_window = state.get(key)
+    if by_window is None:
         return MISSING
-    found = page.pop(window, MISSING)
-    if not page:
-        del pages[key]
+    found = by_window.pop(window, MISSING)
+    if not by_window:
+        del state[key]
     return found

@@ -1,7 +1,7 @@
 """State per key and window: what triggers remember, and what a ProcessWindowFunction keeps for a window.
 
-The states are those of the heap backend, over a view of the pages at the current key. A page holds, for each window, a dict from the state's
-name to what is stored, so all of a window goes at once.
+The states are those of the heap backend, over a view of the window's namespace at the current key. For each window there is a dict from the state's
+name to what is stored, so all state of a window goes at once.
 """
 
 from __future__ import annotations
@@ -17,58 +17,54 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.windowing.general.namespaces import Page, take
+from flinkpy.windowing.general.namespaces import NamespacedState, namespaces_of, remove_namespace
 
 
-class _Entries:
-    """What the state of one name stores, by window, at the current key: as much of a dict as the states use."""
+class _NamedEntries:
+    """What the state of one name stores, by window, at the current key: the part of a dict's methods that the states use."""
 
-    def __init__(self, name: str, pages: dict[Any, Page], key: CurrentKey) -> None:
-        self._name, self._pages, self._key = name, pages, key
+    def __init__(self, name: str, state: NamespacedState, key: CurrentKey) -> None:
+        self._name, self._state, self._key = name, state, key
 
     def get(self, window: Any, default: Any = None) -> Any:
-        page = self._pages.get(self._key.key)
-        if page is None:
-            return default
-        named = page.get(window)
+        by_window = self._state.get(self._key.key)
+        named = None if by_window is None else by_window.get(window)
         return default if named is None else named.get(self._name, default)
 
     def __contains__(self, window: Any) -> bool:
         return self.get(window, self) is not self
 
     def __getitem__(self, window: Any) -> Any:
-        return self._pages[self._key.key][window][self._name]
+        return self._state[self._key.key][window][self._name]
 
     def __setitem__(self, window: Any, stored: Any) -> None:
-        page = self._pages.get(self._key.key)
-        if page is None:
-            page = self._pages[self._key.key] = {}
-        named = page.get(window)
+        by_window = namespaces_of(self._state, self._key.key)
+        named = by_window.get(window)
         if named is None:
-            page[window] = {self._name: stored}
+            by_window[window] = {self._name: stored}
         else:
             named[self._name] = stored
 
     def pop(self, window: Any, default: Any = None) -> Any:
-        page = self._pages.get(self._key.key)
-        named = None if page is None else page.get(window)
-        if page is None or named is None or self._name not in named:
+        by_window = self._state.get(self._key.key)
+        named = None if by_window is None else by_window.get(window)
+        if named is None or self._name not in named:
             return default
         stored = named.pop(self._name)
         if not named:
-            take(self._pages, self._key.key, window)
+            remove_namespace(self._state, self._key.key, window)
         return stored
 
     def __len__(self) -> int:
-        page = self._pages.get(self._key.key) or {}
-        return sum(self._name in named for named in page.values())
+        by_window = self._state.get(self._key.key) or {}
+        return sum(self._name in named for named in by_window.values())
 
 
 class WindowStates(KeyedStateStore):
     """States of the current key and window."""
 
-    def __init__(self, pages: dict[Any, Page], key: CurrentKey, window: CurrentKey) -> None:
-        self._pages, self._key, self._window = pages, key, window
+    def __init__(self, state: NamespacedState, key: CurrentKey, window: CurrentKey) -> None:
+        self._namespaces, self._key, self._window = state, key, window
         self._states: dict[str, tuple[StateKind, State]] = {}
 
     def state(self, descriptor: StateDescriptor) -> State:
@@ -89,7 +85,7 @@ class WindowStates(KeyedStateStore):
         return cast("S", self.state(descriptor))
 
     def _make(self, descriptor: StateDescriptor) -> State:
-        entries, at = cast("dict[Any, Any]", _Entries(descriptor.name, self._pages, self._key)), self._window
+        entries, at = cast("dict[Any, Any]", _NamedEntries(descriptor.name, self._namespaces, self._key)), self._window
         if isinstance(descriptor, ReducingStateDescriptor):
             return heap_reducing_state(entries, at, descriptor.reduce)
         if isinstance(descriptor, AggregatingStateDescriptor):
@@ -100,11 +96,11 @@ class WindowStates(KeyedStateStore):
 
     def clear(self) -> None:
         """Forgets all states of the current key and window."""
-        take(self._pages, self._key.key, self._window.key)
+        remove_namespace(self._namespaces, self._key.key, self._window.key)
 
     def merge(self, descriptor: StateDescriptor, merged: Iterable[Any]) -> None:
         """What the state holds for these windows becomes the current window's."""
-        entries = _Entries(descriptor.name, self._pages, self._key)
+        entries = _NamedEntries(descriptor.name, self._namespaces, self._key)
         windows = dict.fromkeys((self._window.key, *merged))
         parts = [part for part in map(entries.pop, windows) if part is not None]
         if not parts:
@@ -123,7 +119,7 @@ class WindowStates(KeyedStateStore):
 
 
 class NoWindowState(KeyedStateStore):
-    """Instead of states of windows that merge."""
+    """In place of state per window, where windows merge."""
 
     def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
         raise ProgramError(f"state {getattr(descriptor, 'name', descriptor)!r:.80}: there is no state per window where windows merge; "
