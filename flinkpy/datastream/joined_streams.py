@@ -229,7 +229,7 @@ class CoGroupedStreams(TwoStreams):
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
         timestamp."""
         from flinkpy.windowing.joins.tagged_union import CoGroup
-        from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
+        from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 
         keyed = self._need_window("apply()")
         check_function(function, CoGroupFunction, "co_group", 2, "apply()")

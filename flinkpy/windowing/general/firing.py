@@ -44,8 +44,8 @@ class WindowFiring:
     # -- by a trigger ----------------------------------------------------------------------------------------------------------
 
     def act(self, result: TriggerResult, key: Any, window: Any, namespace: Any) -> Work:
-        """Does what the trigger says. ``namespace``: the window its contents are kept under."""
-        if result.is_fire():
+        """Does what the trigger says, which is not CONTINUE. ``namespace``: the window its contents are kept under."""
+        if result is not TriggerResult.PURGE:
             contents = self.contents.get(key, namespace)
             if contents is not MISSING:
                 elements = self.evaluation.evaluate(self.output.results, key, window, contents)
@@ -53,7 +53,7 @@ class WindowFiring:
                 left = self.evaluation.left(elements, window)
                 if left is not contents:
                     self.contents.replace(key, namespace, left)
-        if result.is_purge():
+        if result is not TriggerResult.FIRE:
             self.contents.remove(key, namespace)
 
     def _go_on(self) -> Work:

@@ -1,7 +1,7 @@
-"""The loops that make pairs of the records of a window, generated with the join function in their middle: written out where it is a mere expression.
+"""The loops that make pairs of the records of a window. They are generated, and the join function is inlined where it is a single expression.
 
-Where each key has one record on the right, as with persons and their ids, there is a loop without the inner one, and the records are looked up in a
-plain dict, which is made faster than one of lists. The loops are generators: between two batches of results the operator may park.
+Where each key has one record on the right (persons by their ids, say), a loop without an inner one is generated, and the records are looked up in a
+plain dict, which is made faster than a dict of lists. The loops are generators: between two batches of results the operator may park.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.codegen.inlining import call_or_inline
 
 Part: TypeAlias = "tuple[list[Any], list[Any]]"  # keys, and a record for each
-# (the left's parts; the look-up of right records; what it gives for none; join; current key; how many results go at once) -> results
+# (parts of the left; look-up of right records; what it returns for none; join function; current key; results per batch) -> batches of results
 JoinLoop: TypeAlias = "Callable[[Iterable[Part], Any, object, Any, Any, int], Iterator[list[Any]]]"
 
 _LOOP = """\
@@ -43,7 +43,7 @@ for other in found:
 
 
 def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
-    """The loop for a function, which gives results a batch at a time. ``set_key``: it may ask for state of its key."""
+    """The loop for a function; it yields results a batch at a time. ``set_key``: the function may ask for state of its key."""
     given = call_or_inline(join, "join", "one", "other")
     return compile_function("join_loop", _LOOP.format(
         set_key="current.key = key" if set_key else "pass",
@@ -51,7 +51,7 @@ def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
 
 
 def index_of(parts: list[Part]) -> tuple[dict[Any, Any], bool]:
-    """Records by key: (as they are, True) where each key has one, else (in lists, False)."""
+    """Records by key, and whether each key has one record only; if not, they are in lists."""
     index: dict[Any, Any] = dict(zip(chain.from_iterable(keys for keys, _ in parts), chain.from_iterable(values for _, values in parts)))
     if len(index) == sum(len(keys) for keys, _ in parts):
         return index, True
@@ -67,7 +67,7 @@ def by_key(parts: list[Part]) -> dict[Any, list[Any]]:
 
 
 def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) -> dict[Any, list[Any]]:
-    """Puts each value behind those of its key."""
+    """Appends each value to those of its key."""
     find = index.get
     for key, value in zip(keys, values):
         found = find(key)
@@ -79,7 +79,7 @@ def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) 
 
 
 def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
-    """The records that can have partners at all, where there are far fewer of these: looking a key up is cheaper than putting it into a dict."""
+    """Without the records that can have no partner, if partners are few: looking a key up is cheaper than putting it into a dict."""
     if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
         return parts
     wanted = {key for keys, _ in partners for key in keys}
@@ -87,8 +87,8 @@ def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
     return [([key for key, _ in part], [value for _, value in part]) for part in pairs]
 
 
-def portions(parts: list[Part], size: int) -> Iterator[Part]:
-    """The same records in parts of at most that size."""
+def in_chunks(parts: list[Part], size: int) -> Iterator[Part]:
+    """The same records in parts of at most this size."""
     for keys, values in parts:
         for begin in range(0, len(keys), size):
             yield keys[begin : begin + size], values[begin : begin + size]
