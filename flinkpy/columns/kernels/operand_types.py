@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Types: TypeAlias = "list[Any]"
+Kernel: TypeAlias = Callable[..., Any]  # of arrays, and of scalars where an operand is constant
 
-INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
+INT, FLOAT, TEXT, BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+ANY_INT = pa.decimal128(20, 0)  # holds every 64-bit integer, with and without a sign
 _DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
 _EXACT_DIGITS, _EXACT_SCALE = 15, 22  # so long numbers, and powers of ten, are floats exactly
 
@@ -130,3 +132,31 @@ def _common_decimal(kinds: Types) -> Any:
     scale = max(behind for _, behind in parts)
     digits = max(before for before, _ in parts) + scale
     return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+
+
+def common_type(types: Types) -> Any:
+    """The type all operands can be brought to: one kind of numbers, text, or what they all are."""
+    known = [kind for kind in types if not pa.types.is_null(kind)]
+    if not known:
+        return pa.null()
+    if all(is_text(kind) for kind in known):
+        return TEXT
+    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:  # zones only say how moments are shown
+        return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
+    if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
+        return known[0]
+    try:
+        return common_number(known)
+    except TypeError:
+        raise TypeError("they are of different kinds") from None
+
+
+def with_casts(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
+    """The kernel, with casts in front of it for the operands that need one."""
+    casts = [bring(kind, wanted) for kind in types]
+    if not any(casts):
+        return kernel
+    if len(casts) == 2 and casts[0] is not None and casts[1] is None:  # a column and a constant, mostly
+        first = casts[0]
+        return lambda left, right: kernel(first(left), right)
+    return lambda *values: kernel(*[value if cast is None else cast(value) for cast, value in zip(casts, values)])
