@@ -15,7 +15,7 @@ from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.snapshot_container import join, split
+from flinkpy.state.snapshot_container import SnapshotContainer
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -44,13 +44,13 @@ class KeyedStateOperator(StreamOperator):
     def initialize_state(self, restored: bytes | None) -> None:
         super().initialize_state(restored)
         self.backend = create_backend(self.context)
-        keyed = split(restored).keyed
+        keyed = SnapshotContainer.from_bytes(restored).keyed
         if keyed is not None:
             self.backend.restore(keyed)
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         operator = super().snapshot_state(barrier)  # first: functions called for it may write keyed state
-        return join(self.backend.snapshot(), operator)
+        return SnapshotContainer(self.backend.snapshot(), operator).to_bytes()
 
     def close(self) -> None:
         if hasattr(self, "backend"):

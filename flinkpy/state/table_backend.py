@@ -20,8 +20,7 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
 from flinkpy.state.stored_forms import Form, form_of
-from flinkpy.state.ttl.choices import StateVisibility, UpdateType
-from flinkpy.state.ttl.config import StateTtlConfig
+from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.stamps import NS_PER_MS
 from flinkpy.state.ttl.ttl_states import TtlRules

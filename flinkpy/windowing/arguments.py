@@ -1,4 +1,4 @@
-"""What the program says a window's size is, as milliseconds or a count; mistakes are refused while it is built."""
+"""Checks of what a program says about windows: sizes, counts, offsets, thresholds. Mistakes are refused while the program is built."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def offset_within(offset: Any, span: int, what: str, of: str) -> int:
 
 
 def threshold_of(threshold: Any, what: str) -> float:
-    """A number: how far apart by the delta function."""
+    """The threshold of a delta function: a number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")
     return threshold  # type: ignore[return-value]
 
 
 def delta_of(function: Any) -> Callable[[Any, Any], float]:
-    """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
+    """The delta function: a callable of an old and a new record, or an object with ``get_delta``."""
     found = getattr(function, "get_delta", function)
     if isinstance(function, type) or not callable(found):
         raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")

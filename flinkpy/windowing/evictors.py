@@ -1,4 +1,4 @@
-"""What is left out of a window as it is evaluated. A window with an evictor keeps all its records, as none can be reduced beforehand."""
+"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all its records: none can be reduced beforehand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TimestampedValue(NamedTuple):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Takes records out of a window, before or after its function: out of the list ``elements``, in the order they came, in place.
+    """Removes records from a window, before or after its function is called: in place, from the list ``elements``, which has them as they came.
 
     >>> class DropNone(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -33,7 +33,7 @@ class Evictor(ABC, Generic[T, W]):
     """
 
     class EvictorContext(ABC):
-        """What an evictor may ask."""
+        """The clock and the watermark, for an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int: ...
@@ -43,22 +43,22 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_before(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """What goes now, the function does not see."""
+        """Removes what the function must not see."""
 
     @abstractmethod
     def evict_after(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """What goes now, the function saw for the last time."""
+        """Removes what later evaluations must not see."""
 
 
 class _OneTimeEvictor(Evictor[Any, Window]):
-    """Evicts before the function, or with ``do_evict_after`` behind it."""
+    """Evicts before the function is called, or after it with ``do_evict_after``."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
 
     @abstractmethod
     def evict(self, elements: list[TimestampedValue]) -> None:
-        """Takes out what must go."""
+        """Removes the records."""
 
     def evict_before(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
         if not self.do_evict_after:

@@ -1,4 +1,6 @@
-"""Sessions: records that follow each other within a gap are one window. Each record opens a window as long as its gap; those that meet merge."""
+"""Session assigners: records that follow each other within a gap form one window. Each record opens a window as long as its gap; windows that meet
+merge.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class _StaticGap(_SessionWindows):
 
 
 class _DynamicGap(_SessionWindows):
-    """Each record says how long a silence behind it ends its session."""
+    """Each record has its own gap: how long a silence after it ends its session."""
 
     def __init__(self, session_window_time_gap_extractor: GapExtractor) -> None:
         extractor = session_window_time_gap_extractor
@@ -116,7 +118,7 @@ class ProcessingTimeSessionWindows(_StaticGap):
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):
-    """Sessions by timestamps, with gaps the records say.
+    """Sessions by timestamps, with a gap for each record.
 
     >>> DynamicEventTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
     True
@@ -135,7 +137,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
-    """Sessions by the machine's clock, with gaps the records say.
+    """Sessions by the machine's clock, with a gap for each record.
 
     >>> DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda click: click["gap_ms"]).is_event_time()
     False

@@ -838,10 +838,10 @@ def test_rescaling_shares_out_windows_and_timers_by_key(kind: str) -> None:
 
 
 def redistribute_keyed(saved: bytes | list[bytes], groups: range) -> bytes:
-    from flinkpy.state.snapshot_container import join, split
+    from flinkpy.state.snapshot_container import SnapshotContainer
 
-    keyed = [split(each).keyed for each in ([saved] if isinstance(saved, bytes) else saved)]
-    joined = join(redistribute([each for each in keyed if each is not None], groups), None)
+    keyed = [SnapshotContainer.from_bytes(each).keyed for each in ([saved] if isinstance(saved, bytes) else saved)]
+    joined = redistribute([each for each in keyed if each is not None], groups)
     assert joined is not None
     return joined
 

@@ -1,8 +1,8 @@
-"""The loop for windows on a grid with the trigger they come with: one look-up per record and window, and nothing asked of assigner or trigger.
+"""The loop for aligned windows (tumbling and sliding) with their default trigger: one look-up per record and window.
 
-It is the general operator's way with what cannot happen left out. Records whose windows all lie ahead of the watermark (or of the clock) make no
-default trigger fire and none of them is late: what there is to do is to add them, and to register a new window's timers. All other records are
-handed to ``element``, which is the general way itself. Which windows a record is in is worked out once per slice of time and batch.
+It is the general way of the window operator without the cases that cannot occur. If all windows of a record end after the watermark (or the
+clock), the record is not late and no default trigger fires: the loop adds it, and registers the timers of new windows. All other records are
+handed back to ``element``, which is the general way itself. The windows of a slice of time are computed once per slice and batch.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ _ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, TumblingProcessin
 
 
 def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> Slicing | None:
-    """The grid of the assigner's windows, where the trigger is their default one; else None."""
+    """The slicing of the assigner's windows, if they are aligned and have their default trigger; else None."""
     wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
     return slicing_of(assigner) if type(assigner) in _ALIGNED and type(trigger) is wanted else None
 
 
 def aligned_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> AlignedLoop:
-    """The loop for these windows and contents. ``names``: what ``contents.prepare`` gave."""
+    """The loop for these windows and contents. ``names``: those of the bound contents."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
     more = {"canonical": canonical_key, "missing": MISSING, "offset": slicing.offset, "width": slicing.width}
     return compile_function("aligned_loop", source, {**names, **more})
 
 
 def windows_ahead(slicing: Slicing, start: int, time: int) -> Sequence[Any] | None:
-    """The windows of a slice; None unless there are some and all of them end after ``time``."""
+    """The windows of a slice, if it has any and all of them end after ``time``; else None."""
     windows = tuple(slicing.windows_of(start))
     return windows if windows and windows[0].max_timestamp() > time else None

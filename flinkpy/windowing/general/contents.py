@@ -36,7 +36,7 @@ class Contents(ABC):
     The two expressions are ``first`` and ``add`` for generated loops; ``record`` is the record, ``contents`` what was kept before.
     """
 
-    name: str  # for people, in a plan
+    name: str  # shown in a plan
     function: Any = None  # the program's, opened and closed by the operator
     first_expression: str
     add_expression: str

@@ -1,4 +1,4 @@
-"""What assigners, triggers, evictors and window functions are given: views of the operator's time, timers and state, at the current key and window.
+"""The contexts of assigners, triggers, evictors and window functions: the operator's time, timers and state, at the current key and window.
 
 One object of each serves all keys and windows of an operator.
 """
@@ -31,7 +31,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class TriggerContext(Trigger.OnMergeContext):
-    """``window.key`` is the window at hand; ``merged`` those that just became it."""
+    """``window.key`` is the current window; ``merged`` the windows that have just become it."""
 
     def __init__(
         self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext,

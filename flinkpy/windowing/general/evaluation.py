@@ -1,4 +1,4 @@
-"""Evaluating a window: what its evictor leaves of it, what its function makes of that, and the timestamp the results get."""
+"""How a window is evaluated: its evictor removes records, its function is called, and the results get the window's last timestamp."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which windows of one key are open, where windows merge, and under which window each one's state is kept.
+"""Which windows of one key are open, where windows merge, and under which window the state of each is kept.
 
-State is not moved when windows merge: of those that become one, one state window is kept and the others' state is merged into it. So a session
-that grows record by record keeps its state where its first record put it. Purely: the caller moves state, triggers and timers as it is told.
+State does not move when windows merge: one of their state windows is kept, and the state under the others is merged into it. So a session that grows
+record by record keeps its state where its first record put it. This file only decides; the caller moves state, triggers and timers accordingly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.windowing.windows import MergeCallback, W
 
 @dataclass(frozen=True)
 class Merge(Generic[W]):
-    """``merged`` are ``result`` from now on: the state kept under ``absorbed`` belongs under ``state_window``."""
+    """The windows ``merged`` have become ``result``; the state kept under ``absorbed`` is to be merged into that under ``state_window``."""
 
     result: W
     merged: tuple[W, ...]
@@ -25,7 +25,7 @@ class Merge(Generic[W]):
     absorbed: tuple[W, ...]
 
 
-class _Collected(MergeCallback[W]):
+class _MergeRecorder(MergeCallback[W]):
     def __init__(self) -> None:
         self.groups: list[tuple[W, list[W]]] = []
 
@@ -34,32 +34,32 @@ class _Collected(MergeCallback[W]):
 
 
 class MergingWindowSet(Generic[W]):
-    """The open windows of one key, each with its state window. Begins with what ``snapshot`` gave."""
+    """The open windows of one key, each with its state window. ``state_windows``: what an earlier ``snapshot`` returned."""
 
     def __init__(self, assigner: MergingWindowAssigner[Any, W], state_windows: Mapping[W, W] | None = None) -> None:
         self._assigner = assigner
         self._state_windows: dict[W, W] = dict(state_windows or {})
-        self.changed = False  # since the beginning: whether it must be written back
+        self.changed = False  # whether it must be written back
 
     def state_window(self, window: W) -> W | None:
-        """Where an open window's state is kept; None where the window is not open (any more)."""
+        """Under which window an open window's state is kept; None if the window is not open."""
         return self._state_windows.get(window)
 
     def retire(self, window: W) -> None:
-        """The window is done with. EngineError where it was not open."""
+        """The window has ended. EngineError if it was not open."""
         if self._state_windows.pop(window, None) is None:
             raise EngineError(f"{window!r} is retired, but is not among {list(self._state_windows)}")
         self.changed = True
 
     def add(self, window: W) -> tuple[W, list[Merge[W]]]:
-        """Opens a record's window; gives the one the record is in after all merging, and what is to be merged for that, in order.
+        """Opens a record's window. Returns the window the record is in after all merging, and the merges to carry out, in order.
 
-        Nothing is to be merged where the window lies within one that is open already.
+        There are none if the window lies within one that is open already.
         """
-        collected: _Collected[W] = _Collected()
-        self._assigner.merge_windows([*self._state_windows, window], collected)
+        recorder: _MergeRecorder[W] = _MergeRecorder()
+        self._assigner.merge_windows([*self._state_windows, window], recorder)
         found, merges = window, []
-        for result, group in collected.groups:
+        for result, group in recorder.groups:
             if window in group:
                 found = result
             merge = self._merge(result, [each for each in group if each in self._state_windows])
@@ -71,7 +71,7 @@ class MergingWindowSet(Generic[W]):
         return found, merges
 
     def _merge(self, result: W, merged: list[W]) -> Merge[W] | None:
-        """Takes the open windows of a group together under the first one's state window."""
+        """Merges the open windows of a group, under the state window of the first."""
         if not merged or merged == [result]:
             return None
         state_window, *absorbed = [self._state_windows.pop(each) for each in merged]
@@ -80,7 +80,7 @@ class MergingWindowSet(Generic[W]):
         return Merge(result, tuple(merged), state_window, tuple(absorbed))
 
     def snapshot(self) -> dict[W, W]:
-        """Open windows and their state windows; the caller's own."""
+        """A copy of the open windows and their state windows."""
         return dict(self._state_windows)
 
     def __len__(self) -> int:

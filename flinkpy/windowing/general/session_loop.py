@@ -1,8 +1,8 @@
-"""The loop for sessions with the trigger they come with, for what nearly all records do: begin a session, fall into one, or make one longer.
+"""The loop for sessions with their default trigger, for what nearly all records do: begin a session, fall into one, or extend one.
 
-It is the general way with what cannot happen left out. A record whose own window ends ahead of the watermark (or of the clock) is not late and
-makes no default trigger fire. If it meets one open session at most, there is nothing to merge but an interval: the contents stay where they are, and
-the timers move to its new end. All other records are handed to ``element``, which is the general way itself.
+It is the general way of the window operator without the cases that cannot occur. A record whose own window ends after the watermark (or the
+clock) is not late, and no default trigger fires for it. If it meets at most one open session, only an interval changes: the contents stay where
+they are, and the timers move to the new end. All other records are handed back to ``element``, which is the general way itself.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ _STATIC, _DYNAMIC = (EventTimeSessionWindows, ProcessingTimeSessionWindows), (Dy
 
 
 def are_default_sessions(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> bool:
-    """Whether the loop is for these."""
+    """Whether the loop serves this assigner and trigger."""
     wanted = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
     return type(assigner) in (*_STATIC, *_DYNAMIC) and type(trigger) is wanted
 
 
 def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> SessionLoop:
-    """The loop for these sessions and contents. ``names``: what ``contents.prepare`` gave."""
+    """The loop for these sessions and contents. ``names``: those of the bound contents."""
     static = type(assigner) in _STATIC
     source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
     more = {} if static else {"gap_of": assigner.gap}

@@ -1,7 +1,7 @@
-"""Timers of windows: by moment, as all keys of one window have theirs at the same one.
+"""Timers of windows, kept by moment: all keys of one window have theirs at the same moment.
 
-A heap holds each moment once, and a dict the (key, window) pairs that wait for it, in the order they were registered; a pair has a moment at most
-once. What comes up are the pairs of the earliest moment; those added meanwhile count too.
+A heap holds each moment once, and a dict the (key, window) pairs of each moment, in the order they were registered. ``due`` takes out the pairs
+of the earliest moment first, and sees those added meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import ProcessingTimeService, Work
 from flinkpy.operators.wake_up import WakeUp
 
-_SLACK = 64  # moments that nobody waits for any more, which the heap may hold beyond as many as there are live ones
+_SLACK = 64  # the heap may hold as many moments without timers as there are with timers, and so many more
 
 Timer: TypeAlias = "tuple[Any, Any]"  # key, window
 SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
@@ -63,7 +63,7 @@ class WindowTimers:
         return None
 
     def due(self, now: int) -> Iterator[tuple[int, Timer]]:
-        """Takes out the timers up to ``now``, earliest first; those added meanwhile count too."""
+        """Takes out the timers up to ``now``, earliest first, including those added meanwhile."""
         moments = self._moments
         while True:
             moment = self.next_moment()
@@ -86,7 +86,7 @@ class WindowTimers:
                 yield each
 
     def by_key(self) -> SavedTimers:
-        """All timers, as state of their keys."""
+        """All timers, as state of their keys, for a snapshot."""
         found: SavedTimers = {}
         for moment in sorted(self._waiting):
             for key, window in self._waiting[moment]:
@@ -102,7 +102,7 @@ class WindowTimers:
 
 
 class WindowTimerService:
-    """The timers of an operator's windows. ``on_processing_time`` gets the due ones, one by one as it asks.
+    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is called with an iterator of the timers that are due.
 
     A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that
     ends with it.
@@ -124,12 +124,12 @@ class WindowTimerService:
             self._wake_up.at(moment)
 
     def arm(self) -> None:
-        """Keeps one timer of the task running, for the earliest of all."""
+        """Sets one timer of the task, for the earliest of all."""
         if not self._firing:
             self._wake_up.at(self.processing.next_moment())
 
     def firing(self, work: Work) -> Work:
-        """The work of those that are due; then for the next."""
+        """Does the work of the timers that are due, and then waits for the next."""
         yield from work
         self._firing = False
         self.arm()
@@ -139,5 +139,5 @@ class WindowTimerService:
         self._on_processing_time(self.processing.due(moment))
 
     def disarm(self) -> None:
-        """Stops the task's timer."""
+        """Cancels the task's timer."""
         self._wake_up.cancel()

@@ -1,7 +1,7 @@
-"""Which rows of two tables have equal keys: positions of all pairs, by numbering the keys and counting, without a look at single values.
+"""Which rows of two tables have equal keys: the positions of all pairs, found by numbering the keys and counting.
 
-About as fast as ``pyarrow.Table.join``, which was the other choice: but that one says nothing about order, refuses keys of different integer types,
-and columns of lists beside the key.
+This is about as fast as ``pyarrow.Table.join``. That was rejected because it promises no order, and refuses keys of different integer types and
+columns of lists beside the key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from flinkpy.operators.columnar.key_index import encoded
 
-_SPARE = 1 << 16  # whole numbers are their own numbering while their range is not much above the number of rows
+_SPARE = 1 << 16  # integer keys number themselves if their range exceeds four times the number of rows by no more than this
 
 
 def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
@@ -32,7 +32,7 @@ def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
 
 
 def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
-    """The rows without a null in their key, and where they stand; None: all of them."""
+    """The positions of the rows without a null in their key (None: all rows have none), and the columns of these rows."""
     with_nulls = [column for column in columns if column.null_count]
     if not with_nulls:
         return None, columns
@@ -43,7 +43,7 @@ def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
 def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
     per_key = np.bincount(right, minlength=count)
     partners = per_key[left]
-    if len(right) and per_key.max() == 1:  # keys are unique on the right: one look-up each
+    if len(right) and per_key.max() == 1:  # keys are unique on the right, so one look-up each is enough
         position = np.zeros(count, dtype=np.int64)
         position[right] = np.arange(len(right))
         found = np.nonzero(partners)[0]
@@ -57,7 +57,7 @@ def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
 
 
 def _codes(left: list[Any], right: list[Any]) -> tuple[Any, Any, int]:
-    """Equal keys of both sides get equal numbers, from 0 to below the third result."""
+    """Numbers for the keys of both sides, equal for equal keys; the third result is above all of them."""
     common = [_common_type(one.type, other.type) for one, other in zip(left, right)]
     if len(common) == 1 and pa.types.is_integer(common[0]) and len(left[0]) and len(right[0]):
         ours, theirs = _cast(left[0], common[0]).to_numpy(), _cast(right[0], common[0]).to_numpy()
@@ -76,7 +76,7 @@ def _whole(left: Any, right: Any) -> Any:
 
 
 def key_type(left: Any, right: Any) -> Any:
-    """The type in which both key columns are compared, or None where they never could be equal."""
+    """The type in which both key columns are compared, or None if they cannot be."""
     if pa.types.is_dictionary(left):
         left = left.value_type
     if pa.types.is_dictionary(right):

@@ -34,7 +34,7 @@ Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows wer
 
 
 class JoinedColumns:
-    """Which columns of both sides are in the result, under which names."""
+    """The columns of the result: which columns of both sides it has, and their names."""
 
     def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
         for names, schema in zip(keys, (left, right)):
@@ -191,6 +191,6 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
 
 def _whole(column: Any) -> Any:
-    """A chunked array as one array."""
+    """A chunked array as a single array."""
     whole = column.combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole

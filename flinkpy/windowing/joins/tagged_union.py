@@ -1,5 +1,5 @@
-"""Two streams as one, for joins that run in the general window operator: records say which stream they are of, and window functions take the contents
-of a window apart again.
+"""Two streams as one, for joins that run in the general window operator: each record says which stream it is of, and the window functions separate a
+window's contents again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.windowing.window_functions import WindowFunction
 
 
 class TaggedUnion(NamedTuple):
-    """A record of one of two streams: what assigners, triggers and evictors of a join see.
+    """A record of one of two streams. The assigners, triggers and evictors of a join see these.
 
     >>> record = TaggedUnion.one("left")
     >>> record.is_one(), record.get_one(), record.get_two()
@@ -33,7 +33,7 @@ class TaggedUnion(NamedTuple):
         return TaggedUnion(2, value)
 
     def is_one(self) -> bool:
-        """Whether it is of the first stream."""
+        """Whether it is a record of the first stream."""
         return self.number == 1
 
     def is_two(self) -> bool:
@@ -48,7 +48,7 @@ class TaggedUnion(NamedTuple):
 
 
 class TaggedKey(KeySelector):
-    """Each stream's own key."""
+    """Selects the key with the selector of the record's stream."""
 
     def __init__(self, first: Any, second: Any) -> None:
         self._selectors = first, second
@@ -69,8 +69,8 @@ class TaggedKey(KeySelector):
         return {**self.__dict__, "_found": None}
 
 
-class _OfBoth(WindowFunction):
-    """The user's function behind a window function."""
+class _FunctionOfBoth(WindowFunction):
+    """A window function that calls the user's function of both streams."""
 
     method: str
 
@@ -91,7 +91,7 @@ class _OfBoth(WindowFunction):
         return sides
 
 
-class CoGroup(_OfBoth):
+class CoGroup(_FunctionOfBoth):
     """A CoGroupFunction as a window function."""
 
     method = "co_group"
@@ -101,7 +101,7 @@ class CoGroup(_OfBoth):
         return given
 
 
-class JoinPairs(_OfBoth):
+class JoinPairs(_FunctionOfBoth):
     """A JoinFunction, or with ``flat`` a FlatJoinFunction, as a window function."""
 
     method = "join"
