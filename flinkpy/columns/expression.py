@@ -14,12 +14,12 @@ from flinkpy.core.errors import ProgramError
 
 
 def as_expression(value: Any) -> Expression:
-    """The expression itself, or the value as a literal."""
+    """An expression as it is; any other value as a literal."""
     return value if isinstance(value, Expression) else Literal(value)
 
 
 class Expression:
-    """A value computed from the columns of a row. Made by ``col`` and ``lit``, and combined by operators and methods.
+    """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
     Nulls: an operation with a null gives null, except where its description says otherwise; ``filter`` keeps only what is true.
     Integers are computed in 64 bits, an overflow is an error; ``/`` gives a float; ``%`` has the divisor's sign, as Python's.
@@ -39,7 +39,7 @@ class Expression:
 
     @property
     def name(self) -> str | None:
-        """What a column of it is called; None: it needs an alias."""
+        """The name of its column; None if it needs an alias."""
         return None
 
     def column_name(self, where: str) -> str:
@@ -125,7 +125,7 @@ class Expression:
 
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a truth
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a bool
         return self._call("==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
@@ -207,7 +207,7 @@ class Expression:
                            "with parentheses around comparisons")
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
-        """One value where it is true, the other where it is false or null. A value that cannot be computed is no error where it is not taken.
+        """One value where it is true, the other where it is false or null. A value that cannot be computed is an error only where it is chosen.
 
         >>> from flinkpy.table.expressions import col
         >>> (col("delay") > 15).then("late", "on time")
@@ -294,12 +294,12 @@ class Expression:
 
     @property
     def sum(self) -> Expression:
-        """Null while there is none."""
+        """Null while there is no value."""
         return Aggregate("sum", self)
 
     @property
     def avg(self) -> Expression:
-        """A float: the sum divided by the count; null while there is none."""
+        """A float: the sum divided by the count; null while there is no value."""
         return Aggregate("avg", self)
 
     @property

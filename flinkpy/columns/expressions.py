@@ -1,4 +1,4 @@
-"""How expressions begin: ``col``, ``lit``, and the functions of several expressions. PyFlink's names."""
+"""Where expressions begin: ``col``, ``lit``, and the functions of several expressions, under PyFlink's names."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def divide(types: Types) -> Kernel:
 
 
 def modulo(types: Types) -> Kernel:
-    """numpy has the remainder with the divisor's sign; of a constant divisor it divides by multiplication."""
+    """By numpy: its remainder has the divisor's sign, and it divides by a constant with a multiplication."""
     wanted = common_number(types)
     if pa.types.is_decimal(wanted):
         raise TypeError("% of decimals is not there; cast them to DOUBLE")

@@ -1,4 +1,4 @@
-"""Casts of columns: what one type becomes in another. Their meaning for one value stands in ``flinkpy.columns.rowwise``.
+"""Casts between column types. What they mean for one value stands in ``flinkpy.columns.rowwise``.
 
 Moments count milliseconds since 1970 as whole numbers, whatever unit their column has; a moment with a zone shows its local date, time and timestamp.
 Floats and decimals are cut to whole numbers. Text may have spaces around it.
@@ -23,7 +23,7 @@ _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa
 
 
 def cast(types: list[Any], to: Any) -> Cast:
-    """The kernel; TypeError for what is never cast so."""
+    """The kernel; TypeError if there is no such cast."""
     source, target = types[0], arrow_type(to)
     if pa.types.is_dictionary(source) and not is_text(source):
         return _behind(lambda values: values.cast(source.value_type), cast([source.value_type], to))
@@ -95,7 +95,7 @@ def _milliseconds(values: Any, unit: str) -> Any:
 
 
 def _between_timestamps(source: Any, target: Any) -> Cast:
-    """What is finer than the target is cut off."""
+    """Digits finer than the target's unit are cut off."""
     if source.tz is not None and target.tz is None:
         return lambda values: pc.local_timestamp(values).cast(target, safe=False)
     return lambda values: values.cast(target, safe=False)
@@ -121,7 +121,7 @@ def _of_text(target: Any) -> Cast:
 
 
 def _whole_numbers(texts: Any, target: Any) -> Any:
-    """Arrow refuses a plus, and reads hexadecimal digits, which nobody else does."""
+    """Arrow refuses a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
     if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
         wrong = texts.filter(pc.match_substring_regex(texts, "[xX]").fill_null(False))
         if len(wrong):

@@ -1,4 +1,4 @@
-"""The types operands are brought to, and how: numbers, decimals, text."""
+"""The types that operands are computed in, and the casts to them: numbers, decimals, text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Kernel: TypeAlias = Callable[..., Any]  # of arrays, and of scalars where an ope
 INT, FLOAT, TEXT, BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 ANY_INT = pa.decimal128(20, 0)  # holds every 64-bit integer, with and without a sign
 _DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
-_EXACT_DIGITS, _EXACT_SCALE = 15, 22  # so long numbers, and powers of ten, are floats exactly
+_EXACT_DIGITS, _EXACT_SCALE = 15, 22  # numbers of so many digits, and powers of ten up to this one, are exact as floats
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of it holds text, in whichever form."""
+    """Whether a column of this type holds text, also as a dictionary."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (is_dictionary(kind) and is_text(kind.value_type)))
 
 
@@ -28,7 +28,7 @@ def is_dictionary(kind: Any) -> bool:
 
 
 class BeyondSigned(ArithmeticError):
-    """A whole number from 2**63 on, where numbers are computed in 64 bits with a sign."""
+    """A whole number of 2**63 or more, where numbers are computed in 64 bits with a sign."""
 
     def __str__(self) -> str:
         return self.about("a column")
@@ -40,7 +40,7 @@ class BeyondSigned(ArithmeticError):
 
 
 def signed(values: Any) -> Any:
-    """Whole numbers without a sign (uint64) with one; BeyondSigned where one does not fit."""
+    """A uint64 column as int64; BeyondSigned if a number does not fit."""
     try:
         return values.cast(INT)
     except pa.ArrowInvalid:
@@ -55,13 +55,13 @@ def as_computed(values: Any, wanted: Any) -> Any:
 
 
 def large_columns(data: Any) -> list[str]:
-    """The names of those columns of a batch that have such numbers."""
+    """The names of those columns of a batch that have numbers of 2**63 or more."""
     return [name for name, column in zip(data.schema.names, data.columns)
             if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) >= 1 << 63]
 
 
 def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
-    """The cast an operand needs, if any."""
+    """The cast that an operand of this type needs; None if it needs none."""
     if kind == wanted:
         return None
     if wanted == FLOAT:  # an integer, and a decimal, becomes the nearest float
@@ -76,7 +76,7 @@ def _cast_to_float(values: Any) -> Any:
 
 
 def _to_float(values: Any) -> Any:
-    """By numpy, where there are no nulls: setting out on an Arrow cast takes longer than casting a batch."""
+    """By numpy if there are no nulls: starting an Arrow cast takes longer than casting a batch."""
     if isinstance(values, pa.Scalar) or values.null_count:
         return _cast_to_float(values)
     numbers = values.to_numpy().astype(np.float64)
@@ -84,7 +84,7 @@ def _to_float(values: Any) -> Any:
 
 
 def _decimals_to_floats(values: Any) -> Any:
-    """Arrow's own cast rounds twice. Of short decimals a division rounds once; others are read from their text."""
+    """Arrow's own cast rounds twice. For short decimals a division rounds once; others are parsed from their text."""
     kind = values.type
     if isinstance(values, pa.Scalar):
         return pa.scalar(None if values.as_py() is None else float(values.as_py()), FLOAT)
@@ -96,7 +96,7 @@ def _decimals_to_floats(values: Any) -> Any:
 
 
 def wide(kind: Any) -> Any:
-    """The type a number is computed in; TypeError for what is no number."""
+    """The type in which numbers of this type are computed; TypeError if they are no numbers."""
     if pa.types.is_integer(kind):
         return INT
     if pa.types.is_floating(kind):
@@ -118,7 +118,7 @@ def common_number(types: Types) -> Any:
 
 
 def digits_of(kind: Any) -> tuple[int, int]:
-    """How many a decimal or an integer has before the point, and behind."""
+    """The digits of a decimal or an integer before the point, and behind it."""
     if pa.types.is_decimal(kind):
         return kind.precision - kind.scale, kind.scale
     return (_UNSIGNED_DIGITS if pa.types.is_uint64(kind) else _DIGITS), 0
@@ -135,7 +135,7 @@ def _common_decimal(kinds: Types) -> Any:
 
 
 def common_type(types: Types) -> Any:
-    """The type all operands can be brought to: one kind of numbers, text, or what they all are."""
+    """The type that all operands can be cast to: one kind of numbers, text, or the type they share."""
     known = [kind for kind in types if not pa.types.is_null(kind)]
     if not known:
         return pa.null()

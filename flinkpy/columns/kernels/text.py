@@ -48,7 +48,7 @@ def substring(begin: int, length: int | None) -> Kernel:
 
 
 def change_case(fast: Kernel, change: Callable[[str], str]) -> Kernel:
-    """Arrow's kernel for plain letters; Python for others, some of which become two."""
+    """Arrow's kernel for ASCII text; Python's for other text, where one letter may become two."""
     by_value = _by_value(change)
     return lambda texts: fast(texts) if pc.all(pc.string_is_ascii(texts), min_count=0).as_py() else by_value(texts)
 
@@ -58,7 +58,7 @@ def _by_value(change: Callable[[str], str]) -> Kernel:
 
 
 def replace(search: str, replacement: str) -> Kernel:
-    if not search:  # Arrow's kernel never ends
+    if not search:  # Arrow's kernel would never return
         return _by_value(lambda text: text.replace(search, replacement))
     return lambda texts: pc.replace_substring(texts, search, replacement)
 
@@ -66,7 +66,7 @@ def replace(search: str, replacement: str) -> Kernel:
 def like(pattern: str) -> Kernel:
     if "\\" not in pattern:
         return lambda texts: pc.match_like(texts, pattern)
-    # Arrow takes a backslash for an escape; without ESCAPE, SQL has none.
+    # Arrow reads a backslash as an escape; SQL has no escape unless ESCAPE names one.
     wanted = "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
     return lambda texts: pc.match_substring_regex(texts, rf"(?s)\A{wanted}\z")
 

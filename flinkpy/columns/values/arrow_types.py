@@ -1,4 +1,4 @@
-"""Between Types and Arrow's types: the one place that knows both."""
+"""Which Arrow type stands for which of Types, and back. Only this file knows both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARROW: dict[str, Any] = {
 
 
 def arrow_type(type_info: TypeInformation) -> pa.DataType:
-    """Arrow's type for a declared one; ProgramError for what Arrow has none for (pickled values).
+    """Arrow's type for a declared one; ProgramError if Arrow has none (pickled values).
 
     >>> arrow_type(Types.LIST(Types.INT()))
     ListType(list<item: int32>)
@@ -41,7 +41,7 @@ def arrow_schema(type_info: RowTypeInfo) -> pa.Schema:
 
 
 def type_of_arrow(kind: pa.DataType) -> TypeInformation:
-    """The declared type that stands for an Arrow one; pickled values where there is none."""
+    """The declared type for an Arrow type; pickled values if there is none."""
     for name, known in _ARROW.items():
         if known == kind and name != "CHAR":
             found: TypeInformation = getattr(Types, name)()

@@ -1,4 +1,4 @@
-"""Between record batches and rows: one conversion, in one place."""
+"""Conversion between record batches and rows. All other files convert by these functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from flinkpy.common.types import Row, rows_of_columns
 
 
 def python_values(column: Any) -> list[Any]:
-    """A column's values, as a row has them: structs are Rows, maps dicts. Numbers without nulls go through numpy, several times faster than Arrow's
-    own way."""
+    """A column's values, as a row has them: structs are Rows, maps are dicts. Numbers without nulls go through numpy, several times faster than
+    Arrow's own conversion."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
@@ -31,7 +31,7 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _has_rows(kind: Any) -> bool:
-    """Whether Arrow's own Python values of the type are other than those of a row."""
+    """Whether Arrow's own Python values of this type differ from those of a row."""
     return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or (_is_list(kind) and _has_rows(kind.value_type)))
 
 
@@ -51,7 +51,7 @@ def _nested_values(column: Any) -> list[Any]:
 
 
 def _dicts(column: Any) -> list[Any]:
-    """Of maps: keys and values lie one behind the other, and ``offsets`` says where each map begins."""
+    """The values of a map column: all keys stand in one array, all values in another, and ``offsets`` says where each map begins."""
     ends = column.offsets.to_pylist()
     start = ends[0] if ends else 0
     keys, values = (python_values(part.slice(start, ends[-1] - start)) if ends else [] for part in (column.keys, column.items))
@@ -63,8 +63,8 @@ _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
 def without_views(data: Any) -> Any:
-    """A table or record batch whose texts and bytes are no views, and whose values are not run-end-encoded: for those Arrow has few kernels, and
-    cannot even pick rows."""
+    """The table or record batch without views of text and bytes and without run-end encoding. Arrow has few kernels for these, and cannot even take
+    rows from them."""
     for at, field in enumerate(data.schema):
         if pa.types.is_run_end_encoded(field.type):
             data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
@@ -80,8 +80,8 @@ def _decoded(column: Any) -> Any:
 
 
 def conformed(batch: Any, schema: Any) -> Any:
-    """The batch with exactly this schema: columns picked by name and cast. Raises ArrowInvalid for names that are not there, and for values that
-    a cast would change."""
+    """The batch with exactly this schema: columns are picked by name and cast. Raises ArrowInvalid for missing names and for values that a cast would
+    change."""
     missing = [name for name in schema.names if name not in batch.schema.names]
     if missing:
         raise pa.ArrowInvalid(f"no column {', '.join(missing)}")

@@ -1,7 +1,7 @@
-"""Values of rows as Arrow arrays, exactly: what comes out of the array equals what went in, or a ValueError names the value that does not fit.
+"""Exact conversion of values to Arrow arrays: the values of the array equal those that went in, or a ValueError names the one that does not fit.
 
-Arrow itself cuts: 2.9 becomes 2 in a column of whole numbers, a datetime a date, a moment with a zone one without. So each type says which classes
-of values Arrow takes as they are, and how a value of any other class is brought into an equal one.
+Arrow's own conversion loses parts: 2.9 becomes 2 in a column of whole numbers, a datetime becomes a date, a moment loses its zone. So each type has a
+rule: which classes of values Arrow converts exactly, and how to convert a value of any other class to an equal one first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 
-Exactly: TypeAlias = Callable[[Any], Any]  # an equal value that Arrow takes; ValueError where there is none
+Exactly: TypeAlias = Callable[[Any], Any]  # returns an equal value that Arrow accepts; ValueError if there is none
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -52,7 +52,7 @@ def array_of(values: Sequence[Any], kind: Any, field: str = "") -> Any:
         try:
             return rule.checked(pa.array(values, kind), values)
         except _ARROWS_ERRORS:
-            pass  # one by one is found which it was
+            pass  # converting them one by one finds the culprit
     return _one_by_one(values, kind, rule, field)
 
 
@@ -62,7 +62,7 @@ def _one_by_one(values: Sequence[Any], kind: Any, rule: _Rule, field: str) -> An
         try:
             exact.append(None if is_missing(value) else rule.exactly(value))
         except _ARROWS_ERRORS as error:
-            raise _misfit(value, kind, field, f": {error}" if isinstance(error, _Because) else "") from error
+            raise _misfit(value, kind, field, f": {error}" if isinstance(error, _Reason) else "") from error
     try:
         return rule.checked(pa.array(exact, kind), exact)
     except _ARROWS_ERRORS:
@@ -74,12 +74,12 @@ def _one_by_one(values: Sequence[Any], kind: Any, rule: _Rule, field: str) -> An
         raise
 
 
-class _Because(ValueError):
-    """Says why a value does not fit where the type's name does not."""
+class _Reason(ValueError):
+    """Why a value does not fit, where the type's name does not say it."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None or what pandas and numpy have for it: NaT and NA."""
+    """Whether it is None, or NaT or NA of pandas and numpy."""
     return (value is None or type(value).__name__ in ("NaTType", "NAType")
             or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))))
 
@@ -125,7 +125,7 @@ def _structs(values: Sequence[Any], kind: Any, field: str) -> Any:
 
 
 def _in_order(value: Any, names: list[str], kind: Any, field: str) -> Sequence[Any]:
-    """The fields a struct has: by name, of a dict or a record with these names, else by position."""
+    """The values of the struct's fields: by name from a dict or a record with these names, else by position."""
     named = named_fields(value)
     if named is not None and (isinstance(value, dict) or named.keys() <= set(names)):
         more = [name for name in named if name not in names]
@@ -149,7 +149,7 @@ def _elements(value: Any, kind: Any, field: str) -> Sequence[Any]:
 
 
 def _offsets(lengths: Sequence[int | None], kind: Any) -> Any:
-    """Where each list begins; none where there is no list."""
+    """The offset where each list begins; None where the list is missing."""
     ends = list(accumulate(length or 0 for length in lengths))
     return pa.array([*(None if length is None else end - length for length, end in zip(lengths, ends)), ends[-1] if ends else 0], kind)
 
@@ -195,7 +195,7 @@ def _as_it_is(array: Any, values: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Rule:
-    """``plain``: classes whose values Arrow takes exactly, or refuses. ``checked`` looks at what Arrow made of them."""
+    """``plain``: classes whose values Arrow converts exactly, or refuses. ``checked`` checks the array that Arrow made."""
 
     plain: frozenset[type]
     exactly: Exactly
@@ -251,7 +251,7 @@ def _of_class(wanted: Any, cls: type) -> Exactly:
 
 
 def _number(value: Any) -> Any:
-    """A number of Python's; ValueError for truth values and for what is no number."""
+    """A Python number; ValueError for bools and for anything else."""
     value = value.item() if isinstance(value, np.number) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError
@@ -283,7 +283,7 @@ def _shorter_float(kind: Any) -> Exactly:
         number = _double(value)
         with np.errstate(over="ignore"):
             short = float(dtype(number))
-        if not isinstance(value, float) and short != number and number == number:  # a float is rounded: declaring so few digits asks for that
+        if not isinstance(value, float) and short != number and number == number:  # a float may be rounded: the declared type asks for it
             raise ValueError
         if math.isinf(short) and not math.isinf(number):
             raise ValueError
@@ -302,7 +302,7 @@ def _decimal(scale: int) -> Exactly:
     def exactly(value: Any) -> Decimal:
         number = value if type(value) is Decimal else Decimal(_number(value))
         exponent = number.as_tuple().exponent
-        if isinstance(exponent, int) and -exponent > scale:  # Arrow rescales with numbers that have no room for all digits, and makes others of them
+        if isinstance(exponent, int) and -exponent > scale:  # Arrow's rescaling overflows with many digits, and changes the value
             number = number.normalize(_ALL_DIGITS)
             if -int(number.as_tuple().exponent) > scale:
                 raise ValueError
@@ -324,7 +324,7 @@ def _moment(kind: Any) -> Exactly:
 
     def check(zoned: bool) -> None:
         if zoned != has_zone:
-            raise _Because("it has a zone" if zoned else "it has no zone")
+            raise _Reason("it has a zone" if zoned else "it has no zone")
 
     def exactly(value: Any) -> Any:
         if type(value) is datetime.datetime and unit == "us":
@@ -350,7 +350,7 @@ def _in_unit(unit: str) -> Callable[[int], int]:
 
 
 def _since_1970(value: Any) -> tuple[int, bool]:
-    """Nanoseconds, and whether it is a moment on the time line: one with a zone."""
+    """Nanoseconds since 1970, and whether the value has a zone."""
     if isinstance(value, Instant):
         return value.seconds * 1_000_000_000 + value.nanos, True
     if isinstance(value, np.datetime64):
