@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.keys import key_group
 from flinkpy.state.heap import number_table
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

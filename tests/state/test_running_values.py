@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state.heap import number_table, running_values
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.keyed_snapshots import redistribute

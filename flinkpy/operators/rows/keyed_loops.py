@@ -14,7 +14,7 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.rows.keyed_pairs import PairForm
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 
 # ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
 _LOOP = """\

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flinkpy.core.keys import int64_hashes
-from flinkpy.state.heap.lending import ABSENT, Lent
+from flinkpy.state.heap.batch_view import ABSENT, Lent
 
 _WORD = (1 << 64) - 1
 _SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95  # odd, their bits without a pattern; the first spreads neighbouring numbers evenly

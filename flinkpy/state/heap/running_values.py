@@ -16,7 +16,7 @@ from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.state.heap.lending import Lent
+from flinkpy.state.heap.batch_view import Lent
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.number_table import NumbersByGroup, NumberTable
