@@ -1,4 +1,4 @@
-"""Keyed snapshots: bytes cut by key group, so that a job can be rescaled by moving groups, without opening any of them.
+"""Keyed snapshots: bytes divided by key group, so a job can be rescaled by moving groups without unpickling any of them.
 
 ::
 
@@ -28,7 +28,7 @@ Group: TypeAlias = "dict[str, list[tuple[Any, Any]]]"  # state name -> (key, val
 
 @dataclass(frozen=True)
 class StateMeta:
-    """What one state is, as it was when saved."""
+    """Kind and type of a saved state."""
 
     kind: str
     type: str
@@ -40,7 +40,7 @@ class StateMeta:
 
 @dataclass(frozen=True)
 class KeyedSnapshot:
-    """A snapshot, its groups still closed."""
+    """A snapshot with its groups still pickled."""
 
     max_parallelism: int
     states: Mapping[str, StateMeta]
@@ -59,7 +59,7 @@ class KeyedSnapshot:
 
     @staticmethod
     def from_bytes(data: bytes) -> KeyedSnapshot:
-        """Raises ProgramError for what is no snapshot, or one of a version not known here."""
+        """Raises ProgramError if the bytes are no snapshot, or one of an unknown version."""
         if len(data) < _PREFIX or data[: len(MAGIC)] != MAGIC:
             raise ProgramError(f"these {len(data)} bytes are no keyed state: they do not begin with {MAGIC!r}")
         if data[len(MAGIC)] != VERSION:
@@ -82,12 +82,12 @@ class KeyedSnapshot:
         return KeyedSnapshot(header["max_parallelism"], states, groups)
 
     def within(self, groups: range) -> KeyedSnapshot:
-        """Only these groups."""
+        """The snapshot with only these groups."""
         return KeyedSnapshot(self.max_parallelism, self.states, {group: data for group, data in self.groups.items() if group in groups})
 
 
 def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
-    """The snapshot for a subtask that owns ``groups``, out of those of all subtasks before. Nothing is unpickled."""
+    """The snapshot for a new subtask that owns ``groups``, made of those of all old subtasks. Nothing is unpickled."""
     opened = [KeyedSnapshot.from_bytes(snapshot).within(groups) for snapshot in snapshots]
     if not opened:
         raise ProgramError("there is no keyed state to share out")
@@ -107,7 +107,7 @@ def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
 
 
 def dump_groups(groups: Mapping[int, Group]) -> dict[int, bytes]:
-    """Pickles each group; classes that exist only by value go through cloudpickle. Raises ProgramError for what cannot be saved."""
+    """Pickles each group, with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be saved."""
     dumped: dict[int, bytes] = {}
     by_name = True
     for number, group in groups.items():

@@ -1,6 +1,6 @@
-"""How what is stored looks in a snapshot, for each kind of state, and how its expired parts are taken out.
+"""For each kind of state: how its stored form becomes the form in snapshots and back, and how expired parts are removed from it.
 
-Expired is what was last touched at or before a deadline: now less the time to live.
+A value has expired if it was last touched at or before a deadline: the present less the time to live.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ NEVER = 1 << 80  # later than any time there is
 
 
 class Swept(NamedTuple):
-    """What a sweep did."""
+    """The result of a sweep."""
 
     removed: int
-    earliest_ns: int  # when what is left was touched first; NEVER where nothing is left
+    earliest_ns: int  # the earliest touch of what is left; NEVER if nothing is left
 
 
 class Form(NamedTuple):
-    """``dump`` gives the form of a snapshot, ``load`` the stored form again.
+    """``dump`` returns the form in a snapshot, ``load`` the stored form again.
 
-    ``alive(stored, deadline)`` gives the stored form without what has expired, None where nothing is left; the stored one stays as it is.
-    ``sweep(entries, keys, deadline)`` removes what has expired at these keys; it says how many keys went, and when what is left was touched first.
+    ``alive(stored, deadline)`` returns the stored form without expired parts, or None if nothing is left; it does not change ``stored``.
+    ``sweep(entries, keys, deadline)`` removes what has expired at these keys.
     """
 
     dump: Callable[[Any], Any]

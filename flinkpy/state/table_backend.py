@@ -1,7 +1,7 @@
-"""What the backends share: a table per state, found by name, made once, saved and restored by key group.
+"""What the backends share: one table for each state, found by its name, saved and restored by key group.
 
-A backend says what the entries of a table are (a dict, or a database that looks like one), which states stand over them, and how expired ones are
-cleaned up.
+A backend decides what the entries of a table are (a dict, or a view of a database), which state classes read and write them, and how expired entries
+are removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from flinkpy.state.ttl.ttl_states import TtlRules
 
 @dataclass
 class Table:
-    """One state of all keys. Restored tables wait without ``state`` until the program asks for them, and are saved again if it never does."""
+    """One state, for all keys. A restored table has no ``state`` until the program asks for it, and is saved again even if it never does."""
 
     kind: StateKind
     meta: StateMeta
@@ -43,7 +43,7 @@ class Table:
         self.form: Form = form_of(self.kind, self.meta.expires)
 
     def saved(self, pairs: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        """Those of the pairs that a snapshot takes, still as they are stored."""
+        """The pairs that go into a snapshot, in their stored form: without expired ones, if the program wants that."""
         rules = self.rules
         if rules is None or not self.full_snapshot:
             yield from pairs
@@ -71,7 +71,7 @@ class TableBackend(KeyedStateBackend):
         """The empty entries of a new table."""
 
     def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
-        """The state the program sees."""
+        """The state object that the program gets."""
         function: tuple[Any, ...] = ()
         if isinstance(descriptor, ReducingStateDescriptor):
             function = (descriptor.reduce,)
@@ -86,7 +86,7 @@ class TableBackend(KeyedStateBackend):
 
     @abstractmethod
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
-        """What removes expired values, so many looked at per access."""
+        """Removes expired values, looking at ``size`` of them per access."""
 
     def state(self, descriptor: StateDescriptor) -> State:
         ttl = descriptor.ttl
@@ -128,7 +128,7 @@ class TableBackend(KeyedStateBackend):
 
     @abstractmethod
     def _keys_of(self, table: Table) -> Iterator[Any]:
-        """As of now."""
+        """All keys at the time of the call."""
 
     @property
     def expires(self) -> bool:
@@ -159,7 +159,7 @@ class TableBackend(KeyedStateBackend):
                 self._fill(table, ((canonical_key(key), load(saved)) for key, saved in pairs))
 
     def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
-        """Stores what belongs to keys that have nothing yet."""
+        """Stores entries of keys that have none yet."""
         table.entries.update(pairs)
 
     def __repr__(self) -> str:

@@ -78,8 +78,8 @@ def _gives_atoms(called: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id not in ("list", "update")
 
 
-def loop_over_lent(form: PairForm) -> KeyedLoop:
-    """Over states that are lent: its values are (key, place, record), the states the values of pairs."""
+def loop_over_view(form: PairForm) -> KeyedLoop:
+    """Over the states of a batch view: its values are (key, place, record), the states the values of pairs."""
     value = f"record[{1 - form.key_at}]"
     is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
     text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)

@@ -1,10 +1,10 @@
 """The heap backend: every state one flat dict from key to what is stored.
 
-Flat, and not one dict per key group, because the group would have to be found for every access. Measured per look-up with text, integer and tuple
-keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns with the hash that is the same in every process; 64, 52 and 76 ns with the group of every key kept
-in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written, once per key and snapshot. What would change this:
-snapshots that copy only what changed, which need to know the dirty keys of a group. Only results of running aggregates may be in a table of numbers
-(``running_values``).
+Flat, and not one dict per key group, because the group would have to be found for every access. Measured per look-up with text, integer and
+tuple keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns with the hash that is the same in every process; 64, 52 and 76 ns with the group of
+every key kept in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written, once per key and snapshot.
+What would change this: snapshots that copy only what changed, which need to know the dirty keys of a group. Only results of running aggregates
+may be in a table of numbers (``running_values``).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HeapKeyedStateBackend(TableBackend):
         return StateStatistics({name: len(table.entries) for name, table in self._tables.items()}, self._groups)
 
     def forget_all(self) -> None:
-        """Empties every state, in place: a batch job is through with the key it was processing."""
+        """Empties every state in place, when a batch job has finished a key."""
         for table in self._tables.values():
             table.entries.clear()
 
@@ -88,7 +88,7 @@ class HeapKeyedStateBackend(TableBackend):
 
 
 class _WithNumbers(Mapping[int, Group]):
-    """The groups of a snapshot; what lies in tables of numbers joins a group when it is asked for, so that no two groups are there as objects."""
+    """The groups of a snapshot. Entries of number tables are added to a group when it is read, so only one group at a time is made of objects."""
 
     def __init__(self, groups: Mapping[int, Group], numbers: Mapping[str, NumbersByGroup]) -> None:
         self._groups, self._numbers = groups, numbers

@@ -1,7 +1,7 @@
-"""The states of the heap backend that never expire. Each is a view of one dict from key to what is stored, at the current key.
+"""The states of the heap backend that never expire. Each is a view, at the current key, of one dict from key to stored value.
 
-What functions call with every record is written out for speed. Those states are closures over their table: what a method of theirs needs is at hand
-without a look at ``self``, and what is mostly so (a key that is there, a value of the same type as the one before) is asked first.
+Value, reducing and map state are called with every record, so they are closures over their table: their methods need no attribute of ``self``,
+and check the usual case first (the key exists, the value has the same type as the one before).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from flinkpy.core.mutability import ATOMS, private_copy
 from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState, pairs_of
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
+from flinkpy.state.isolation import PrivateCopy, adopt, protect, release, reveal
 
 Entries = dict[Any, Any]
 ABSENT: Any = object()
 
 
 class HeapState(State):
-    """What they share."""
+    """What the states of the heap share."""
 
     __slots__ = ("_current", "_entries", "_get")
 
@@ -40,14 +40,14 @@ class HeapState(State):
 def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
     """A value state."""
     look_up = entries.get
-    usual: type | None = None  # the type of the value before: what is of it needs no copy either
+    usual: type | None = None  # the type of the value before, if values of it need no copy
 
     class HeapValueState(HeapState, ValueState[Any]):
         __slots__ = ()
 
         def value(self) -> Any:
             found = look_up(current.key)
-            return private_copy(found.value) if type(found) is Kept else found
+            return private_copy(found.value) if type(found) is PrivateCopy else found
 
         def update(self, value: Any) -> None:
             nonlocal usual
@@ -63,7 +63,7 @@ def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
 
 
 def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[[Any, Any], Any]) -> ReducingState[Any]:
-    """A reducing state. The function gets values of its own, so what it makes of them is nobody else's."""
+    """A reducing state. The function gets private values, so its result is private too."""
     look_up = entries.get
     usual: type | None = None
 
@@ -72,7 +72,7 @@ def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[
 
         def get(self) -> Any:
             found = look_up(current.key)
-            return private_copy(found.value) if type(found) is Kept else found
+            return private_copy(found.value) if type(found) is PrivateCopy else found
 
         def add(self, value: Any) -> None:
             nonlocal usual
@@ -81,7 +81,7 @@ def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[
             if type(value) is not usual:
                 usual = _atomic_type(refuse_none(value))
                 value = private_copy(value)
-            result = value if stored is ABSENT else reduce(stored.value if type(stored) is Kept else stored, value)
+            result = value if stored is ABSENT else reduce(stored.value if type(stored) is PrivateCopy else stored, value)
             entries[key] = result if type(result) is usual else adopt(result)
 
     return HeapReducingState(entries, current)
@@ -110,7 +110,7 @@ class HeapListState(HeapState, ListState[Any]):
     __slots__ = ()
 
     def get(self) -> list[Any]:
-        return [private_copy(stored.value) if type(stored) is Kept else stored for stored in self._get(self._current.key, ())]
+        return [private_copy(stored.value) if type(stored) is PrivateCopy else stored for stored in self._get(self._current.key, ())]
 
     def add(self, value: Any) -> None:
         if value is None:
@@ -136,10 +136,10 @@ class HeapListState(HeapState, ListState[Any]):
 
 
 def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
-    """A map state: a dict per key, none for a key without entries. Its keys are one as those of streams are (``canonical_key``)."""
+    """A map state: a dict per key, and none for a key without entries. Its keys are equal as keys of streams are (``canonical_key``)."""
     look_up = entries.get
     usual: type | None = None
-    usual_key: type | None = None  # the type of the key before, if there is one form of each
+    usual_key: type | None = None  # the type of the key before, if keys of it need no canonical form
 
     def found_or_empty() -> dict[Any, Any]:
         return look_up(current.key) or {}
@@ -159,7 +159,7 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
             if found is None:
                 return None
             stored = found.get(key)
-            return private_copy(stored.value) if type(stored) is Kept else stored
+            return private_copy(stored.value) if type(stored) is PrivateCopy else stored
 
         def contains(self, key: Any) -> bool:
             return known(key) in found_or_empty()
@@ -202,19 +202,19 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
 
 
 def _atomic_type(value: Any) -> type | None:
-    """The type, if none of its values can be changed in place."""
+    """The type of the value, if no value of this type can be changed in place; else None."""
     kind = type(value)
     return kind if kind in ATOMS else None
 
 
 def refuse_none(value: Any) -> Any:
-    """Gives the value back; None is no element."""
+    """Returns the value; ProgramError for None."""
     if value is None:
         raise ProgramError("None cannot be added to state: a state without a value gives None, the two could not be told apart")
     return value
 
 
 def result_of(function: Aggregate, stored: Any) -> Any:
-    """The result as the user gets it: it may be the accumulator itself."""
+    """The result as the program gets it: a copy if it may be the accumulator itself."""
     result = function.get_result(reveal(stored))
-    return private_copy(result) if type(stored) is Kept else result
+    return private_copy(result) if type(stored) is PrivateCopy else result

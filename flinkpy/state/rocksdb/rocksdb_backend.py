@@ -1,8 +1,8 @@
-"""The RocksDB backend: keyed state on local disk, for more of it than memory holds.
+"""The RocksDB backend: keyed state on local disk, for state that does not fit into memory.
 
-The same port, the same rules and the same snapshots as the heap backend, so a job may be saved with one and restored with the other. The database
-opens with the first state, in a folder of its own that is deleted by ``close``. Where a slot lies is in ``layout``, what is cached in
-``slot_cache``.
+It has the same rules and snapshots as the heap backend, so a job can be saved with one and restored with the other. The database is opened with
+the first state, in a folder that ``close`` deletes. Read on in ``rocksdb_states`` (what the program calls), ``entries`` (a state as a mapping),
+``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         return KeyedSnapshot(self._max_parallelism, {name: table.meta for name, table in self._tables.items()}, dumped).to_bytes()
 
     def _refuse_strays(self, table: Table) -> None:
-        """The first and the last key are enough to see that all groups are this subtask's."""
+        """Checks that all key groups are this subtask's. The first and the last key are enough to see it."""
         slots = table.entries.slots
         slots.flush()
         prefix, behind = slots.layout.prefix, (int.from_bytes(slots.layout.prefix, "big") + 1).to_bytes(len(slots.layout.prefix), "big")
@@ -111,7 +111,7 @@ class RocksDBKeyedStateBackend(TableBackend):
 
 
 class Counts(Mapping[str, int]):
-    """How many keys each state holds, counted when asked: the database would have to be read for every write to know it before."""
+    """How many keys each state holds. They are counted on demand, as keeping a count would mean a read for every write."""
 
     def __init__(self, tables: dict[str, Table]) -> None:
         self._tables = dict(tables)

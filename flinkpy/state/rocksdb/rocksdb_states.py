@@ -1,6 +1,6 @@
-"""The states of the RocksDB backend. What is read is private already and what is written is bytes at once, so nothing is copied.
+"""The states of the RocksDB backend. What is read is private already, and what is written becomes bytes at once, so nothing is copied.
 
-Those that expire follow the heap's rules, class by class (``states``); only what lists and maps touch is other.
+States that expire are those of ``flinkpy.state.ttl.ttl_states``. Only list and map state differ: they read and write single elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flinkpy.state.ttl.ttl_states import TtlListState, TtlMapState
 
 
 class RocksDBState(State):
-    """What they share."""
+    """What the states of RocksDB share."""
 
     def __init__(self, entries: Any, current: CurrentKey) -> None:
         self._entries, self._current = entries, current

@@ -29,20 +29,20 @@ class UpdateType(Enum):
 
 
 class StateVisibility(Enum):
-    """Whether a value that has expired but is still there is given out."""
+    """Whether an expired value that was not removed yet is returned."""
 
     ReturnExpiredIfNotCleanedUp = 0  # once: reading it removes it
     NeverReturnExpired = 1
 
 
 class TtlTimeCharacteristic(Enum):
-    """On which time values expire."""
+    """The time by which values expire."""
 
     ProcessingTime = 0
 
 
 class StateTtlConfig:
-    """How long values live.
+    """How long values live, what prolongs their life, and how expired ones are removed.
 
     >>> from flinkpy.common.time import Duration
     >>> config = StateTtlConfig.new_builder(Duration.of_hours(1)).update_ttl_on_read_and_write().never_return_expired().build()
@@ -68,7 +68,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Span) -> StateTtlConfig.Builder:
-        """Values live so long after they were last written; everything else has a default."""
+        """Values live for ``ttl`` after their last write; the other options have defaults."""
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
@@ -93,7 +93,7 @@ class StateTtlConfig:
         return f"<StateTtlConfig {to_milliseconds(self._ttl)} ms, {self._update_type.name}, {self._visibility.name}>"
 
     class Builder:
-        """Collects the options; each method gives the builder back."""
+        """Collects the options; each method returns the builder."""
 
         def __init__(self, ttl: Span) -> None:
             self._ttl = ttl
@@ -158,6 +158,6 @@ class StateTtlConfig:
             return self
 
         def build(self) -> StateTtlConfig:
-            """The configuration; raises ProgramError for a time to live that is none."""
+            """The configuration; raises ProgramError if the time to live is none."""
             cleanup = strategies.CleanupStrategies(self._strategies, self._in_background)
             return StateTtlConfig(self._update_type, self._visibility, self._characteristic, self._ttl, cleanup)

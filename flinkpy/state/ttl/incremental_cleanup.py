@@ -1,10 +1,10 @@
-"""Removing what has expired without anybody reading it, a few entries at a time.
+"""Incremental cleanup: removes expired values that are not read, a few entries at a time.
 
-Every access adds to what is due, and once that is worth it (``AT_ONCE`` entries) the next keys are looked at together. The keys are listed when a
-round begins: one list of all keys (8 bytes each) per round is cheaper than any structure that would have to be kept with every write.
+Every access adds to the number of entries that are due to be looked at; when ``AT_ONCE`` are due, the next keys are looked at together. The keys are
+listed when a round begins. One list of all keys (8 bytes each) per round is cheaper than any structure that every write would have to maintain.
 
-A round also finds out what was touched first of all that is left. Nothing can expire before that one does, so until then there is nothing to do
-(``quiet_until``), which an access sees by comparing two numbers.
+A round also finds the earliest touch among the entries that stay. Nothing can expire before that entry does, so until then (``quiet_until``) there is
+nothing to do, and an access sees this by comparing two numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Sweep = Callable[["dict[Any, Any]", "list[Any]", int], Swept]
 
 
 class Cleanup(Protocol):
-    """What a state tells about its accesses."""
+    """A state reports its accesses to it."""
 
     @property
     def quiet_until(self) -> int:
-        """Nothing expires before that time, in nanoseconds: accesses need not be told."""
+        """Nothing expires before this time, in nanoseconds: accesses need not be reported."""
 
     def step(self, accesses: int = 1) -> None:
-        """So many accesses more."""
+        """Reports so many accesses."""
 
 
 class NoCleanup:
@@ -53,10 +53,10 @@ class IncrementalCleanup:
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
     def step(self, accesses: int = 1) -> None:
-        """So many accesses more."""
+        """Reports so many accesses."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
-            self._run(min(self._due, len(self._round) + len(self._entries)))  # the rest of this round, and all of the next
+            self._run(min(self._due, len(self._round) + len(self._entries)))  # at most the rest of this round and all of the next
             self._due = 0
 
     def _run(self, due: int) -> None:

@@ -1,9 +1,9 @@
-"""States whose values expire. What is stored knows when it was last touched; list and map state know it per element.
+"""States whose values expire. Each stored value has the time of its last touch; in list and map state each element has its own.
 
-Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading one that has expired removes it; with
-ReturnExpiredIfNotCleanedUp it is given out that once, and a reduce or aggregate still builds on it. Expired elements are not touched by reads.
+Flink's rules: a value expires ``ttl`` after its last write (or read, with OnReadAndWrite). Reading an expired value removes it; with
+ReturnExpiredIfNotCleanedUp it is returned that once, and a reduce or aggregate still builds on it. Reading does not touch expired elements.
 
-Every access reads the clock once. What was changed in place is always stored again: the entries may be those of a backend that gives out copies.
+Every access reads the clock once. What was changed in place is always stored again, because a backend may return copies.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from flinkpy.state.api import AggregatingState, ListState, MapState, ReducingSta
 from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import Aggregate
 from flinkpy.state.heap.heap_states import ABSENT, Entries, HeapState, refuse_none, result_of
-from flinkpy.state.isolation import Kept, adopt, protect, release, reveal
+from flinkpy.state.isolation import PrivateCopy, adopt, protect, release, reveal
 from flinkpy.state.ttl.incremental_cleanup import NO_CLEANUP, Cleanup
 from flinkpy.state.ttl.stamps import Stamped
 
 
 @dataclass(frozen=True, slots=True)
 class TtlRules:
-    """What a StateTtlConfig comes down to."""
+    """The rules of a StateTtlConfig, ready for use."""
 
     ttl_ns: int
     on_read: bool
@@ -34,12 +34,12 @@ class TtlRules:
     clock: Clock
 
     def deadline(self) -> int:
-        """What was last touched then or before has expired."""
+        """Values last touched at this time or before have expired."""
         return self.clock.time_ns() - self.ttl_ns
 
 
 class TtlState(HeapState):
-    """What they share."""
+    """What states that expire share."""
 
     __slots__ = ("_cleanup", "_clock", "_give_expired", "_on_read", "_ttl_ns")
 
@@ -62,7 +62,7 @@ class TtlState(HeapState):
         self._accessed(self._now())
 
     def _read(self, entries: Entries, key: Any, now: int) -> Any:
-        """What is stored, if the user may see it, or ABSENT; removed if it has expired, touched if reading does that."""
+        """The stored value if the program may see it, or ABSENT. Removes it if it has expired; touches it if reading prolongs life."""
         found: Stamped | None = entries.get(key)
         if found is None:
             return ABSENT
@@ -75,7 +75,7 @@ class TtlState(HeapState):
         return stored
 
     def _to_build_on(self, now: int) -> Any:
-        """What a new value is combined with, or ABSENT."""
+        """The stored value that a new one is combined with, or ABSENT."""
         found: Stamped | None = self._get(self._current.key)
         return found[0] if found is not None and (self._give_expired or found[1] + self._ttl_ns > now) else ABSENT
 
@@ -86,7 +86,7 @@ class TtlState(HeapState):
 
 
 def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, cleanup: Cleanup | None) -> ValueState[Any]:
-    """A value state, written out for speed as its lasting twin is."""
+    """A value state, as a closure for speed like that of the heap."""
     look_up, clock, ttl_ns, on_read, sweeper = entries.get, rules.clock.time_ns, rules.ttl_ns, rules.on_read, cleanup or NO_CLEANUP
 
     class TtlValueState(TtlState, ValueState[Any]):
@@ -105,7 +105,7 @@ def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, clea
                     stored = None if stored is ABSENT else stored
             if now >= sweeper.quiet_until:
                 sweeper.step()
-            return private_copy(stored.value) if type(stored) is Kept else stored
+            return private_copy(stored.value) if type(stored) is PrivateCopy else stored
 
         def update(self, value: Any) -> None:
             if value is None:
@@ -210,7 +210,7 @@ class TtlMapState(TtlState, MapState[Any, Any]):
         return found
 
     def _settle(self, found: Entries, now: int) -> None:
-        """An empty mapping is none."""
+        """Removes an empty mapping."""
         if not found:
             self._entries.pop(self._current.key, None)
         self._accessed(now)
