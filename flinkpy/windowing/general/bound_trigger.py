@@ -6,7 +6,7 @@ from typing import Any
 
 from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.general.contexts import TriggerContext
-from flinkpy.windowing.general.namespaces import NamespacedState, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import NamespacedState, remove_namespace
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 

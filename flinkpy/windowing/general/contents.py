@@ -15,7 +15,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import is_safe, private_copy
 from flinkpy.operators.functions import method_of
 from flinkpy.state.descriptors import Aggregate
-from flinkpy.windowing.general.namespaces import MISSING, NamespacedState, namespaces_of, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedState, namespaces_of, remove_namespace
 
 
 @dataclass(frozen=True)

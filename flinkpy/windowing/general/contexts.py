@@ -13,8 +13,8 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.evictors import Evictor
-from flinkpy.windowing.general.window_state import WindowStates
-from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.general.per_window.window_states import WindowStates
+from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 from flinkpy.windowing.triggers import Trigger
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 

@@ -15,7 +15,7 @@ from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.general.contents import ContentsFunctions
 from flinkpy.windowing.general.contexts import EvictorContext, FunctionContext
-from flinkpy.windowing.general.namespaces import MISSING
+from flinkpy.windowing.general.per_window.namespaces import MISSING
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results

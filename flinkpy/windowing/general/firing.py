@@ -16,11 +16,11 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import StoredContents
 from flinkpy.windowing.general.evaluation import Evaluation
-from flinkpy.windowing.general.namespaces import MISSING, NamespacedState, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedState, remove_namespace
+from flinkpy.windowing.general.per_window.window_timers import Timer
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import WindowSet
-from flinkpy.windowing.general.window_timers import Timer
 from flinkpy.windowing.triggers import TriggerResult
 
 

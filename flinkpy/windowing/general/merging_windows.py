@@ -8,7 +8,7 @@ from flinkpy.windowing.assigners import MergingWindowAssigner
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import StoredContents
 from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
-from flinkpy.windowing.general.namespaces import NamespacedState, remove_namespace, write_back
+from flinkpy.windowing.general.per_window.namespaces import NamespacedState, remove_namespace, write_back
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_sets import Place, WindowSet
 

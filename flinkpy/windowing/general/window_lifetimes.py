@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import ProgramError
-from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 
 
 class WindowLifetimes:

@@ -33,21 +33,21 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner, no_timestamp
 from flinkpy.windowing.evictors import Evictor, TimestampedValue
-from flinkpy.windowing.general.aligned_loop import aligned_loop, default_slicing, windows_ahead
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import Contents, ContentsFunctions, ListContents, StoredContents
 from flinkpy.windowing.general.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, bound_clear, check_window_function
-from flinkpy.windowing.general.fast_path import FastPath, HandBack
 from flinkpy.windowing.general.firing import WindowFiring
+from flinkpy.windowing.general.loops.aligned_loop import aligned_loop, default_slicing, windows_ahead
+from flinkpy.windowing.general.loops.fast_path import FastPath, HandBack
+from flinkpy.windowing.general.loops.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.general.merging_windows import MERGING_WINDOWS, MergingWindows
-from flinkpy.windowing.general.namespaces import namespaced_state, write_back
-from flinkpy.windowing.general.session_loop import are_default_sessions, session_loop
+from flinkpy.windowing.general.per_window.namespaces import namespaced_state, write_back
+from flinkpy.windowing.general.per_window.window_states import NoWindowState, WindowStates
+from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTimers, WindowTimerService
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
-from flinkpy.windowing.general.window_state import NoWindowState, WindowStates
-from flinkpy.windowing.general.window_timers import Timer, WindowTimers, WindowTimerService
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 

@@ -12,9 +12,9 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.general.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
-from flinkpy.windowing.general.namespaces import namespaced_state, remove_namespace, write_back
-from flinkpy.windowing.general.window_state import WindowStates
-from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.general.per_window.namespaces import namespaced_state, remove_namespace, write_back
+from flinkpy.windowing.general.per_window.window_states import WindowStates
+from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
 

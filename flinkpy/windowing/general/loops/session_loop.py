@@ -14,7 +14,7 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import canonical_key
 from flinkpy.windowing.assigners import WindowAssigner
 from flinkpy.windowing.general.contents import Contents
-from flinkpy.windowing.general.namespaces import MISSING
+from flinkpy.windowing.general.per_window.namespaces import MISSING
 from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,

@@ -17,7 +17,7 @@ from flinkpy.state.backend import CurrentKey
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.isolation import adopt, reveal
-from flinkpy.windowing.general.namespaces import NamespacedState, namespaces_of, remove_namespace
+from flinkpy.windowing.general.per_window.namespaces import NamespacedState, namespaces_of, remove_namespace
 
 
 class _NamedEntries:
