@@ -21,7 +21,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import KeyedProcessFunction, RuntimeContext
 from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.ttl.config import StateTtlConfig
 
 KEYS = 10_000

@@ -20,7 +20,7 @@ from benchmarks.harness import Comparison, quick
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 
 GROUPS = 128
 LIMIT_BYTES = 2.5e9
@@ -36,7 +36,7 @@ def resident() -> int:
 def backend_of(side: str) -> KeyedStateBackend:
     if side == "hashmap":
         return HeapKeyedStateBackend(GROUPS, range(GROUPS), SYSTEM_CLOCK)
-    from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
+    from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
     return RocksDBKeyedStateBackend(GROUPS, range(GROUPS), SYSTEM_CLOCK)
 

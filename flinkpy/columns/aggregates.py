@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.conversion import python_values
-from flinkpy.columns.kinds import as_computed, is_text, wide
+from flinkpy.columns.kernels.operand_types import as_computed, is_text, wide
+from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
 
 _EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits

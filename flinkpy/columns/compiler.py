@@ -1,7 +1,7 @@
-"""From an expression and a schema to a function over record batches.
+"""Compiles an expression, for a schema, to a function over record batches.
 
-Types are known once the schema is, so kernels, casts and constants are chosen once; per batch there is one call per node of the tree.
-The type of each node is found by running its kernel on empty arrays.
+Types are known once the schema is, so kernels, casts and constants are chosen once; per batch there is one call per node of the tree. The type
+of each node is found by running its kernel on empty arrays.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _compile(expression: Expression, schema: pa.Schema) -> Compiled:
 
 
 def column_index(name: str, schema: pa.Schema) -> int:
-    """Where the column is; ProgramError naming the nearest when there is none."""
+    """The position of the column; ProgramError naming the nearest if there is none."""
     index: int = schema.get_field_index(name)
     if index >= 0:
         return index
@@ -70,8 +70,8 @@ def column_index(name: str, schema: pa.Schema) -> int:
 def _literal(expression: Literal) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.columns.arrow_types import arrow_type
-    from flinkpy.columns.exact_arrays import array_of
+    from flinkpy.columns.values.arrow_types import arrow_type
+    from flinkpy.columns.values.exact_arrays import array_of
 
     value, declared = expression.value, expression.type_info
     try:
@@ -84,7 +84,7 @@ def _literal(expression: Literal) -> Compiled:
 def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     import pyarrow as pa
 
-    from flinkpy.columns.kernels import KERNELS
+    from flinkpy.columns.kernels.kernel_table import KERNELS
 
     types = [each.type for each in arguments]
     options = dict(expression.options)
@@ -105,7 +105,8 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
 
 
 def _guarded(evaluate: Evaluate, kernel: Callable[..., Any], arguments: list[Compiled]) -> Evaluate:
-    """A branch of ``then`` counts only where it is chosen. Both are computed for all rows, which is fast; where that fails, each for its own rows."""
+    """An error in a branch of ``then`` counts only where the branch is chosen. Both are computed for all rows, which is fast; if that fails, each is
+    computed for its own rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""The Table API's names of types, for ``cast`` and ``lit``; each gives the same type as its counterpart in ``Types``."""
+"""The Table API's names of types, for ``cast`` and ``lit``. Each gives the same type as its counterpart in ``Types``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class DataTypes:
 
     @staticmethod
     def TIME(precision: int = 0) -> TypeInformation:
-        """A time of day, in microseconds, whatever precision is asked for."""
+        """A time of day in microseconds, whatever the precision."""
         return Types.SQL_TIME()
 
     @staticmethod
     def TIMESTAMP(precision: int = 6) -> TypeInformation:
-        """Microseconds, whatever precision is asked for."""
+        """Microseconds, whatever the precision."""
         return Types.SQL_TIMESTAMP()

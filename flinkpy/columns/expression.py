@@ -6,24 +6,20 @@ Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``) these are pr
 
 from __future__ import annotations
 
-import datetime
-import decimal
-from collections.abc import Iterator
 from typing import Any
 
+from flinkpy.columns.values.literals import is_literal, python_value
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
 
-_LITERALS = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, type(None))
-
 
 def as_expression(value: Any) -> Expression:
-    """The expression itself, or the value as a literal."""
+    """An expression as it is; any other value as a literal."""
     return value if isinstance(value, Expression) else Literal(value)
 
 
 class Expression:
-    """A value computed from the columns of a row. Made by ``col`` and ``lit``, and combined by operators and methods.
+    """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
     Nulls: an operation with a null gives null, except where its description says otherwise; ``filter`` keeps only what is true.
     Integers are computed in 64 bits, an overflow is an error; ``/`` gives a float; ``%`` has the divisor's sign, as Python's.
@@ -43,29 +39,13 @@ class Expression:
 
     @property
     def name(self) -> str | None:
-        """What a column of it is called; None: it needs an alias."""
+        """The name of its column; None if it needs an alias."""
         return None
-
-    def walk(self) -> Iterator[Expression]:
-        """This expression and all within it."""
-        yield self
-        for each in self.inputs:
-            yield from each.walk()
-
-    def columns(self) -> list[str]:
-        """The columns it reads, each once, in the order they appear."""
-        return list(dict.fromkeys(each.column for each in self.walk() if isinstance(each, Column)))
 
     def column_name(self, where: str) -> str:
         """Its name, if it is a plain column; else ProgramError."""
         raise ProgramError(f"{where} takes a column, this is an expression: {self!r}; "
                            f"compute it before, with select(..., ({self!r}).alias(\"name\"))")
-
-    def refuse_aggregates(self, where: str) -> None:
-        """ProgramError if there is an aggregate in it."""
-        for each in self.walk():
-            if isinstance(each, Aggregate):
-                raise ProgramError(f"{where} cannot take the aggregate {each!r}; aggregates belong into key_by(...).aggregate(...)")
 
     def _call(self, function: str, *arguments: Any, **options: Any) -> Expression:
         return Call(function, (self, *map(as_expression, arguments)), tuple(options.items()))
@@ -145,7 +125,7 @@ class Expression:
 
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a truth
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a bool
         return self._call("==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
@@ -178,8 +158,8 @@ class Expression:
         """
         is_list = isinstance(first_element, (list, tuple, set, frozenset)) and not remaining_elements
         elements = first_element if is_list else (first_element, *remaining_elements)
-        values = tuple(each.value if isinstance(each, Literal) else _of_numpy(each) for each in elements)
-        if not values or any(each is None or not isinstance(each, _LITERALS) for each in values):
+        values = tuple(each.value if isinstance(each, Literal) else python_value(each) for each in elements)
+        if not values or any(each is None or not is_literal(each) for each in values):
             raise ProgramError(f"in_() takes plain values, none of them None; these are {values!r:.100}")
         return self._call("in_", values=values)
 
@@ -227,7 +207,7 @@ class Expression:
                            "with parentheses around comparisons")
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
-        """One value where it is true, the other where it is false or null. A value that cannot be computed is no error where it is not taken.
+        """One value where it is true, the other where it is false or null. A value that cannot be computed is an error only where it is chosen.
 
         >>> from flinkpy.table.expressions import col
         >>> (col("delay") > 15).then("late", "on time")
@@ -314,12 +294,12 @@ class Expression:
 
     @property
     def sum(self) -> Expression:
-        """Null while there is none."""
+        """Null while there is no value."""
         return Aggregate("sum", self)
 
     @property
     def avg(self) -> Expression:
-        """A float: the sum divided by the count; null while there is none."""
+        """A float: the sum divided by the count; null while there is no value."""
         return Aggregate("avg", self)
 
     @property
@@ -360,28 +340,13 @@ class Literal(Expression):
     __slots__ = ("type_info", "value")
 
     def __init__(self, value: Any, type_info: TypeInformation | None = None) -> None:
-        value = _of_numpy(value)
-        if not isinstance(value, _LITERALS):
+        value = python_value(value)
+        if not is_literal(value):
             raise ProgramError(f"{value!r:.80} cannot stand in an expression: use numbers, text, truth values, dates, or None")
         self.value, self.type_info = value, type_info
 
     def __repr__(self) -> str:
         return repr(self.value)
-
-
-def _of_numpy(value: Any) -> Any:
-    """Python's value that equals it; None for NaT, pandas' too. Moments and spans in nanoseconds come as microseconds, if these suffice."""
-    if isinstance(value, datetime.datetime) and value != value:
-        return None
-    if not hasattr(value, "item") or type(value).__module__ != "numpy":
-        return value
-    found, kind = value.item(), type(value).__name__
-    if kind not in ("datetime64", "timedelta64") or not isinstance(found, int):
-        return found
-    in_micros = value.astype(f"{kind}[us]")
-    if in_micros != value and in_micros == in_micros:
-        raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
-    return in_micros.item()
 
 
 class Alias(Expression):
@@ -410,7 +375,7 @@ class Call(Expression):
     def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
         self.function, self.arguments, self.options = function, arguments, options
         for each in arguments:
-            each.refuse_aggregates(f"{function}")
+            refuse_aggregates(each, function)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -439,7 +404,7 @@ class Aggregate(Expression):
     __slots__ = ("expression", "kind")
 
     def __init__(self, kind: str, expression: Expression) -> None:
-        expression.refuse_aggregates(kind)
+        refuse_aggregates(expression, kind)
         self.kind, self.expression = kind, expression
 
     @property
@@ -448,3 +413,14 @@ class Aggregate(Expression):
 
     def __repr__(self) -> str:
         return f"{self.expression!r}.{self.kind}"
+
+
+# -- questions about expressions -----------------------------------------------------------------------------------------------
+
+
+def refuse_aggregates(expression: Expression, where: str) -> None:
+    """ProgramError if there is an aggregate in the expression."""
+    if isinstance(expression, Aggregate):
+        raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into key_by(...).aggregate(...)")
+    for each in expression.inputs:
+        refuse_aggregates(each, where)

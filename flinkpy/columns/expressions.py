@@ -1,4 +1,4 @@
-"""How expressions begin: ``col``, ``lit``, and the functions of several expressions. PyFlink's names."""
+"""Where expressions begin: ``col``, ``lit``, and the functions of several expressions, under PyFlink's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal, as_expression
+from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal, as_expression, refuse_aggregates
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
 
@@ -134,7 +134,7 @@ def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression
         expression = Column(each) if isinstance(each, str) else each
         if not isinstance(expression, Expression):
             raise ProgramError(f"{where} takes names of columns and expressions, this is {each!r:.80}")
-        expression.refuse_aggregates(where)
+        refuse_aggregates(expression, where)
         if expression.name is None:
             raise ProgramError(f"{where}: {expression!r} has no name; give it one with .alias(\"name\")")
         found.append((expression.name, expression))

@@ -1,4 +1,4 @@
-"""What expressions mean, one row at a time, in plain Python: the specification the kernels are held against by a property test."""
+"""What expressions mean, one row at a time, in plain Python. This is the specification: a property test holds the kernels to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         return expression.value
     if not isinstance(expression, Call):
         raise ProgramError(f"{expression!r} cannot be computed row by row")
-    if expression.function == "then":  # the other branch is not computed: it may stand for what cannot be
+    if expression.function == "then":  # the other branch is not computed, as it may be one that cannot be
         condition, if_true, if_false = expression.arguments
         return evaluate(if_true if evaluate(condition, row) is True else if_false, row)
     values = [evaluate(each, row) for each in expression.arguments]
@@ -121,7 +121,7 @@ def _like(text: str, pattern: str) -> bool:
 
 
 def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Of a decimal and a float both are floats; decimals alone are exact."""
+    """A decimal and a float are computed as floats; decimals alone are exact."""
     def apply(left: Any, right: Any) -> Any:
         if isinstance(left, float) and isinstance(right, Decimal):
             right = float(right)
@@ -160,7 +160,7 @@ def _text(value: Any) -> str:
 
 
 def _whole_number(value: Any) -> int:
-    """Moments count milliseconds since 1970; one without a zone is taken for one in UTC."""
+    """A moment becomes milliseconds since 1970; one without a zone is taken to be in UTC."""
     if isinstance(value, datetime.datetime):
         return (_with_zone(value) - _EPOCH) // _MILLISECOND
     if isinstance(value, datetime.timedelta):
@@ -186,7 +186,7 @@ def _with_zone(value: datetime.datetime) -> datetime.datetime:
 
 
 def _timestamp(value: Any) -> datetime.datetime:
-    """Local, where there is a zone."""
+    """The local time, if there is a zone."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, datetime.date):
@@ -233,7 +233,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 }
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
-    "DOUBLE": lambda text: float(text.replace("_", "no number")),  # which Python would pass over
+    "DOUBLE": lambda text: float(text.replace("_", "no number")),  # Python would ignore the underscore
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
     "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),

@@ -1,5 +1,5 @@
 """Types as a program declares them. A declared type is checked when the program is built where values are at hand, makes records compact on
-the wire, gives rows their names, maps to Arrow's types (``flinkpy.columns.arrow_types``), and says how ``print`` writes a value.
+the wire, gives rows their names, maps to Arrow's types (``flinkpy.columns.values.arrow_types``), and says how ``print`` writes a value.
 
 ``None`` is a value of every type. Undeclared values are pickled: ``Types.PICKLED_BYTE_ARRAY()``.
 """

@@ -11,6 +11,6 @@ def rows_of(batch: Batch) -> list[Any]:
     """The batch's values; a column batch gives a Row for each of its rows."""
     if isinstance(batch, RowBatch):
         return batch.values
-    from flinkpy.columns.conversion import rows_of_batch  # only programs with columns load Arrow
+    from flinkpy.columns.values.conversion import rows_of_batch  # only programs with columns load Arrow
 
     return list(rows_of_batch(batch.data))

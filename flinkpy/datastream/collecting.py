@@ -142,7 +142,7 @@ def _records(server: CollectServer, reader: _Reader) -> Iterator[Any]:
 def _rows(batch: Any) -> Iterable[Any]:
     if isinstance(batch, list):
         return batch
-    from flinkpy.columns.conversion import rows_of_batch
+    from flinkpy.columns.values.conversion import rows_of_batch
 
     return rows_of_batch(batch)
 

@@ -57,10 +57,11 @@ class ColumnarOperations:
         return stream._apply("MapBatches", operator, None, columnar=output == "columns")
 
     def _filter_columns(self, expression: Expression) -> DataStream:
+        from flinkpy.columns.expression import refuse_aggregates
         from flinkpy.operators.columnar.column_operators import FilterColumnsOperator
 
         with located():
-            expression.refuse_aggregates("filter()")
+            refuse_aggregates(expression, "filter()")
         stream: DataStream = self._as_columns("filter()")
         return stream._apply("Filter", FilterColumnsOperator(expression), stream._transformation.output_type, columnar=True)
 

@@ -70,7 +70,7 @@ def _can(windowed: Windowed) -> bool:
 
 
 def _slicing(windowed: Windowed) -> Slicing | None:
-    from flinkpy.windowing.general.grid_loop import default_slicing
+    from flinkpy.windowing.general.loops.aligned_loop import default_slicing
 
     if windowed._evictor is not None:
         return None

@@ -67,7 +67,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         """The declared type of the records; PICKLED_BYTE_ARRAY where none was."""
         declared: TypeInformation | None = self._transformation.output_type
         if declared is None and self._schema is not None:
-            from flinkpy.columns.arrow_types import row_type_of
+            from flinkpy.columns.values.arrow_types import row_type_of
 
             return row_type_of(self._schema)
         return Types.PICKLED_BYTE_ARRAY() if declared is None else declared

@@ -12,7 +12,7 @@ from flinkpy.datastream.program import caller, check_function, check_type, locat
 from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
-from flinkpy.windowing.spans import Span, milliseconds_of
+from flinkpy.windowing.arguments import Span, milliseconds_of
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream

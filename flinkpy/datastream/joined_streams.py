@@ -17,7 +17,7 @@ from flinkpy.datastream.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from flinkpy.windowing.spans import Span, milliseconds_of
+from flinkpy.windowing.arguments import Span, milliseconds_of
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
@@ -145,7 +145,7 @@ class TwoStreams:
     def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
         """Both streams in one of tagged records, under the general window operator."""
         from flinkpy.windowing.general.window_operator import WindowOperator
-        from flinkpy.windowing.joins.tagged import TaggedKey, TaggedUnion
+        from flinkpy.windowing.joins.tagged_union import TaggedKey, TaggedUnion
 
         left, right = self._need_window("apply()")
         both = _tagged(self._first, TaggedUnion.one).union(_tagged(self._second, TaggedUnion.two))
@@ -178,7 +178,7 @@ class JoinedStreams(TwoStreams):
         Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
         second, where a name that the first has too gets ``_right`` behind it, and a key column of the same name is left out.
         """
-        from flinkpy.windowing.joins.tagged import JoinPairs
+        from flinkpy.windowing.joins.tagged_union import JoinPairs
         from flinkpy.windowing.joins.window_join import WindowJoinOperator
 
         keyed = self._need_window("apply()")
@@ -228,8 +228,8 @@ class CoGroupedStreams(TwoStreams):
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
         timestamp."""
-        from flinkpy.windowing.joins.tagged import CoGroup
-        from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
+        from flinkpy.windowing.joins.tagged_union import CoGroup
+        from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 
         keyed = self._need_window("apply()")
         check_function(function, CoGroupFunction, "co_group", 2, "apply()")

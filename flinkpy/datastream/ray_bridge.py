@@ -98,7 +98,7 @@ def _exactly(batch: Any, field: Any) -> Any:
     """The batch's column, or nulls, in the field's type; ValueError for a number that is none of it."""
     import pyarrow as pa
 
-    from flinkpy.columns.exact_arrays import array_of
+    from flinkpy.columns.values.exact_arrays import array_of
 
     at = batch.schema.get_field_index(field.name)
     if at < 0:

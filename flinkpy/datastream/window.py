@@ -13,7 +13,7 @@ from flinkpy.windowing.assigners import (
 )
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
 from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
-from flinkpy.windowing.sessions import (
+from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,

@@ -45,7 +45,7 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
-    from flinkpy.windowing.general.grid_loop import default_slicing
+    from flinkpy.windowing.general.loops.aligned_loop import default_slicing
     from flinkpy.windowing.slices.slice_functions import can_follow_slices
     from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 

@@ -21,7 +21,7 @@ from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.chain.typed_output import TypedOutput
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
-from flinkpy.state.containers import split
+from flinkpy.state.snapshot_container import SnapshotContainer
 
 Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
 
@@ -67,7 +67,7 @@ class StreamOperator(ABC):
     def initialize_state(self, restored: bytes | None) -> None:
         """Second call: takes state back, or starts empty with None. Here: operator state."""
         if restored is not None:
-            self.context.operator_state.restore(split(restored).operator)
+            self.context.operator_state.restore(SnapshotContainer.from_bytes(restored).operator)
 
     def open(self) -> None:
         """Third call, the last operator of the chain first: after it, input may come."""

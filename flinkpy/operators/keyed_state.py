@@ -15,8 +15,8 @@ from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.containers import join, split
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
+from flinkpy.state.snapshot_container import SnapshotContainer
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -24,8 +24,8 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     task = context.task
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
     if read(context.configuration, STATE_BACKEND) is StateBackendKind.ROCKSDB:
-        from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
         from flinkpy.state.rocksdb.database import RocksDBConfig
+        from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
     return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
@@ -47,13 +47,13 @@ class KeyedStateOperator(StreamOperator):
         super().initialize_state(restored)
         self.backend = create_backend(self.context)
         self._has_backend = True
-        keyed = split(restored).keyed
+        keyed = SnapshotContainer.from_bytes(restored).keyed
         if keyed is not None:
             self.backend.restore(keyed)
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         operator = super().snapshot_state(barrier)  # first: functions called for it may write keyed state
-        return join(self.backend.snapshot(), operator)
+        return SnapshotContainer(self.backend.snapshot(), operator).to_bytes()
 
     def close(self) -> None:
         if self._has_backend:

@@ -1,1 +1,1 @@
-"""Keyed state: what a program may keep per key, the backends that hold it, and its snapshots by key group."""
+"""State: what a program keeps per key or per subtask, the backends that hold it, and its snapshots."""

@@ -1,6 +1,6 @@
-"""The kinds of state as user functions see them, with PyFlink's names. All belong to the key of the record (or timer) at hand.
+"""The kinds of state as user functions see them, with PyFlink's names. Keyed state belongs to the key of the current record or timer.
 
-What is given out is the caller's own: changing it changes nothing here until it is written back.
+What a state returns is a private copy: changing it changes nothing in the state until it is written back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class State(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forgets what is kept for the current key."""
+        """Removes the state of the current key."""
 
 
 class ValueState(State, Generic[T]):
@@ -34,7 +34,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """The value, or None where none was set."""
+        """The value, or None if none was set."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -42,7 +42,7 @@ class ValueState(State, Generic[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """Values go in, something made of them comes out."""
+    """Values are added, and something made of them is read."""
 
     @abstractmethod
     def get(self) -> OUT | None:
@@ -53,7 +53,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can become one (those of merging windows do)."""
+    """Appending state that can be merged, as that of merging windows is."""
 
 
 class ReducingState(MergingState[T, T]):
@@ -82,7 +82,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class ReadableMap(State, Generic[K, V]):
-    """What all mappings share."""
+    """The methods that read a mapping."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
@@ -114,7 +114,7 @@ class ReadableMap(State, Generic[K, V]):
 
 
 class WritableMap(ReadableMap[K, V]):
-    """What all mappings share that may be written."""
+    """The methods that read and write a mapping."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None: ...
@@ -134,38 +134,38 @@ class WritableMap(ReadableMap[K, V]):
 
 
 class ReadOnlyBroadcastState(ReadableMap[K, V]):
-    """A mapping that is the same in all subtasks, where it may only be read."""
+    """Broadcast state, where it may only be read."""
 
 
 class BroadcastState(WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
-    """The same where it may be written: on the broadcast side."""
+    """A mapping that is the same in all subtasks. The broadcast side may write it."""
 
 
 class MapState(WritableMap[K, V]):
-    """A mapping of its own for each key of the stream. What ``items``, ``keys`` and ``values`` give may be changed while the state is."""
+    """A mapping for each key of the stream. The state may be changed while iterating over ``items``, ``keys`` or ``values``."""
 
 
 class OperatorStateStore(ABC):
-    """Where state that belongs to no key comes from. One name is one state: asked for again, it is the same."""
+    """Gives access to state that belongs to no key. The same name gives the same state."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of this subtask's own. Restored with another parallelism, its elements are shared out anew among all subtasks.
+        """A list of this subtask. Restored with another parallelism, the elements of all subtasks are divided anew among them.
 
         >>> saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer", Types.STRING()))  # doctest: +SKIP
         """
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The same, but restored every subtask gets all elements of all subtasks, and takes what is its."""
+        """The same, but when restored every subtask gets all elements of all subtasks, and picks its own."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A mapping the program keeps the same in all subtasks; so any one's will do for any other."""
+        """A mapping that the program keeps the same in all subtasks, so any subtask can be restored from any other's."""
 
 
 def pairs_of(entries: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[tuple[K, V]]:
-    """The pairs that ``put_all`` was given, all of them sound.
+    """The pairs that ``put_all`` was given. Refuses anything else.
 
     >>> list(pairs_of({"a": 1})), list(pairs_of([("a", 1)]))
     ([('a', 1)], [('a', 1)])

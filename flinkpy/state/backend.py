@@ -1,7 +1,7 @@
 """The port between operators and a keyed state backend.
 
-An operator sets ``backend.current.key`` before every record and timer; that is all a record costs here. Each state the user asked for reads it from
-there. Which key group a key belongs to matters only when state moves, so it is computed for snapshots and not before.
+An operator sets ``backend.current.key`` before every record and timer, which is all a record costs here; each state reads the key from there. The key
+group of a key matters only when state moves, so it is computed for snapshots and not before.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from flinkpy.state.descriptors import StateDescriptor
 
 
 class CurrentKey:
-    """The key all keyed state and timers of an operator refer to right now.
+    """The key that keyed state and timers of an operator refer to.
 
-    ``now_ns`` is the time of the record at hand, where the operator's loop has read the clock for it; else state that expires reads it itself.
+    ``now_ns`` is the time of the current record if the operator's loop has read the clock for it; if it is None, state that expires reads the clock.
     """
 
     __slots__ = ("key", "now_ns")
@@ -46,11 +46,11 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def state(self, descriptor: StateDescriptor) -> State:
-        """The state of that name, made at the first call. Raises ProgramError where the name stands for another kind, type or time to live."""
+        """The state of that name, made at the first call. Raises ProgramError if the name stands for another kind, type or time to live."""
 
     @abstractmethod
     def engine_values(self, name: str) -> MutableMapping[Any, Any]:
-        """One plain value per key for the engine's own loops: neither copied nor expiring, but part of snapshots."""
+        """One value per key for the engine's own loops. Values are not copied and do not expire; they are part of snapshots."""
 
     @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:
@@ -68,15 +68,15 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def after_records(self, count: int) -> None:
-        """So many records were processed: what has to be done for each of them is done now, once per batch."""
+        """Called once per batch, after ``count`` records: does what has to be done for each record."""
 
     @abstractmethod
     def snapshot(self) -> bytes:
-        """All state, by key group (``flinkpy.state.snapshots``)."""
+        """All state, by key group (``flinkpy.state.keyed_snapshots``)."""
 
     @abstractmethod
     def restore(self, snapshot: bytes) -> None:
-        """Takes the key groups of this subtask out of the snapshot. Before the first ``state``."""
+        """Loads the key groups of this subtask from the snapshot. Called before the first ``state``."""
 
     @property
     @abstractmethod
@@ -84,4 +84,4 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of everything."""
+        """Releases memory and files."""

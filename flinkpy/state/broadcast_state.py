@@ -15,7 +15,7 @@ from flinkpy.state.isolation import protect, release
 
 
 class _Reading(ReadableMap[Any, Any]):
-    """What both can do."""
+    """What reading and writing views share."""
 
     __slots__ = ("_entries",)
 
@@ -45,7 +45,7 @@ class _Reading(ReadableMap[Any, Any]):
 
 
 class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
-    """On the broadcast side."""
+    """Broadcast state for the broadcast side, which may write it."""
 
     __slots__ = ()
 
@@ -63,12 +63,12 @@ class HeapBroadcastState(_Reading, BroadcastState[Any, Any]):
         self._entries.clear()
 
     def read_only(self, name: str) -> HeapReadOnlyBroadcastState:
-        """The same state, for those who may only read it."""
+        """A view of this state that cannot be written."""
         return HeapReadOnlyBroadcastState(name, self._entries)
 
 
 class HeapReadOnlyBroadcastState(_Reading, ReadOnlyBroadcastState[Any, Any]):
-    """On the side of the elements, and in timers: each subtask sees elements of its own, so what they wrote would not be the same in all."""
+    """Broadcast state for the elements' side and for timers. They differ between subtasks, so what they wrote would not be the same in all."""
 
     __slots__ = ("_name",)
 

@@ -10,7 +10,7 @@ from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.program.program_line import refuse
 from flinkpy.state.ttl.config import StateTtlConfig
 
-RESERVED = "_"  # names the engine keeps for itself begin so
+RESERVED = "_"  # names of the engine's own states begin with it
 
 
 class StateKind(Enum):
@@ -24,7 +24,7 @@ class StateKind(Enum):
 
 @runtime_checkable
 class Aggregate(Protocol):
-    """What an AggregateFunction must have."""
+    """The methods of an AggregateFunction."""
 
     def create_accumulator(self) -> Any: ...
 
@@ -36,7 +36,7 @@ class Aggregate(Protocol):
 
 
 class StateDescriptor:
-    """Name and type of a state. One name is one state: another kind or type under it is refused."""
+    """Name and type of a state. A second kind or type under the same name is refused."""
 
     kind: StateKind
 
@@ -59,7 +59,7 @@ class StateDescriptor:
 
     @property
     def ttl(self) -> StateTtlConfig | None:
-        """The time to live, where it is on."""
+        """The time to live, if it is enabled."""
         return self.ttl_config if self.ttl_config is not None and self.ttl_config.is_enabled() else None
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Operator state: what an operator keeps for itself, and not for a key. Lists whose elements may move to other subtasks, and broadcast state.
+"""Operator state: state of a subtask and not of a key. There are lists, whose elements may move to other subtasks, and broadcast state.
 
-All of it lies in this process's memory, as in Flink. What was saved under a name the program no longer asks for is kept and saved again.
+All of it is in this process's memory, as in Flink. Restored state that the program does not ask for is kept, and saved again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast_state import HeapBroadcastState
 from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.heap.states import refuse_none
+from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
 from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
 
@@ -21,7 +21,7 @@ SnapshotHook = Callable[[int, int], None]  # checkpoint id, its timestamp in mil
 
 
 class OperatorListState(ListState[Any]):
-    """A list of one subtask. An empty one gives an empty list."""
+    """A list of one subtask. ``get`` returns an empty list if it is empty."""
 
     __slots__ = ("_stored",)
 
@@ -65,10 +65,10 @@ class OperatorStateStatistics:
 
 
 class OperatorStateBackend(OperatorStateStore):
-    """The operator state of one operator in one subtask; what ``get_operator_state_store()`` gives.
+    """The operator state of one operator in one subtask, which ``get_operator_state_store()`` returns.
 
-    One name is one state, whatever its kind. ``before_snapshot`` actions run first when a snapshot is made: there functions bring their state up
-    to date.
+    One name is one state, whatever its kind. The actions of ``before_snapshot`` run first when a snapshot is made, so that functions can bring
+    their state up to date.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class OperatorStateBackend(OperatorStateStore):
         return HeapBroadcastState(table.entries)
 
     def engine_list(self, name: str) -> ListState[Any]:
-        """A list of the operator's own beside those of its function: its name begins as no name of a program may."""
+        """A list of the operator itself, beside those of its function. Its name begins as no name of a program may."""
         if not name.startswith(RESERVED):
             raise EngineError(f"operator state of the engine is called {RESERVED}something, not {name!r}")
         return OperatorListState(self._table_of(name, OperatorStateMeta(Sharing.SPLIT, StateKind.ENGINE.value)).elements)
@@ -119,7 +119,7 @@ class OperatorStateBackend(OperatorStateStore):
         self._hooks.append(hook)
 
     def snapshot(self, checkpoint_id: int, timestamp_ms: int) -> bytes | None:
-        """All operator state; None where nothing was asked for, restored or hooked in."""
+        """All operator state; None if there are neither states nor actions."""
         for hook in self._hooks:
             hook(checkpoint_id, timestamp_ms)
         if not self._tables and not self._hooks:
@@ -133,7 +133,7 @@ class OperatorStateBackend(OperatorStateStore):
         return OperatorSnapshot({name: table.meta for name, table in self._tables.items()}, pieces).to_bytes()
 
     def restore(self, snapshot: bytes | None) -> None:
-        """Takes state back. Before the first state is asked for. With None there is only the fact that the operator starts from a snapshot."""
+        """Loads a snapshot, before the first state is asked for. None: the operator starts from a snapshot that has no operator state."""
         self.restored = True
         if snapshot is None:
             return

@@ -1,10 +1,10 @@
-"""Operator snapshots: state that belongs to no key, cut so that a job can be rescaled by moving the pieces, without opening any of them.
+"""Operator snapshots: state that belongs to no key, divided into pieces, so a job can be rescaled by moving pieces without unpickling any of them.
 
 ::
 
     "FOS" | version (1 byte) | length of header (4 bytes) | header (msgpack) | one pickle per piece, back to back
 
-A piece is one element of a list, or all of a broadcast state. The header names the states, how each is shared out, and the length of each piece.
+A piece is one element of a list, or all of a broadcast state. The header has the states, how each is redistributed, and the length of each piece.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 
 
 class Sharing(Enum):
-    """Who gets what when the operator starts again, with the same number of subtasks or another."""
+    """How a state is redistributed among the subtasks when the operator starts again."""
 
-    SPLIT = "list state"  # with another number: each element to one subtask, in equal shares
+    SPLIT = "list state"  # with another parallelism: each element to one subtask, in equal shares
     UNION = "union list state"  # every element to every subtask
-    BROADCAST = "broadcast state"  # the same in all before, the same in all after
+    BROADCAST = "broadcast state"  # the same in all subtasks
 
 
 @dataclass(frozen=True)
 class OperatorStateMeta:
-    """What one state is, as it was when saved."""
+    """Sharing and type of a saved state."""
 
     sharing: Sharing
     type: str
@@ -44,7 +44,7 @@ class OperatorStateMeta:
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """A snapshot of one subtask, its pieces still closed."""
+    """A snapshot of one subtask, with its pieces still pickled."""
 
     states: Mapping[str, OperatorStateMeta]
     pieces: Mapping[str, Sequence[bytes]]
@@ -58,7 +58,7 @@ class OperatorSnapshot:
 
     @staticmethod
     def from_bytes(data: bytes) -> OperatorSnapshot:
-        """Raises ProgramError for what is no snapshot, or one of a version not known here."""
+        """Raises ProgramError if the bytes are no snapshot, or one of an unknown version."""
         if len(data) < _PREFIX or data[: len(MAGIC)] != MAGIC:
             raise ProgramError(f"these {len(data)} bytes are no operator state: they do not begin with {MAGIC!r}")
         if data[len(MAGIC)] != VERSION:
@@ -84,7 +84,7 @@ class OperatorSnapshot:
 
 
 def redistribute_operator_state(snapshots: Iterable[bytes], new_parallelism: int) -> list[bytes]:
-    """The snapshot of each subtask to come, out of those of all subtasks before, in their order. Nothing is unpickled.
+    """The snapshot of each new subtask, made of those of all old subtasks in their order. Nothing is unpickled.
 
     As in Flink: with unchanged parallelism lists stay where they were, else they are cut into shares that differ by one at most (the larger shares
     of one state go on where those of the last one ended); union lists go to all; broadcast state is taken from one subtask each, in turn.
@@ -123,7 +123,7 @@ def _common_states(snapshots: Sequence[OperatorSnapshot]) -> dict[str, OperatorS
 
 
 def _split(pieces: list[bytes], shares: int, first_larger: int) -> tuple[list[list[bytes]], int]:
-    """Cuts into shares of equal size; those one larger begin at ``first_larger``. Also gives where the next ones should begin."""
+    """Divides into shares of equal size; those that are one larger begin at ``first_larger``. Also returns where the next ones should begin."""
     size, larger = divmod(len(pieces), shares)
     cut: list[list[bytes]] = []
     start = 0
@@ -135,7 +135,7 @@ def _split(pieces: list[bytes], shares: int, first_larger: int) -> tuple[list[li
 
 
 def dump_pieces(name: str, values: Iterable[Any]) -> list[bytes]:
-    """Pickles each value; classes that exist only by value go through cloudpickle. Raises ProgramError for what cannot be saved."""
+    """Pickles each value, with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be saved."""
     dumped: list[bytes] = []
     for value in values:
         try:

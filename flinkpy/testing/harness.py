@@ -20,7 +20,7 @@ from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
-from flinkpy.state.containers import redistribute_all
+from flinkpy.state.snapshot_container import redistribute_all
 from flinkpy.testing.clock import ManualClock, ManualTimers
 from flinkpy.testing.harness_mail import HarnessMail
 from flinkpy.testing.recorder import Recorder

@@ -1,1 +1,1 @@
-"""Windows: which ones a record belongs to, when they are evaluated, what is left out of them, and how they merge."""
+"""Windows: assigners, triggers, evictors, window functions, and the operators that run them."""

@@ -1,13 +1,13 @@
-"""Which windows a record belongs to. Sessions, whose windows merge, are in ``flinkpy.windowing.sessions``.
+"""Assigners: which windows a record belongs to. Sessions, whose windows merge, are in ``flinkpy.windowing.session_windows``.
 
-Sizes, slides and offsets are public: built-in aggregates over these windows share slices made from them.
+Sizes, slides and offsets are public, because built-in aggregates over these windows share slices made from them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from flinkpy.common.serializer import TypeSerializer
 from flinkpy.common.typeinfo import Types
@@ -15,17 +15,16 @@ from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.windowing.arguments import Span, milliseconds_of, offset_within, positive
 from flinkpy.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
-from flinkpy.windowing.spans import Span, milliseconds_of, offset_within, positive
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
-from flinkpy.windowing.windows import CountWindow, GlobalWindow, TimeWindow, W, Window, time_window
+from flinkpy.windowing.windows import CountWindow, GlobalWindow, MergeCallback, TimeWindow, W, time_window
 
 T = TypeVar("T")
-W2 = TypeVar("W2", bound=Window)  # the callback's own: it does not depend on the assigner around it
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Zero or more windows for each record. Keeps nothing itself: one object serves all keys.
+    """Gives each record zero or more windows. It has no state of its own, as one object serves all keys.
 
     >>> from flinkpy.windowing.serializers import TimeWindowSerializer
     >>> from flinkpy.windowing.triggers import EventTimeTrigger
@@ -43,7 +42,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask."""
+        """The clock and the runtime context, for an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -51,7 +50,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """For state of the current key."""
+            """Gives access to state of the current key."""
 
     @abstractmethod
     def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
@@ -59,7 +58,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, W]:
-        """The trigger of windows for which the program names none."""
+        """The trigger where the program sets none."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]: ...
@@ -70,20 +69,17 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """Its windows can become one as records come: the state of the parts is merged, and their trigger must be able to (``can_merge``)."""
+    """Its windows can merge as records come. Their state is merged too, and their trigger must support it (``can_merge``)."""
 
-    class MergeCallback(ABC, Generic[W2]):
-        @abstractmethod
-        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """These windows are ``merge_result`` from now on."""
+    MergeCallback: TypeAlias = MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
-        """Looks at all windows of a key and tells the callback which become one."""
+        """Calls the callback for each group of a key's windows that merge."""
 
 
 class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
-    """Windows of time: what those by event time and by processing time share."""
+    """What windows of event time and of processing time share."""
 
     event_time: bool
 
@@ -98,7 +94,7 @@ class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 
 
 def no_timestamp(assigner: object) -> ProgramError:
-    """The error for a record that cannot be placed."""
+    """The error for a record without a timestamp."""
     return ProgramError(f"{type(assigner).__name__} needs records with timestamps, and this one has none: call "
                         "assign_timestamps_and_watermarks(...) before, or use windows of processing time")
 
@@ -140,7 +136,7 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Each record in exactly one window, by the machine's clock as it comes.
+    """Each record in exactly one window, by the machine's clock when it comes.
 
     >>> from flinkpy.common.time import Time
     >>> TumblingProcessingTimeWindows.of(Time.seconds(10))
@@ -172,7 +168,7 @@ class _SlidingWindows(TimeWindowAssigner):
         self.offset = offset_within(offset, slide, name, "slide")
 
     def windows_of(self, timestamp: int) -> list[TimeWindow]:
-        """Those that hold the moment, the latest first."""
+        """The windows that hold the timestamp, the latest first."""
         size = self.size
         last = timestamp - (timestamp - self.offset) % self.slide
         return [time_window((start, start + size)) for start in range(last, timestamp - size, -self.slide)]
@@ -201,7 +197,7 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
-    """Each record in every window of that size that is open as it comes.
+    """Each record in every window of that size that is open when it comes.
 
     >>> from flinkpy.common.time import Time
     >>> SlidingProcessingTimeWindows.of(Time.seconds(10), Time.seconds(2))
@@ -226,7 +222,7 @@ def _offset_of(offset: Span | None) -> int:
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window for everything: pointless without a trigger, as its own never fires.
+    """One window for everything. Its default trigger never fires, so set another.
 
     >>> GlobalWindows.create()
     GlobalWindows()
@@ -276,7 +272,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindows):
-    """So many records of a key are a window, the next so many another.
+    """Each ``window_size`` records of a key are a window.
 
     >>> CountTumblingWindowAssigner.of(3)
     CountTumblingWindowAssigner(3)

@@ -1,14 +1,11 @@
-"""What is left out of a window as it is evaluated. A window with an evictor keeps all its records, as none can be reduced beforehand."""
+"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all its records: none can be reduced beforehand."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from numbers import Real
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from flinkpy.core.program.program_line import refuse
-from flinkpy.windowing.spans import Span, milliseconds_of, positive
+from flinkpy.windowing.arguments import Span, delta_of, milliseconds_of, positive, threshold_of
 from flinkpy.windowing.windows import W, Window
 
 T = TypeVar("T")
@@ -26,7 +23,7 @@ class TimestampedValue(NamedTuple):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Takes records out of a window, before or after its function: out of the list ``elements``, in the order they came, in place.
+    """Removes records from a window, before or after its function is called: in place, from the list ``elements``, which has them as they came.
 
     >>> class DropNone(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -36,7 +33,7 @@ class Evictor(ABC, Generic[T, W]):
     """
 
     class EvictorContext(ABC):
-        """What an evictor may ask."""
+        """The clock and the watermark, for an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int: ...
@@ -46,22 +43,22 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_before(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """What goes now, the function does not see."""
+        """Removes what the function must not see."""
 
     @abstractmethod
     def evict_after(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """What goes now, the function saw for the last time."""
+        """Removes what later evaluations must not see."""
 
 
 class _OneTimeEvictor(Evictor[Any, Window]):
-    """Evicts before the function, or with ``do_evict_after`` behind it."""
+    """Evicts before the function is called, or after it with ``do_evict_after``."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
 
     @abstractmethod
     def evict(self, elements: list[TimestampedValue]) -> None:
-        """Takes out what must go."""
+        """Removes the records."""
 
     def evict_before(self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext) -> None:
         if not self.do_evict_after:
@@ -133,18 +130,3 @@ class DeltaEvictor(_OneTimeEvictor):
         if elements:
             last, delta, threshold = elements[-1].value, self._delta, self.threshold
             elements[:] = [each for each in elements if delta(each.value, last) < threshold]
-
-
-def threshold_of(threshold: Any, what: str) -> float:
-    """A number: how far apart by the delta function."""
-    if isinstance(threshold, bool) or not isinstance(threshold, Real):
-        raise refuse(f"{what}: the threshold is a number, this is {threshold!r:.80}")
-    return threshold  # type: ignore[return-value]
-
-
-def delta_of(function: Any) -> Callable[[Any, Any], float]:
-    """A delta function: any callable of an old and a new record, or an object with ``get_delta``."""
-    found = getattr(function, "get_delta", function)
-    if isinstance(function, type) or not callable(found):
-        raise refuse(f"a delta function takes an old and a new record, {function!r:.80} cannot be called")
-    return found  # type: ignore[no-any-return]

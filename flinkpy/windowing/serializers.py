@@ -1,4 +1,4 @@
-"""Windows as bytes: fixed size, big-endian, so that their order as bytes is stable on disk."""
+"""Serializers of windows: fixed size and big-endian, so windows keep their order as bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """One byte, as Flink has it: an empty key would be none.
+    """One byte, as in Flink, because an empty key would be no key.
 
     >>> import io
     >>> written = io.BytesIO()

@@ -1,5 +1,5 @@
-"""When a window is evaluated. A trigger keeps nothing itself, as one object serves all keys and windows: what it must remember is partitioned
-state, by key and window.
+"""Triggers: when a window is evaluated. One object serves all keys and windows, so what a trigger has to remember is partitioned state, by key and
+window.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any, Generic, TypeVar
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.program.program_line import refuse
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
-from flinkpy.windowing.evictors import delta_of, threshold_of
-from flinkpy.windowing.spans import Span, milliseconds_of, positive
+from flinkpy.windowing.arguments import Span, delta_of, milliseconds_of, positive, threshold_of
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow, W, Window
 
 T = TypeVar("T")
 
 
 class TriggerResult(Enum):
-    """What becomes of the window: (evaluate it, drop its records)."""
+    """What to do with the window: (evaluate it, remove its records)."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -38,7 +37,7 @@ CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, Tri
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Called for every record and every timer of a window. Under windows that merge it must be able to merge.
+    """Called for every record and every timer of a window. For windows that merge it must support merging.
 
     >>> class OnMarker(Trigger):
     ...     def on_element(self, element, timestamp, window, ctx):
@@ -56,7 +55,7 @@ class Trigger(ABC, Generic[T, W]):
     """
 
     class TriggerContext(ABC):
-        """Time, timers and state, of the key and window at hand."""
+        """Time, timers and state of the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int: ...
@@ -100,20 +99,20 @@ class Trigger(ABC, Generic[T, W]):
         """A timer on event time is due."""
 
     def can_merge(self) -> bool:
-        """Whether ``on_merge`` carries its state and timers over."""
+        """Whether ``on_merge`` merges its state and timers."""
         return False
 
     @abstractmethod
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:
-        """Several windows became this one."""
+        """Several windows have become this one."""
 
     @abstractmethod
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """The window goes: forget its state and timers."""
+        """The window ends: remove its state and timers."""
 
 
-class _Quiet(Trigger[Any, W]):
-    """Nothing happens but what a heir says."""
+class _BaseTrigger(Trigger[Any, W]):
+    """Does nothing, except for what a subclass overrides."""
 
     def on_element(self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
@@ -134,7 +133,7 @@ class _Quiet(Trigger[Any, W]):
         return f"{type(self).__name__}()"
 
 
-class NeverTrigger(_Quiet[GlobalWindow]):
+class NeverTrigger(_BaseTrigger[GlobalWindow]):
     """Never fires.
 
     >>> NeverTrigger()
@@ -142,7 +141,7 @@ class NeverTrigger(_Quiet[GlobalWindow]):
     """
 
 
-class EventTimeTrigger(_Quiet[TimeWindow]):
+class EventTimeTrigger(_BaseTrigger[TimeWindow]):
     """Fires when the watermark has reached the window's end, and for every record that comes later.
 
     >>> EventTimeTrigger.create()
@@ -166,7 +165,7 @@ class EventTimeTrigger(_Quiet[TimeWindow]):
         return True
 
     def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        # Not where the watermark has passed it: the record that caused the merge makes it fire by itself.
+        # If the watermark has passed it, on_element fires for the record that caused the merge.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -174,8 +173,8 @@ class EventTimeTrigger(_Quiet[TimeWindow]):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-class ProcessingTimeTrigger(_Quiet[TimeWindow]):
-    """Fires when the machine's clock has reached the window's end.
+class ProcessingTimeTrigger(_BaseTrigger[TimeWindow]):
+    """Fires when the machine's clock reaches the window's end.
 
     >>> ProcessingTimeTrigger.create()
     ProcessingTimeTrigger()
@@ -203,8 +202,8 @@ class ProcessingTimeTrigger(_Quiet[TimeWindow]):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-class CountTrigger(_Quiet[Any]):
-    """Fires with every so many records.
+class CountTrigger(_BaseTrigger[Any]):
+    """Fires each time ``window_size`` records have come.
 
     >>> CountTrigger.of(100)
     CountTrigger(100)
@@ -239,7 +238,7 @@ class CountTrigger(_Quiet[Any]):
         return f"CountTrigger({self._size})"
 
 
-class _ContinuousTrigger(_Quiet[TimeWindow]):
+class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
     """Fires every ``interval`` milliseconds while the window has records, at multiples of it. The next moment is state, per window."""
 
     def __init__(self, interval: int) -> None:
@@ -260,7 +259,7 @@ class _ContinuousTrigger(_Quiet[TimeWindow]):
             self.register_next_fire_timestamp(now - now % self.interval, window, ctx, state)
 
     def on_timer(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fires, if it is its moment."""
+        """Fires if this is the registered time."""
         state = ctx.get_partitioned_state(self._next)
         if state.get() != time:
             return CONTINUE
@@ -270,7 +269,7 @@ class _ContinuousTrigger(_Quiet[TimeWindow]):
         return FIRE
 
     def register_next_fire_timestamp(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any) -> None:
-        """An interval after ``time``, at the latest at the window's end."""
+        """Registers a timer an interval after ``time``, but not after the window's end."""
         following = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(following)
         self.register(following, ctx)
@@ -354,9 +353,9 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return self.on_timer(time, window, ctx)
 
 
-class DeltaTrigger(_Quiet[Any]):
-    """Fires when a record differs from the one at the last firing by more than ``threshold``, by ``delta_function(old, new)``.
-    The window's first record only sets the mark.
+class DeltaTrigger(_BaseTrigger[Any]):
+    """Fires when a record differs from the one at the last firing by more than ``threshold``, as ``delta_function(old, new)`` says.
+    The window's first record is only remembered.
 
     >>> DeltaTrigger.of(0.5, lambda old, new: abs(new - old))
     DeltaTrigger(0.5)
@@ -389,7 +388,7 @@ class DeltaTrigger(_Quiet[Any]):
 
 
 class PurgingTrigger(Trigger[Any, Any]):
-    """Another trigger's firings, each of which also drops the window's records.
+    """Fires when another trigger does, and removes the window's records each time.
 
     >>> PurgingTrigger.of(CountTrigger.of(100))
     PurgingTrigger(CountTrigger(100))

@@ -1,7 +1,7 @@
-"""Functions of a whole window: the classes a program derives from, with PyFlink's names and signatures.
+"""Window functions: the classes a program derives from, with PyFlink's names and signatures.
 
-They get the window's records, or the one result where reduce or aggregate ran before them. Where windows overlap the records are shared: a
-function may keep and pass on what it gets, and must not change it in place.
+They get the window's records, or the one result if reduce or aggregate ran before them. Where windows overlap, the records are shared: a function may
+keep and pass on what it gets, and must not change it in place.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AllWindowFunction(Function):
 
 
 class WindowContext(ABC):
-    """What a process function of windows may ask. One object serves all windows: do not keep it."""
+    """The window, time and state, for a process function. One object serves all windows: do not keep it."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         """The class itself: annotations may name the window, ``ProcessWindowFunction.Context[TimeWindow]``."""
@@ -49,7 +49,7 @@ class WindowContext(ABC):
 
     @abstractmethod
     def window(self) -> Any:
-        """The window that is evaluated."""
+        """The window being evaluated."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
@@ -60,7 +60,7 @@ class WindowContext(ABC):
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and window; it goes with the window. Refused where windows merge."""
+        """State of this key and window, removed when the window ends. Refused where windows merge."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
@@ -83,7 +83,7 @@ class ProcessWindowFunction(Function):
         """Yields results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """The window goes: what is kept for it elsewhere can go too. Its ``window_state`` goes by itself."""
+        """The window ends: remove what you keep for it elsewhere. Its ``window_state`` is removed by the engine."""
 
 
 class ProcessAllWindowFunction(Function):
@@ -102,4 +102,4 @@ class ProcessAllWindowFunction(Function):
         """Yields results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """The window goes: what is kept for it elsewhere can go too. Its ``window_state`` goes by itself."""
+        """The window ends: remove what you keep for it elsewhere. Its ``window_state`` is removed by the engine."""

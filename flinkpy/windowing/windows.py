@@ -1,19 +1,16 @@
-"""The windows themselves: plain values, cheap to make, compare and hash, as there is one per record and more in state.
+"""The windows themselves: plain values that are cheap to make, compare and hash, as at least one is made per record. They are tuples for that reason.
 
-They are tuples underneath for that reason; a window is a key of state and a namespace of timers.
+A window is a key of state and a namespace of timers.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from flinkpy.core.elements import MAX_TIMESTAMP
-
-if TYPE_CHECKING:
-    from flinkpy.windowing.assigners import MergingWindowAssigner
 
 W = TypeVar("W", bound="Window")
 
@@ -25,8 +22,16 @@ class Window:
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The greatest timestamp that still belongs to it: at a watermark of this, it is complete."""
+        """The greatest timestamp that belongs to it. At a watermark of this timestamp the window is complete."""
         raise NotImplementedError
+
+
+class MergeCallback(ABC, Generic[W]):
+    """What an assigner tells which windows merge; its name for programs is ``MergingWindowAssigner.MergeCallback``."""
+
+    @abstractmethod
+    def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
+        """From now on these windows are ``merge_result``."""
 
 
 class _Interval(NamedTuple):
@@ -47,7 +52,7 @@ class TimeWindow(_Interval, Window):
         return self[1] - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether they share a moment, or touch: sessions that touch are one."""
+        """Whether they overlap or touch. Sessions that touch are one."""
         return self[0] <= other[1] and self[1] >= other[0]
 
     def cover(self, other: TimeWindow) -> TimeWindow:
@@ -56,7 +61,7 @@ class TimeWindow(_Interval, Window):
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Where the window of that size begins that the timestamp falls into; windows begin at ``offset`` and multiples of their size from there.
+        """The start of the window that holds the timestamp. Windows begin at ``offset`` and at multiples of their size from there.
 
         >>> TimeWindow.get_window_start_with_offset(-1, 0, 10), TimeWindow.get_window_start_with_offset(12, 5, 10)
         (-10, 5)
@@ -64,8 +69,8 @@ class TimeWindow(_Interval, Window):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
-        """Tells the callback which of these windows become one: those that meet, directly or through others."""
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
+        """Calls the callback for each group of windows that meet, directly or through others."""
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None
         for window in sorted(set(windows)):
@@ -78,11 +83,11 @@ class TimeWindow(_Interval, Window):
         _tell(callback, group, covered)
 
 
-# A window from a pair, without a call of a Python function: half the price, and there is one per record.
+# Makes a window from a pair without calling a Python function, which takes half the time. One is made per record.
 time_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
 
 
-def _tell(callback: MergingWindowAssigner.MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None) -> None:
+def _tell(callback: MergeCallback[TimeWindow], group: list[TimeWindow], covered: TimeWindow | None) -> None:
     if len(group) > 1 and covered is not None:
         callback.merge(group, covered)
 
@@ -92,7 +97,7 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """The one with this number.
+    """A window of records counted per key; windows are numbered from 0.
 
     >>> CountWindow(7).id
     7
@@ -105,7 +110,7 @@ class CountWindow(_Numbered, Window):
 
 
 class GlobalWindow(tuple[()], Window):
-    """The one that holds everything.
+    """The only window: it holds everything.
 
     >>> GlobalWindow.get()
     GlobalWindow

@@ -19,7 +19,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.containers import redistribute_all
+from flinkpy.state.snapshot_container import redistribute_all
 
 
 @dataclass

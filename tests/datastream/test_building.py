@@ -312,7 +312,7 @@ def test_a_filter_function_object_is_a_filter(env: StreamExecutionEnvironment) -
 
 def test_importing_the_api_is_quick_and_light() -> None:
     heavy = ("ray", "pyarrow", "numpy", "pandas", "pyspark", "yaml", "asyncio", "msgpack", "cloudpickle", "rocksdict", "ssl", "multiprocessing")
-    own = ("flinkpy.state.rocksdb.backend", "flinkpy.actors", "flinkpy.scheduler", "flinkpy.network", "flinkpy.spark", "flinkpy.cluster")
+    own = ("flinkpy.state.rocksdb.rocksdb_backend", "flinkpy.actors", "flinkpy.scheduler", "flinkpy.network", "flinkpy.spark", "flinkpy.cluster")
     code = ("import sys, flinkpy.datastream; "
             f"print(sorted(m for m in sys.modules if m.split('.')[0] in {heavy} or m.startswith({own})))")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)

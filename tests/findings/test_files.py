@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from examples import own_source_and_sink
-from flinkpy.columns.conversion import batch_of_rows, rows_of_batch
-from flinkpy.columns.exact_arrays import array_of
+from flinkpy.columns.values.conversion import batch_of_rows, rows_of_batch
+from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common import Row, Types
 from flinkpy.connectors.files.builders import BucketAssigner
 from flinkpy.connectors.files.column_files import CsvSource, ParquetSource

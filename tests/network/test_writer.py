@@ -13,7 +13,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, Element, EndOfPartition, L
 from flinkpy.core.memory import MEASURE_EVERY, SizeEstimator, size_of
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE
-from flinkpy.network.flow.batch_pieces import MEASURE_EVERY, SizeEstimator, pieces, size_of
+from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.partition import ResultPartition

@@ -11,8 +11,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, Colum
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.containers import join, split
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.state.snapshot_container import SnapshotContainer
 from tests.operators.harness import ManualTimers, do_all
 
 BARRIER = CheckpointBarrier(1, 0)
@@ -64,8 +64,8 @@ class Subtasks:
             operator = self._make()
             groups = key_group_range(index, MAX_PARALLELISM, parallelism)
             operator.setup(self._context(index, parallelism), self.output)
-            keyed = [part for part in (split(each).keyed for each in saved) if part is not None]
-            operator.initialize_state(join(redistribute(keyed, groups), None) if keyed else None)
+            keyed = [part for part in (SnapshotContainer.from_bytes(each).keyed for each in saved) if part is not None]
+            operator.initialize_state(redistribute(keyed, groups) if keyed else None)
             operator.open()
             self.operators.append(operator)
 

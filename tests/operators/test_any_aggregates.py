@@ -20,7 +20,7 @@ from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTi
 from flinkpy.windowing.general.built_in import FieldReduce
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.sessions import EventTimeSessionWindows
+from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, is_nan, shown

@@ -22,8 +22,8 @@ from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from flinkpy.state.containers import redistribute_all, split
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from flinkpy.state.snapshot_container import SnapshotContainer, redistribute_all
 from tests.operators import harness as harnesses
 from tests.operators.harness import ChainHarness, linear
 
@@ -374,7 +374,7 @@ def test_a_rescaled_operator_gives_what_one_gives_that_never_stopped(
         never_stopped.push(step, number)
         subtasks.push(step, number)
     saved = redistribute_all([operator.snapshot_state(BARRIER) for operator in subtasks.operators], 128, after)
-    assert all(all(split(each)) for each in saved)
+    assert all(all(SnapshotContainer.from_bytes(each)) for each in saved)
     rescaled = Subtasks(after, saved)
     for number, step in enumerate(then, len(first)):
         never_stopped.push(step, number)

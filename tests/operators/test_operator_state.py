@@ -33,8 +33,8 @@ from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
-from flinkpy.state.containers import split
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from flinkpy.state.snapshot_container import SnapshotContainer
 from tests.operators.harness import ChainHarness, linear
 
 SEEN = ListStateDescriptor("seen", Types.INT())
@@ -185,7 +185,7 @@ def test_keyed_and_operator_state_are_saved_together() -> None:
     operator = KeyedProcessOperator(SeenKeyed(), SELF)
     started(operator).push([7, 7])
     saved = operator.snapshot_state(barrier())
-    assert all(split(saved))
+    assert all(SnapshotContainer.from_bytes(saved))
     again = KeyedProcessOperator(SeenKeyed(), SELF)
     harness = started(again, saved)
     harness.push([7])
@@ -207,7 +207,7 @@ def test_operators_whose_functions_keep_nothing_save_what_they_did_before() -> N
     assert operator.snapshot_state(barrier()) is None
     keyed = KeyedReduceOperator(lambda a, b: a + b, SELF)
     started(keyed).push([1])
-    assert split(keyed.snapshot_state(barrier())).operator is None
+    assert SnapshotContainer.from_bytes(keyed.snapshot_state(barrier())).operator is None
 
 
 def test_a_reduce_function_keeps_operator_state_beside_the_running_results() -> None:

@@ -19,7 +19,7 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext, TimeDomain
 from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
 from tests.operators.harness import TASK, ChainHarness, linear
 
 FIRST = KeySpec(lambda command: command[0])

@@ -18,10 +18,10 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
-from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.rocksdb.database import RocksDBConfig
-from flinkpy.state.tables import TableBackend
+from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
+from flinkpy.state.table_backend import TableBackend
 from flinkpy.state.ttl.config import StateTtlConfig
 
 MAX_PARALLELISM = 128

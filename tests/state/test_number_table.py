@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flinkpy.core.keys import key_group
 from flinkpy.state.heap import number_table
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -39,7 +39,7 @@ def bits(kind: type, number: Any) -> bytes:
 
 def steps(kind: type) -> st.SearchStrategy[list[Any]]:
     pairs = st.lists(st.tuples(KEYS, NUMBERS[kind]), max_size=60)
-    return st.lists(st.tuples(st.sampled_from(["store", "lend", "put"]), pairs), max_size=12)
+    return st.lists(st.tuples(st.sampled_from(["store", "view", "put"]), pairs), max_size=12)
 
 
 def apply(table: NumberTable, model: dict[int, Any], call: str, pairs: list[tuple[int, Any]]) -> None:
@@ -49,14 +49,14 @@ def apply(table: NumberTable, model: dict[int, Any], call: str, pairs: list[tupl
         for key, number in pairs:
             table.put(key, number)
     else:
-        lent = table.lend([key for key, _ in pairs])
-        for (key, number), place in zip(pairs, lent.places):
-            held = lent.states[place]
+        view = table.view_batch([key for key, _ in pairs])
+        for (key, number), place in zip(pairs, view.places):
+            held = view.states[place]
             assert (held is ABSENT) == (key not in model)
             if key in model:
                 assert (type(held), bits(table.kind, held)) == (table.kind, bits(table.kind, model[key]))
-            lent.states[place] = model[key] = number
-        table.take_back(lent)
+            view.states[place] = model[key] = number
+        table.commit(view)
     model.update(pairs)
 
 

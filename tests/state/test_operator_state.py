@@ -14,13 +14,13 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import key_group_range
-from flinkpy.state import containers
+from flinkpy.state import snapshot_container as containers
 from flinkpy.state.broadcast_state import HeapReadOnlyBroadcastState
-from flinkpy.state.containers import Parts, join, redistribute_all, split
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
+from flinkpy.state.snapshot_container import SnapshotContainer, redistribute_all
 from flinkpy.state.ttl.config import StateTtlConfig
 
 PARTS = ListStateDescriptor("parts", Types.INT())
@@ -232,26 +232,27 @@ def keyed(keys: dict[str, int], subtask: int, parallelism: int) -> HeapKeyedStat
 
 def test_each_kind_alone_is_saved_as_it_always_was() -> None:
     keyed_state, operator_state = keyed({"a": 1}, 0, 1).snapshot(), saved(filled([1], [], {}))
-    assert join(keyed_state, None) == keyed_state
-    assert join(None, operator_state) == operator_state
-    assert join(None, None) is None
-    for both in (Parts(keyed_state, None), Parts(None, operator_state), Parts(None, None), Parts(keyed_state, operator_state)):
-        assert split(join(*both)) == both
+    assert SnapshotContainer(keyed_state, None).to_bytes() == keyed_state
+    assert SnapshotContainer(None, operator_state).to_bytes() == operator_state
+    assert SnapshotContainer(None, None).to_bytes() is None
+    for parts in ((keyed_state, None), (None, operator_state), (None, None), (keyed_state, operator_state)):
+        both = SnapshotContainer(*parts)
+        assert SnapshotContainer.from_bytes(both.to_bytes()) == both
 
 
 def test_a_damaged_container_is_refused() -> None:
-    both = join(b"FKS and more", saved(filled([], [], {})))
+    both = SnapshotContainer(b"FKS and more", saved(filled([], [], {}))).to_bytes()
     assert both is not None
     with pytest.raises(ProgramError, match="cut short"):
-        split(both[:15])
+        SnapshotContainer.from_bytes(both[:15])
     with pytest.raises(ProgramError, match="version"):
-        split(containers.MAGIC + b"\x07" + both[4:])
+        SnapshotContainer.from_bytes(containers.MAGIC + b"\x07" + both[4:])
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
-    both = join(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1).snapshot(), saved(filled([1, 2, 3], [9], {"r": 5})))
-    after = [split(each) for each in redistribute_all([both], 16, parallelism)]
+    both = SnapshotContainer(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1).snapshot(), saved(filled([1, 2, 3], [9], {"r": 5}))).to_bytes()
+    after = [SnapshotContainer.from_bytes(each) for each in redistribute_all([both], 16, parallelism)]
     found = {}
     for subtask, parts in enumerate(after):
         assert parts.keyed is not None
@@ -269,5 +270,5 @@ def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
 
 def test_subtasks_without_state_count_when_lists_are_shared_out() -> None:
     first, second, third = redistribute_all([None, saved(filled([1, 2], [], {})), None], 16, 3)
-    assert [restored(split(each).operator).get_list_state(PARTS).get() for each in (first, second, third)] == [[], [1, 2], []]
+    assert [restored(SnapshotContainer.from_bytes(each).operator).get_list_state(PARTS).get() for each in (first, second, third)] == [[], [1, 2], []]
     assert redistribute_all([None, None], 16, 3) == [None, None, None]

@@ -17,8 +17,8 @@ from flinkpy.state.rocksdb.folders import OwnFolder, remove_abandoned
 
 pytest.importorskip("rocksdict")
 
-from flinkpy.state.rocksdb.backend import RocksDBKeyedStateBackend
 from flinkpy.state.rocksdb.database import RocksDBConfig
+from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
 KILLED = """
 import os, signal, sys

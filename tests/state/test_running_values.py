@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.state.heap import number_table, running_values
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
 from tests.state.helpers import backend
 
 
@@ -69,11 +69,11 @@ def run_batch(values: RunningValues, pairs: list[Any], done: int) -> None:
     """What an operator does that fails after ``done`` records: with a dict nothing else than writing to it."""
     states = values.plain()
     if states is None:
-        lent = values.lend([key for key, _ in pairs])
-        if lent is not None:
-            for (_, value), place in list(zip(pairs, lent.places))[:done]:
-                lent.states[place] = value[1]
-            values.take_back(lent)
+        view = values.view_batch([key for key, _ in pairs])
+        if view is not None:
+            for (_, value), place in list(zip(pairs, view.places))[:done]:
+                view.states[place] = value[1]
+            values.commit(view)
             return
         states = values.plain()
         assert states is not None
@@ -158,7 +158,7 @@ def test_as_a_dict_nothing_is_copied() -> None:
     states[1] = 1
     assert values.plain() is states
     assert dict(values) == {1: 1}
-    assert values.lend([1]) is None
+    assert values.view_batch([1]) is None
 
 
 def test_a_batch_that_failed_leaves_what_was_done_and_no_more() -> None:

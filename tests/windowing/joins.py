@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
+from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from tests.operators.joining import Record, Subtasks
 
 FIRST = KeySpec(selector=lambda value: value[0])

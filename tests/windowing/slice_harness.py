@@ -15,7 +15,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group_range
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 from tests.operators.harness import ManualTimers, do_all

@@ -1,4 +1,4 @@
-"""Window joins of columns give what rows give; how keys are matched, and when the windows of a grid are complete."""
+"""Window joins of columns give what rows give; how keys are matched, and when aligned windows are complete."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.joins.column_matching import matching_pairs
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.joins.grid import WindowGrid
-from flinkpy.windowing.joins.matching import matching_pairs
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.joining import Subtasks, disordered
 from tests.windowing.joins import ASSIGNERS, TUMBLING, columns, joined, late_in
@@ -82,29 +82,29 @@ def test_a_dictionary_column_matches_plain_text_and_integers_of_any_width_match(
     assert [each.tolist() for each in matching_pairs([narrow], [wide])] == [[1], [0]]
 
 
-# -- the grid --------------------------------------------------------------------------------------------------------------------------
+# -- aligned windows --------------------------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 6), st.lists(st.tuples(st.integers(-20, 40), st.integers(0, 9)), max_size=20))
-def test_a_grid_gives_each_window_once_and_each_slice_when_no_window_needs_it(
+def test_aligned_windows_give_each_window_once_and_each_slice_when_no_window_needs_it(
     size: int, slide: int, lateness: int, steps: list[tuple[int, int]],
 ) -> None:
     slicing = Slicing(size, slide, 0)
-    grid = WindowGrid(slicing, lateness)
+    windows = AlignedWindows(slicing, lateness)
     opened: set[int] = set()
     watermark, given_windows, gone = -30, [], []
-    grid.advance(watermark)
+    windows.advance(watermark)
     for stamp, step in [*steps, (0, 10**6)]:
         start = slicing.slice_of(stamp)
-        if slicing.last_window_end(start) is not None and grid.open_windows(stamp) and start not in opened:
+        if slicing.last_window_end(start) is not None and windows.open_for(stamp) and start not in opened:
             opened.add(start)
-            grid.open_slice(start)
+            windows.open_slice(start)
         before, watermark = watermark, watermark + step
-        complete = grid.advance(watermark)
+        complete = windows.advance(watermark)
         assert all(before < window.max_timestamp() <= watermark for window in complete)
         given_windows += complete
-        expired = grid.expired()
-        assert all(grid.cleanup_time(slicing.last_window_end(each) or 0) <= watermark for each in expired)
+        expired = windows.ended_slices()
+        assert all(windows.cleanup_time(slicing.last_window_end(each) or 0) <= watermark for each in expired)
         gone += expired
     assert len(set(given_windows)) == len(given_windows)
     assert sorted(gone) == sorted(opened)

@@ -20,9 +20,9 @@ from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFu
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.joins.tagged import CoGroup, JoinPairs, TaggedKey, TaggedUnion
+from flinkpy.windowing.joins.tagged_union import CoGroup, JoinPairs, TaggedKey, TaggedUnion
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
-from flinkpy.windowing.sessions import EventTimeSessionWindows
+from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from tests.operators.joining import BARRIER, Record, Subtasks, disordered, without_restarts
 from tests.windowing.joins import ASSIGNERS, FIRST, SLIDING, TUMBLING, columns, group, grouped, joined, late_in, pair
 

@@ -14,7 +14,8 @@ from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
+from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
+from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing

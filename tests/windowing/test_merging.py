@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from flinkpy.core.errors import EngineError
 from flinkpy.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, TimeWindow
-from flinkpy.windowing.general.merging import Merge, MergingWindowSet
-from flinkpy.windowing.sessions import DynamicEventTimeSessionWindows
+from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
+from flinkpy.windowing.session_windows import DynamicEventTimeSessionWindows
 from tests.windowing.contexts import AssignerContext
 
 

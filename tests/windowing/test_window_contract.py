@@ -23,7 +23,7 @@ from flinkpy.windowing.assigners import (
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from flinkpy.windowing.session_windows import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
 from flinkpy.windowing.window_functions import ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow

@@ -19,7 +19,7 @@ from flinkpy.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.snapshots import redistribute
+from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.state.ttl.config import StateTtlConfig
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,
@@ -33,7 +33,7 @@ from flinkpy.windowing.assigners import (
 from flinkpy.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.sessions import (
+from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
@@ -838,10 +838,10 @@ def test_rescaling_shares_out_windows_and_timers_by_key(kind: str) -> None:
 
 
 def redistribute_keyed(saved: bytes | list[bytes], groups: range) -> bytes:
-    from flinkpy.state.containers import join, split
+    from flinkpy.state.snapshot_container import SnapshotContainer
 
-    keyed = [split(each).keyed for each in ([saved] if isinstance(saved, bytes) else saved)]
-    joined = join(redistribute([each for each in keyed if each is not None], groups), None)
+    keyed = [SnapshotContainer.from_bytes(each).keyed for each in ([saved] if isinstance(saved, bytes) else saved)]
+    joined = redistribute([each for each in keyed if each is not None], groups)
     assert joined is not None
     return joined
 

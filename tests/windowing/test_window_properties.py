@@ -17,9 +17,9 @@ from flinkpy.windowing.assigners import (
     TumblingProcessingTimeWindows,
 )
 from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
+from flinkpy.windowing.general.per_window.window_timers import WindowTimers
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.general.window_timers import WindowTimers
-from flinkpy.windowing.sessions import (
+from flinkpy.windowing.session_windows import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,

@@ -17,7 +17,7 @@ from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import CountTumblingWindowAssigner, GlobalWindows, TumblingEventTimeWindows
 from flinkpy.windowing.evictors import CountEvictor
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.sessions import EventTimeSessionWindows
+from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
 from flinkpy.windowing.window_functions import ProcessWindowFunction
 from tests.operators.batch_harness import BatchHarness

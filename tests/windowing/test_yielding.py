@@ -19,8 +19,9 @@ from flinkpy.windowing.assigners import GlobalWindows, SlidingEventTimeWindows, 
 from flinkpy.windowing.evictors import CountEvictor
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
-from flinkpy.windowing.sessions import EventTimeSessionWindows
+from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
+from flinkpy.windowing.joins.window_join import WindowJoinOperator
+from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger

@@ -171,7 +171,7 @@ class ColumnFileSource(Source[RowsSplit]):
         """The batches of the split; what Arrow cannot read is told with the file's name."""
         import pyarrow as pa
 
-        from flinkpy.columns.conversion import conformed
+        from flinkpy.columns.values.conversion import conformed
 
         try:
             for batch in self._batches_of(split):

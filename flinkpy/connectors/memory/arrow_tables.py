@@ -24,7 +24,7 @@ class ArrowSource(InMemorySource):
     """
 
     def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
-        from flinkpy.columns.conversion import without_views
+        from flinkpy.columns.values.conversion import without_views
 
         table = without_views(_table_of(data))
         super().__init__(Pieces([table], [table.num_rows]))

@@ -73,7 +73,7 @@ class DataGeneratorSource(Source[StrideSplit]):
     def _make_columns(self, indices: range) -> Batch:
         import numpy as np
 
-        from flinkpy.columns.conversion import batch_of_columns
+        from flinkpy.columns.values.conversion import batch_of_columns
 
         made = self._function(np.arange(indices.start, indices.stop, indices.step, dtype=np.int64))
         return ColumnBatch(batch_of_columns(made) if isinstance(made, dict) else made)

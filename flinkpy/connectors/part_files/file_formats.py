@@ -191,7 +191,7 @@ class ParquetFormat(FileFormat):
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
         if self._schema is not None or not isinstance(type_info, RowTypeInfo):
             return self
-        from flinkpy.columns.arrow_types import arrow_schema
+        from flinkpy.columns.values.arrow_types import arrow_schema
 
         try:
             return ParquetFormat(arrow_schema(type_info), self._compression)

@@ -62,7 +62,7 @@ class ParquetPart(PartWriter):
             return
         import pyarrow as pa
 
-        from flinkpy.columns.inference import inferred_type
+        from flinkpy.columns.values.inference import inferred_type
 
         records, self._records = self._records, []
         columns = _columns(records, None)
@@ -76,7 +76,7 @@ class ParquetPart(PartWriter):
         """The columns with the types of the schema; those it has not are left out where it was declared."""
         import pyarrow as pa
 
-        from flinkpy.columns.exact_arrays import array_of
+        from flinkpy.columns.values.exact_arrays import array_of
 
         more = [name for name in columns if name not in self._schema.names]
         if self._is_shown and more:
@@ -97,7 +97,7 @@ class ParquetPart(PartWriter):
             return data
         import pyarrow as pa
 
-        from flinkpy.columns.conversion import conformed
+        from flinkpy.columns.values.conversion import conformed
 
         try:
             if self._is_shown and len(data.schema) > len(self._schema):

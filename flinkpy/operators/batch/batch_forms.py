@@ -32,7 +32,7 @@ from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.state.heap.backend import HeapKeyedStateBackend
+from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 
 RECORDS_PER_STEP = 4096
 KEYS_PER_STEP = 512

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.columns.arrow_types import arrow_schema
 from flinkpy.columns.compiler import compile_expression
-from flinkpy.columns.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
 from flinkpy.columns.expression import Expression
-from flinkpy.columns.kinds import BeyondSigned, large_columns
+from flinkpy.columns.kernels.operand_types import BeyondSigned, large_columns
+from flinkpy.columns.values.arrow_types import arrow_schema
+from flinkpy.columns.values.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError

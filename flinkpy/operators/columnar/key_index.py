@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.compiler import column_index
-from flinkpy.columns.conversion import python_values
+from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
 
 _TABLE_LIMIT = 1 << 22

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.aggregates import adding, check_sums, counting, larger, smaller, summed
 from flinkpy.columns.compiler import column_index
-from flinkpy.columns.conversion import python_values
-from flinkpy.columns.exact_arrays import array_of
-from flinkpy.columns.kinds import as_computed
+from flinkpy.columns.kernels.operand_types import as_computed
+from flinkpy.columns.values.conversion import python_values
+from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike

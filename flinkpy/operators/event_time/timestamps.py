@@ -49,7 +49,7 @@ class TimestampExtractor:
             return ColumnBatch(batch.data, self._of_columns(batch.data))
         import numpy as np
 
-        from flinkpy.columns.conversion import rows_of_batch
+        from flinkpy.columns.values.conversion import rows_of_batch
 
         before = None if batch.timestamps is None else batch.timestamps.tolist()
         return ColumnBatch(batch.data, np.array(self._of_rows(rows_of_batch(batch.data), before), dtype=np.int64))

@@ -231,7 +231,7 @@ def greatest_timestamp(batch: Batch) -> int:
 def _records(batch: Batch) -> tuple[list[Any], list[int]]:
     if isinstance(batch, RowBatch):
         return batch.values, batch.timestamps or [MIN_TIMESTAMP] * len(batch)
-    from flinkpy.columns.conversion import rows_of_batch
+    from flinkpy.columns.values.conversion import rows_of_batch
 
     return rows_of_batch(batch.data), [MIN_TIMESTAMP] * len(batch) if batch.timestamps is None else batch.timestamps.tolist()
 

@@ -30,7 +30,7 @@ from flinkpy.operators.rows.keyed_loops import (
     KeyedLoop,
     keyed_loop,
     keys_of_all,
-    loop_over_lent,
+    loop_over_view,
     makes_objects,
 )
 from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
@@ -112,21 +112,21 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         assert form is not None
         try:
             keys = self._made(("keys",), lambda: keys_of_all(self._selected()))(values, self._select)
-            lent = held.lend(keys)
+            view = held.view_batch(keys)
         except Exception:
-            lent = None
-        if lent is not None:
-            loop = self._made(("lent", form.update), lambda: loop_over_lent(form))
+            view = None
+        if view is not None:
+            loop = self._made(("view", form.update), lambda: loop_over_view(form))
             try:
                 with self._told(loop, update):
-                    loop(zip(keys, lent.places, values), lent.states, results, _OddShape)
+                    loop(zip(keys, view.places, values), view.states, results, _OddShape)
             except _OddShape:
                 pass
             except UserCodeError:
                 if not self.falls_back:
                     raise
             finally:
-                held.take_back(lent)
+                held.commit(view)
         rest = values[len(results) - before :]
         if rest:
             held.become_dict()

@@ -14,7 +14,7 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.rows.keyed_pairs import PairForm
-from flinkpy.state.heap.lending import ABSENT
+from flinkpy.state.heap.batch_view import ABSENT
 
 # ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
 _LOOP = """\
@@ -78,8 +78,8 @@ def _gives_atoms(called: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id not in ("list", "update")
 
 
-def loop_over_lent(form: PairForm) -> KeyedLoop:
-    """Over states that are lent: its values are (key, place, record), the states the values of pairs."""
+def loop_over_view(form: PairForm) -> KeyedLoop:
+    """Over the states of a batch view: its values are (key, place, record), the states the values of pairs."""
     value = f"record[{1 - form.key_at}]"
     is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
     text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)

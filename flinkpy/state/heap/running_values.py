@@ -1,11 +1,11 @@
-"""The running results of an operator, one per key: a dict while they are few, and then, if all are pairs of numbers, a table (``number_table``).
+"""The running results of an operator, one per key: a dict while there are few, and then, if all are pairs of numbers, a table (``number_table``).
 
-A dict of many keys waits for the memory five times a record: for its index, its entry, the key in it, the pair and the value. The table has a
-constant cost per batch instead. They meet near 32,000 keys.
+In a dict of many keys each record misses the cache five times: for the index, the entry, its key, the pair and the value. The table has a
+constant cost per batch instead. The two cost the same near 32,000 keys.
 
-Nobody can tell which it is, as the table holds only what it can give back as it was: under a key that is exactly an int, a tuple of this very int
-and a number, which are within 64 bits and all exactly int or all exactly float. With the first other entry everything is a dict again, and stays one
-until it is emptied.
+Which of the two it is cannot be seen, because the table holds only what it can return unchanged: under a key that is exactly an int, a tuple of
+this int and a number. Both are within 64 bits, and the numbers are all exactly int or all exactly float. With the first other entry everything
+becomes a dict again, and stays one until it is emptied. Why the table stays: docs/decisions/running-results.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.state.heap.lending import Lent
+from flinkpy.state.heap.batch_view import BatchView
 
 if TYPE_CHECKING:  # it imports numpy
     from flinkpy.state.heap.number_table import NumbersByGroup, NumberTable
@@ -27,7 +27,7 @@ _CHUNK = 1 << 16  # entries that are stored at a time
 
 
 class RunningValues(MutableMapping[Any, Any]):
-    """A dict to everyone; to who works by the batch, ``plain`` or ``lend`` and ``take_back``.
+    """A mapping. Operators work by the batch: with ``plain`` if it is a dict, else with ``view_batch`` and ``commit``.
 
     >>> values = RunningValues()
     >>> values.update({1: (1, 10), 2: (2, 20)})
@@ -44,7 +44,7 @@ class RunningValues(MutableMapping[Any, Any]):
         self._limit: float = self.threshold
 
     def allow_table(self, key_at: int | None) -> None:
-        """From now on it may be a table of pairs with their key there; with None it stays a dict."""
+        """Allows a table of pairs that have their key at position ``key_at``; with None it stays a dict."""
         if key_at != self._key_at:
             self.become_dict()
         self._key_at = key_at
@@ -53,40 +53,40 @@ class RunningValues(MutableMapping[Any, Any]):
     # -- by the batch --------------------------------------------------------------------------------------------------------
 
     def plain(self) -> dict[Any, Any] | None:
-        """The dict itself, to read and write until the next call; None where it is a table."""
+        """The dict itself, to read and write until the next call; None if it is a table."""
         if self._table is None and len(self._dict) > self._limit:
             self._become_table()
         return self._dict if self._table is None else None
 
-    def lend(self, keys: Sequence[Any]) -> Lent | None:
-        """The numbers of these keys, to be taken back after the batch, whatever became of it. None if from now on it is a dict, because of a key."""
+    def view_batch(self, keys: Sequence[Any]) -> BatchView | None:
+        """The numbers of these keys; always followed by ``commit``, even if the batch fails. None if a key has just made it a dict."""
         table = self._table
         if table is not None and _are(int, keys):
             try:
-                return table.lend(keys)
+                return table.view_batch(keys)
             except OverflowError:
                 pass
         self.become_dict()
         return None
 
-    def take_back(self, lent: Lent) -> None:
-        """Stores what was lent. Numbers may still be ABSENT, or be anything."""
-        table, states = self._table, lent.states
+    def commit(self, view: BatchView) -> None:
+        """Stores the view's states. They may be ABSENT, or of any type."""
+        table, states = self._table, view.states
         assert table is not None
         if _are(table.kind, states):
             try:
-                table.take_back(lent)
+                table.commit(view)
                 return
             except OverflowError:
                 pass
-        entries = lent.entries()
+        entries = view.entries()
         self._store(dict(zip(entries, self._pairs(entries, entries.values()))))
 
     def by_group(self, max_parallelism: int) -> NumbersByGroup | None:
-        """The entries of the table by key group; None where it is a dict."""
+        """The entries of the table by key group; None if it is a dict."""
         return None if self._table is None else self._table.by_group(max_parallelism, self._key_at or 0)
 
-    # -- which of both -------------------------------------------------------------------------------------------------------
+    # -- dict or table -------------------------------------------------------------------------------------------------------
 
     def _become_table(self) -> None:
         from flinkpy.state.heap.number_table import NumberTable
@@ -105,7 +105,7 @@ class RunningValues(MutableMapping[Any, Any]):
             self._table, self._dict = table, {}
 
     def become_dict(self) -> None:
-        """Until it is emptied, or a table is allowed again."""
+        """Makes it a dict until it is emptied, or a table is allowed again."""
         if self._table is not None:
             self._dict = dict(self._items())
             self._table, self._limit = None, sys.maxsize
@@ -129,7 +129,7 @@ class RunningValues(MutableMapping[Any, Any]):
     # -- as a mapping --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        self.become_dict()  # nobody asks for one key after the other where it is a table
+        self.become_dict()  # single keys are read only where it is no table
         return self._dict[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -151,7 +151,7 @@ class RunningValues(MutableMapping[Any, Any]):
         return iter(self._dict) if self._table is None else (key for key, _ in self._table.items())
 
     def _items(self) -> Iterator[tuple[Any, Any]]:
-        """All of them; nothing may be stored meanwhile."""
+        """All entries; nothing may be stored while iterating."""
         if self._table is None:
             return iter(self._dict.items())
         if self._key_at:
@@ -193,7 +193,7 @@ class _Values(ValuesView[Any]):
 
 
 def numbers_of(entries: dict[Any, Any], key_at: int, kind: type) -> dict[int, Any] | None:
-    """The numbers by key, where every entry is a key that is exactly an int, and a pair of it and a number that is exactly of that kind; else None.
+    """The numbers by key, if every key is exactly an int and its value a pair of this int and a number exactly of that kind; else None.
 
     >>> numbers_of({1: (1, 10)}, 0, int), numbers_of({1: (True, 10)}, 0, int), numbers_of({1: (1, 2.5)}, 0, int)
     ({1: 10}, None, None)

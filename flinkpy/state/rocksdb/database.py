@@ -1,7 +1,7 @@
-"""The database of one backend: opened when the first state is asked for, in a folder of its own that goes when the backend does.
+"""The database of one backend. It is opened when the first state is asked for, in a folder of its own that is deleted with the backend.
 
-Nothing in it outlives the process: what has to survive is in snapshots. So there is no write-ahead log and no compression, and a crash leaves at
-most a folder behind, which the next process to use the place removes.
+Nothing in it outlives the process, as what has to survive is in snapshots. So there is no write-ahead log and no compression. A crash leaves at
+most a folder behind, which the next process that uses the same parent folder removes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _turns = itertools.count()
 
 @dataclass(frozen=True)
 class RocksDBConfig:
-    """Where the database is and how much memory it takes (bytes)."""
+    """The database's folder, and how much memory it takes (bytes)."""
 
     directory: str | None = None
     block_cache: int = 64 << 20
@@ -36,7 +36,7 @@ class RocksDBConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
-        """Where there are several folders, each database of this process takes the next."""
+        """If several folders are configured, each database of this process takes the next one."""
         named = options.folders(read(values, options.ROCKSDB_DIRECTORY)) or list(spill_folders(values)[:1])
         directory = named[next(_turns) % len(named)] if named else None
         return RocksDBConfig(directory, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER))
@@ -86,7 +86,7 @@ class RocksDBStore:
             self._db.write(batch, self._unlogged)
 
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """All entries with the prefix as of now, in order, from the first that is ``start`` or behind it."""
+        """All entries with the prefix at the time of the call, in order, beginning at ``start``."""
         assert self._db is not None
         entries: Any = self._db.items(from_key=max(prefix, start))
         return _while_prefixed(entries, prefix)
@@ -124,7 +124,7 @@ def _database_options(config: RocksDBConfig) -> Any:
     chosen.create_if_missing(True)
     chosen.set_block_based_table_factory(blocks)
     chosen.set_write_buffer_size(config.write_buffer)
-    chosen.set_memtable_whole_key_filtering(True)  # a key that was never written is known to be none without a search
+    chosen.set_memtable_whole_key_filtering(True)  # a key that was never written is recognised without a search
     chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
     chosen.set_compression_type(DBCompressionType.none())
     chosen.set_keep_log_file_num(_KEEP_LOGS)

@@ -1,7 +1,7 @@
-"""The state of all keys as a mapping from key to what is stored, in the shapes the heap has: a value, a list, a dict.
+"""One state of all keys as a mapping from key to stored value, in the same form as on the heap: a value, a list or a dict.
 
-A snapshot and a restore see nothing else, so both backends write and read the same. Every value that is given out is private: who changes it
-stores it again.
+Snapshots are made of these mappings, so those of both backends are the same. Every value that is returned is a private copy: to change it, store it
+again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MISSING = object()
 
 
 class Entries(MutableMapping[Any, Any]):
-    """What the three share."""
+    """What the mappings of values, maps and lists share."""
 
     slots: Slots
 
     def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        """(key, stored) of all keys, or those whose places begin so, as of now."""
+        """The (key, stored) pairs of all keys, or of those whose places begin with ``prefix``, at the time of the call."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -33,7 +33,7 @@ class Entries(MutableMapping[Any, Any]):
         return sum(1 for _ in self)
 
     def fill(self, pairs: Iterable[tuple[Any, Any]]) -> None:
-        """Stores what belongs to keys that have nothing yet."""
+        """Stores entries of keys that have none yet."""
         for key, stored in pairs:
             self.add_new(key, stored)
 
@@ -67,7 +67,7 @@ class _Values(ValuesView[Any]):
 
 
 class ValueEntries(Entries):
-    """One value a key."""
+    """One value per key."""
 
     def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.slots = slots = Slots(store, KeyLayout(number, max_parallelism), name, expires)
@@ -98,7 +98,7 @@ class ValueEntries(Entries):
         self.slots.delete(key)
 
     def discard(self, key: Any) -> None:
-        """Removes it, there or not, without looking."""
+        """Removes the key's value without checking whether there is one."""
         self.slots.delete(key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -109,7 +109,7 @@ class ValueEntries(Entries):
 
 
 class ElementEntries(Entries):
-    """What lists and maps share: several slots a key, side by side."""
+    """What lists and maps share: several slots per key, side by side."""
 
     layout: MapLayout
 
@@ -118,7 +118,7 @@ class ElementEntries(Entries):
         raise NotImplementedError
 
     def elements(self, key: Any) -> Iterator[tuple[Any, Any]]:
-        """(sub, value) of one key, as of now."""
+        """The (sub, value) pairs of one key, at the time of the call."""
         return ((slot[1], value) for slot, value in self.slots.scan(self.layout.prefix_of(key)))
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -135,7 +135,7 @@ class ElementEntries(Entries):
             raise KeyError(key)
 
     def discard(self, key: Any) -> int:
-        """Removes all of the key's slots, and says how many there were."""
+        """Removes all slots of the key, and returns how many there were."""
         delete, removed = self.slots.delete, 0
         for slot in self.slots.slots(self.layout.prefix_of(key)):
             delete(slot)
@@ -162,7 +162,7 @@ class ElementEntries(Entries):
 
 
 class MapEntries(ElementEntries):
-    """A dict a key, one slot an entry."""
+    """One dict per key, with one slot per entry."""
 
     def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.layout = MapLayout(number, max_parallelism)
@@ -181,7 +181,7 @@ class MapEntries(ElementEntries):
 
 
 class ListEntries(ElementEntries):
-    """A list a key, one slot an element."""
+    """One list per key, with one slot per element."""
 
     def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.layout = ListLayout(number, max_parallelism)

@@ -1,7 +1,7 @@
-"""Removing what has expired from the database, a few slots at a time: a place to go on from walks over the state, round after round.
+"""Removes expired values from the database, a few slots at a time, scanning the state in rounds.
 
-RocksDB's compaction filter is written in C++ and so out of reach from here; this does the same without waiting for a compaction. When there is
-nothing to do is known as it is for the heap (``flinkpy.state.ttl.cleanup``).
+RocksDB's compaction filter would have to be written in C++. This does the same without waiting for a compaction. As on the heap, it knows until when
+there is nothing to do (``flinkpy.state.ttl.incremental_cleanup``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.state.rocksdb.slot_cache import Slots, touched_ns
-from flinkpy.state.ttl.cleanup import AT_ONCE
+from flinkpy.state.ttl.incremental_cleanup import AT_ONCE
 
 
 class RangeCleanup:
@@ -21,7 +21,7 @@ class RangeCleanup:
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
     def step(self, accesses: int = 1) -> None:
-        """So many accesses more."""
+        """Reports so many accesses."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
             self._run(self._due)
@@ -35,7 +35,7 @@ class RangeCleanup:
             self._sweep(due, now)
 
     def _sweep(self, count: int, now: int) -> int:
-        """Looks at so many from where the last sweep ended; at fewer if the state ends before."""
+        """Looks at so many slots, from where the last sweep ended; at fewer if the state ends before. Returns how many it looked at."""
         seen, deadline = 0, now - self._ttl_ns
         if not self._next:
             self._earliest = now

@@ -1,7 +1,7 @@
-"""The folder of one database, which goes with its owner: when that closes it, and after a process that was killed, when the next one looks.
+"""The folder of one database. Its owner deletes it; if the owner was killed, the next process that uses the parent folder does.
 
-The owner holds a lock on a file in the folder. The system lets go of it when the process ends, however it ends, and on which machine does not matter;
-so a folder whose lock can be had is nobody's. A folder gets its name only when it is locked.
+The owner holds a lock on a file in the folder. The system releases it when the process ends, however it ends and on whatever machine, so a
+folder whose lock can be taken has no owner. A folder gets its name only after it is locked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _swept: set[Path] = set()
 
 
 class OwnFolder:
-    """A new folder within ``parent``; the first one made there by this process also removes what others have left behind."""
+    """A new folder within ``parent``. The first one that this process makes there also removes abandoned ones."""
 
     def __init__(self, parent: str | None) -> None:
         within = Path(parent or tempfile.gettempdir()).resolve()
@@ -51,12 +51,12 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def remove_abandoned(within: Path) -> list[Path]:
-    """Deletes the folders whose owners are gone, and says which."""
+    """Deletes the folders whose owners are gone, and returns them."""
     removed: list[Path] = []
     for folder in within.glob(f"{PREFIX}*"):
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR)
-        except OSError:  # somebody else removes it just now, or it belongs to another user
+        except OSError:  # another process is removing it, or it belongs to another user
             continue
         try:
             if _locked(lock):
@@ -68,7 +68,7 @@ def remove_abandoned(within: Path) -> list[Path]:
 
 
 def _locked(file: int) -> bool:
-    """Takes the lock, if nobody has it."""
+    """Takes the lock, if it is free."""
     if sys.platform == "win32":  # no such locks: folders of killed processes stay
         return False
     try:

@@ -1,7 +1,7 @@
 """Keys as bytes, for a database that compares bytes: equal keys give equal bytes, different keys different ones.
 
-``1``, ``1.0`` and ``True`` are one key of a dict, so they are the same bytes here. What the bytes alone cannot give back as it was (anything but
-plain ints, text, bytes, None and tuples of these) is stored with the value: see ``is_plain``.
+``1``, ``1.0`` and ``True`` are one key of a dict, so they have the same bytes here. A key that cannot be decoded from its bytes alone (anything
+but ints, text, bytes, None and tuples of these) is stored with the value: see ``is_plain``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def sized(data: bytes) -> bytes:
-    """The data behind its length."""
+    """The data with its length in front."""
     return len(data).to_bytes(_LENGTH, "big") + data
 
 
@@ -57,7 +57,7 @@ def unsized(data: bytes, start: int = 0) -> tuple[bytes, int]:
 
 
 def is_plain(key: Any) -> bool:
-    """Whether ``decode_key`` gives the very same key back."""
+    """Whether ``decode_key`` returns exactly this key."""
     kind = type(key)
     return kind is str or kind is int or kind is bytes or key is None or (kind is tuple and all(map(is_plain, key)))
 
@@ -88,7 +88,7 @@ def _encode_int(key: int) -> bytes:
 
 
 def _encode_other(key: Any) -> bytes:
-    """Numbers by their value whatever their type; values of the other types keys may have by what they consist of."""
+    """Numbers are encoded by their value whatever their type, other keys by their parts."""
     key = canonical_key(key)
     if key is None:
         return b"n"
@@ -119,7 +119,7 @@ def _encode_other(key: Any) -> bytes:
 
 
 def _encode_time(key: datetime.date | datetime.time) -> bytes:
-    """Those with a zone by what Python compares, and no moment is a date or a time of day."""
+    """Moments with a zone are encoded by what Python compares. A moment never equals a date or a time of day."""
     if isinstance(key, datetime.time):
         return b"dtime" + key.isoformat().encode() if key.utcoffset() is None else b"T" + encode_key(since_midnight(key))
     if not isinstance(key, datetime.datetime):
@@ -142,7 +142,7 @@ def _encode_number(key: Any) -> bytes:
 
 
 def _pickled(key: Any) -> bytes:
-    """Without the memo, which would tell equal parts from the same part."""
+    """Pickled without the memo: with it, a key that has the same part twice would differ from one that has two equal parts."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, 5)
     pickler.fast = True

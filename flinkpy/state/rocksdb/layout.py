@@ -1,10 +1,10 @@
-"""Where a slot of state lies in the database: state (2 bytes), key group (2 bytes), key, and for lists and maps the element's place in it.
+"""Where a slot of state is in the database: state (2 bytes), key group (2 bytes), key, and for lists and maps the element's place in them.
 
 ::
 
-    value, reducing, aggregating, engine:   state | group | key                          one slot a key
-    map:                                    state | group | length | key | user key      one slot an entry
-    list:                                   state | group | length | key | number        one slot an element
+    value, reducing, aggregating, engine:   state | group | key                          one slot per key
+    map:                                    state | group | length | key | user key      one slot per entry
+    list:                                   state | group | length | key | number        one slot per element
 
 So the state of a key group is one range, and so is the list or map of a key. Appending to a list is one write and no read: the numbers come from a
 counter of the whole state, which only has to grow.
@@ -22,7 +22,7 @@ _SEQUENCE = 8
 
 
 class KeyLayout:
-    """One slot a key; the slot is the key."""
+    """One slot per key; the slot is the key."""
 
     read_one_by_one = True  # whether it is worth keeping slots that were written
 
@@ -39,7 +39,7 @@ class KeyLayout:
         return self.head(slot) + encode_key(slot)
 
     def is_plain(self, slot: Any) -> bool:
-        """Whether ``slot`` is known again from its place alone."""
+        """Whether ``slot`` can be decoded from its place alone."""
         return is_plain(slot)
 
     def slot(self, place: bytes) -> Any:
@@ -47,7 +47,7 @@ class KeyLayout:
 
 
 class MapLayout(KeyLayout):
-    """One slot an entry of the key's map; the slot is (key, user key)."""
+    """One slot per entry of the key's map; the slot is (key, user key)."""
 
     def prefix_of(self, key: Any) -> bytes:
         """What all slots of the key begin with."""
@@ -71,7 +71,7 @@ class MapLayout(KeyLayout):
 
 
 class ListLayout(MapLayout):
-    """One slot an element of the key's list; the slot is (key, number)."""
+    """One slot per element of the key's list; the slot is (key, number)."""
 
     read_one_by_one = False
 

@@ -1,11 +1,11 @@
 """The slots of one state, with a small write-back cache in front of the database.
 
-A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one. So slots that were read or written lately are kept
-as they are, and what was written goes to the database many at a time: when the cache is full, and before anything is scanned. Values that can be
-changed in place are cached as bytes, so every read gives a private one; what is cached holds ``CACHED_SLOTS`` slots and ``CACHED_BYTES`` at most.
+A read or write of the database costs some microseconds in Python, a hit in a dict a tenth of one. So slots that were read or written lately are
+cached, and writes go to the database many at a time: when the cache is full, and before a scan. Values that can be changed in place are cached as
+bytes, so every read returns a private one. The cache holds at most ``CACHED_SLOTS`` slots and ``CACHED_BYTES``.
 
-The cache is two generations: what is asked for goes to the young one, and when that holds half of what may be held it becomes the old one, whose
-place it takes. So what is asked for again and again stays, without an order kept for it.
+It has two generations. Slots that are used go to the young one; when that holds half of what the cache may hold, it replaces the old one. So
+slots that are used often stay, without any order of use being kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Packed:
 
 
 def _is_light(value: Any) -> bool:
-    """Whether the value may be cached as it is: nobody can change it, and it is not large."""
+    """Whether the value may be cached as it is: it cannot be changed, and is not large."""
     kind = type(value)
     if kind in _LIGHT:
         return True
@@ -68,16 +68,16 @@ class Slots:
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
         self._is_light: Callable[[Any], bool] = _is_light_inside if expires else _is_light
         self._cache: dict[Any, Any] = {}  # the young generation
-        self._places: dict[Any, bytes] = {}  # of those that were looked for in the database
-        self._old: dict[Any, Any] = {}  # what the young one also has, counts there; all of it is in the database
+        self._places: dict[Any, bytes] = {}  # of the slots that were looked up in the database
+        self._old: dict[Any, Any] = {}  # all of it is in the database; a slot that is also in the young one is valid there
         self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
-        self._new: set[Any] = set()  # of those, the ones that were not there when they were put
-        self._forms_differ = False  # whether some slot is, or was, of a form that is not the only one (1.0 and True are slot 1)
+        self._new: set[Any] = set()  # the dirty slots that did not exist when they were put
+        self._forms_differ = False  # whether a slot is, or was, not plain: 1.0 and True are the same slot as 1
         self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
-        """The value, nobody else's; ``default`` where there is none."""
+        """A private value; ``default`` if there is none."""
         found = self._cache.get(slot, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._load(slot)
@@ -86,7 +86,7 @@ class Slots:
         return default if found is ABSENT else found
 
     def put(self, slot: Any, value: Any) -> None:
-        """Whatever happens to ``value`` later is not in the state."""
+        """Stores the value; changing it later does not change the state."""
         cache = self._cache
         if cache.get(slot) is ABSENT:  # in the form it was asked for, which need not be this one
             del cache[slot]
@@ -108,7 +108,7 @@ class Slots:
             self._age()
 
     def scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """(slot, value) of all whose place begins so, as of now."""
+        """The (slot, value) pairs of all slots whose place begins with ``prefix``, at the time of the call."""
         self.flush()
         return self._decoded(self._store.scan(prefix))
 
@@ -118,17 +118,17 @@ class Slots:
         return (self.read_slot(place, data) for place, data in self._store.scan(prefix))
 
     def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All of this state from a place on, as of now and as the database has it: for ``read_slot`` and ``touched_ns``."""
+        """All entries of this state from a place on, as the database has them now: for ``read_slot`` and ``touched_ns``."""
         self.flush()
         return self._store.scan(self.layout.prefix, start)
 
     def flush(self) -> None:
-        """Writes what was changed."""
+        """Writes the changed slots to the database."""
         if self._dirty:
             cache, known, known_before, place = self._cache, self._places.get, self._old_places.get, self.layout.place
             places = [known(slot) or known_before(slot) or place(slot) for slot in self._dirty]
             changes = [(at, self._entry(slot, at, cache[slot])) for slot, at in zip(self._dirty, places)]
-            changes.sort(key=_place_of)  # neighbours are written faster one after the other
+            changes.sort(key=_place_of)  # writing in the order of places is faster
             self._store.write(changes)
             self._dirty.clear()
             self._new.clear()
@@ -173,8 +173,8 @@ class Slots:
             yield self.read_slot(place, data), self._decode(_payload(data))
 
     def _entry(self, slot: Any, place: bytes, stored: Any) -> bytes | None:
-        """What the database gets: a byte that says whether the slot itself stands before the value, and both. A slot that is there stays in the form
-        it has, as the key of a dict does."""
+        """The bytes for the database: a byte that says whether the slot itself follows, the slot if so, and the value. A slot that exists keeps its
+        form (1, 1.0 or True), as the key of a dict does."""
         if stored is ABSENT:
             return None
         payload = stored.data if type(stored) is Packed else self._encode(stored)
@@ -189,7 +189,7 @@ class Slots:
         return b"\1" + sized(pickled(slot, "a key of state", self._by_value)) + payload
 
     def read_slot(self, place: bytes, data: bytes) -> Any:
-        """Whose entry it is."""
+        """The slot of a database entry."""
         return canonical_key(pickle.loads(unsized(data, 1)[0])) if data[0] else self.layout.slot(place)
 
 

@@ -1,7 +1,7 @@
-"""Values as bytes. The bytes live as long as the process, so the format may be whatever is fastest to write and small.
+"""Values as bytes. The bytes do not outlive the process, so the format only has to be small and fast to write.
 
-The common types have a form of their own, chosen by what a value is and not by what was declared: a number is eight bytes, text its characters.
-Everything else is pickled; of a class that exists only in the program just its name, as it stays in the process. The first byte says which.
+Common types have formats of their own, chosen by the value's type and not by the declared one: a number is eight bytes, text is its characters.
+Everything else is pickled; a class that cannot be imported is pickled as a name, as it stays in the process. The first byte names the format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _encode_int(value: int) -> bytes:
 
 
 def pickled(value: Any, what: str, by_value: StreamPickler) -> bytes:
-    """In the first way that works."""
+    """Pickled in the first way that works."""
     try:
         return pickle.dumps(value, 5)
     except _PICKLE_TROUBLE:
@@ -71,5 +71,5 @@ def encode_value(value: Any, by_value: StreamPickler, what: str = "a value of st
 
 
 def decode_value(data: bytes) -> Any:
-    """The value again: a new object each time, where it can be changed."""
+    """The value: a new object each time, if it can be changed."""
     return _DECODERS[data[0]](data)

@@ -1,1 +1,1 @@
-"""Values that expire: how long they live, and how they are removed."""
+"""Time to live: how long values live, and how expired values are removed."""

@@ -1,7 +1,7 @@
-"""What is stored of a value that expires: the value, and when it was last touched (in nanoseconds, as the clock gives them; snapshots have
-milliseconds).
+"""The stored form of a value that expires: the value, and when it was last touched, in nanoseconds. Snapshots have milliseconds.
 
-A plain tuple, as one is made with every write: an object of a class takes five times as long. What reading prolongs is stored anew.
+It is a plain tuple because one is made with every write, and an object of a class takes five times as long. If reading prolongs life, the value is
+stored again.
 """
 
 from __future__ import annotations

@@ -5,50 +5,45 @@ With an evictor all of them are kept, with their timestamps, and what is left is
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.mutability import is_safe, private_copy
 from flinkpy.operators.functions import method_of
 from flinkpy.state.descriptors import Aggregate
+from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedState, namespaces_of, remove_namespace
+
+
+@dataclass(frozen=True)
+class ContentsFunctions:
+    """One way to keep records, ready in the task. ``names``: what the expressions of generated loops refer to."""
+
+    first: Callable[[Any], Any]  # record -> the contents of one record
+    add: Callable[[Any, Any], Any]  # (contents, record) -> the contents with one record more; may change what it gets
+    merge: Callable[[Any, Any], Any]  # those of two windows that become one
+    inputs: Callable[[Any], list[Any]]  # what the window's function gets
+    reduced: Callable[[list[Any]], list[Any]]  # the same from all records, behind an evictor
+    names: dict[str, Any]
 
 
 class Contents(ABC):
-    """One way to keep records.
+    """One way to keep records, as the program chose it.
 
-    The two expressions are the same as ``first`` and ``add`` for generated loops; ``record`` is the record, ``contents`` what was kept before.
+    The two expressions are ``first`` and ``add`` for generated loops; ``record`` is the record, ``contents`` what was kept before.
     """
 
-    name: str  # for people, in a plan
-    function: Any = None  # the user's, opened and closed by the operator
+    name: str  # shown in a plan
+    function: Any = None  # the program's, opened and closed by the operator
     first_expression: str
     add_expression: str
 
-    def prepare(self, shared: bool) -> dict[str, Any]:
-        """In the task, after ``open`` of the function: what the expressions refer to. ``shared``: a record can be in several windows."""
-        return {}
-
     @abstractmethod
-    def first(self, record: Any) -> Any:
-        """The contents of one record."""
-
-    @abstractmethod
-    def add(self, contents: Any, record: Any) -> Any:
-        """The contents with one record more; may change what it got."""
-
-    @abstractmethod
-    def merge(self, one: Any, other: Any) -> Any:
-        """Those of two windows that become one."""
-
-    @abstractmethod
-    def inputs(self, contents: Any) -> list[Any]:
-        """What the window's function gets."""
-
-    @abstractmethod
-    def reduced(self, records: list[Any]) -> list[Any]:
-        """The same, from all records: behind an evictor."""
+    def bind(self, shared: bool) -> ContentsFunctions:
+        """In the task, after ``open`` of the function. ``shared``: a record can be in several windows, so each gets a copy of its own."""
 
 
 class ReduceContents(Contents):
@@ -61,37 +56,15 @@ class ReduceContents(Contents):
         method_of(function, "reduce")
         self.function = function
 
-    def prepare(self, shared: bool) -> dict[str, Any]:
+    def bind(self, shared: bool) -> ContentsFunctions:
         reduce = method_of(self.function, "reduce")
-        if not shared:
-            self.add = reduce  # type: ignore[method-assign]  # without a call between
-            return {"reduce": reduce, "enter": _same}
-        self.first = _own  # type: ignore[method-assign]
-        self.add = lambda contents, record: reduce(contents, _own(record))  # type: ignore[method-assign]
-        return {"reduce": self.add, "enter": _own}
+        add = (lambda contents, record: reduce(contents, _own(record))) if shared else reduce
 
-    def first(self, record: Any) -> Any:
-        return record
+        def reduced(records: list[Any]) -> list[Any]:
+            return [functools.reduce(add, records[1:], _own(records[0]))] if records else []
 
-    def add(self, contents: Any, record: Any) -> Any:
-        return method_of(self.function, "reduce")(contents, record)
-
-    def merge(self, one: Any, other: Any) -> Any:
-        return self.add(one, other)
-
-    def inputs(self, contents: Any) -> list[Any]:
-        return [contents]
-
-    def reduced(self, records: list[Any]) -> list[Any]:
-        if not records:
-            return []
-        result = _own(records[0])
-        for record in records[1:]:
-            result = self.add(result, record)
-        return [result]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"function": self.function}
+        enter = _own if shared else _same
+        return ContentsFunctions(enter, add, add, lambda contents: [contents], reduced, {"reduce": add, "enter": enter})
 
 
 class AggregateContents(Contents):
@@ -105,58 +78,66 @@ class AggregateContents(Contents):
             raise ProgramError(f"an AggregateFunction object is needed, this is {function!r:.80}")
         self.function = function
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"function": self.function}
+    def bind(self, shared: bool) -> ContentsFunctions:
+        function, create, get_result = self.function, self.function.create_accumulator, self.function.get_result
+        add = (lambda record, accumulator: function.add(_own(record), accumulator)) if shared else function.add
 
-    def prepare(self, shared: bool) -> dict[str, Any]:
-        add = self.function.add
-        self._add = (lambda record, contents: add(_own(record), contents)) if shared else add
-        return {"add": self._add, "create": self.function.create_accumulator}
+        def reduced(records: list[Any]) -> list[Any]:
+            accumulator = create()
+            for record in records:
+                accumulator = function.add(record, accumulator)
+            return [get_result(accumulator)]
 
-    def first(self, record: Any) -> Any:
-        return self._add(record, self.function.create_accumulator())
-
-    def add(self, contents: Any, record: Any) -> Any:
-        return self._add(record, contents)
-
-    def merge(self, one: Any, other: Any) -> Any:
-        return self.function.merge(one, other)
-
-    def inputs(self, contents: Any) -> list[Any]:
-        return [self.function.get_result(contents)]
-
-    def reduced(self, records: list[Any]) -> list[Any]:
-        accumulator, add = self.function.create_accumulator(), self.function.add
-        for record in records:
-            accumulator = add(record, accumulator)
-        return [self.function.get_result(accumulator)]
+        return ContentsFunctions(
+            lambda record: add(record, create()), lambda accumulator, record: add(record, accumulator), function.merge,
+            lambda accumulator: [get_result(accumulator)], reduced, {"add": add, "create": create})
 
 
 class ListContents(Contents):
     """All records, in the order they came."""
 
     name = "All records"
-    first_expression, add_expression = "[record]", "appended(contents, record)"
+    first_expression, add_expression = "[record]", "append(contents, record)"
 
-    def prepare(self, shared: bool) -> dict[str, Any]:
-        return {"appended": _appended}
+    def bind(self, shared: bool) -> ContentsFunctions:
+        return ContentsFunctions(lambda record: [record], _append, _extend, list, lambda records: records, {"append": _append})
 
-    def first(self, record: Any) -> Any:
-        return [record]
 
-    def add(self, contents: Any, record: Any) -> Any:
-        contents.append(record)
-        return contents
+class StoredContents:
+    """The contents of all keys and windows, each under the window that ``WindowSet`` says."""
 
-    def merge(self, one: Any, other: Any) -> Any:
-        one.extend(other)
-        return one
+    def __init__(self, state: NamespacedState, functions: ContentsFunctions) -> None:
+        self.state = state
+        self._first, self._add, self._merge = functions.first, functions.add, functions.merge
 
-    def inputs(self, contents: Any) -> list[Any]:
-        return list(contents)
+    def get(self, key: Any, window: Any) -> Any:
+        """The contents, or MISSING."""
+        by_window = self.state.get(key)
+        return MISSING if by_window is None else by_window.get(window, MISSING)
 
-    def reduced(self, records: list[Any]) -> list[Any]:
-        return records
+    def add(self, key: Any, window: Any, record: Any) -> None:
+        by_window = namespaces_of(self.state, key)
+        contents = by_window.get(window, MISSING)
+        by_window[window] = self._first(record) if contents is MISSING else self._add(contents, record)
+
+    def replace(self, key: Any, window: Any, contents: Any) -> None:
+        """MISSING removes them."""
+        if contents is MISSING:
+            self.remove(key, window)
+        else:
+            self.state[key][window] = contents
+
+    def remove(self, key: Any, window: Any) -> None:
+        remove_namespace(self.state, key, window)
+
+    def merge(self, key: Any, window: Any, absorbed: Iterable[Any]) -> None:
+        """Merges the contents kept under the ``absorbed`` windows into those under ``window``."""
+        contents = remove_namespace(self.state, key, window)
+        for each in absorbed:
+            other = remove_namespace(self.state, key, each)
+            contents = other if contents is MISSING else contents if other is MISSING else self._merge(contents, other)
+        if contents is not MISSING:
+            namespaces_of(self.state, key)[window] = contents
 
 
 def _same(record: Any) -> Any:
@@ -168,9 +149,11 @@ def _own(record: Any) -> Any:
     return record if is_safe(record) else private_copy(record)
 
 
-def _appended(contents: list[Any], record: Any) -> list[Any]:
+def _append(contents: list[Any], record: Any) -> list[Any]:
     contents.append(record)
     return contents
 
 
-Update = Callable[[Any, Any], Any]
+def _extend(one: list[Any], other: list[Any]) -> list[Any]:
+    one.extend(other)
+    return one

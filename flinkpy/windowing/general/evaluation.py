@@ -1,8 +1,9 @@
-"""Evaluating a window: what its evictor leaves of it, what its function makes of that, and the timestamp the results get."""
+"""How a window is evaluated: its evictor removes records, its function is called, and the results get the window's last timestamp."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
@@ -11,10 +12,10 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, method_of
 from flinkpy.operators.process.yielding import Results, stamp_new
 from flinkpy.operators.process.yielding_loop import LONGEST_STRIDE, MOMENT_S
-from flinkpy.windowing.contexts import EvictorContext, FunctionContext
 from flinkpy.windowing.evictors import Evictor
-from flinkpy.windowing.general.contents import Contents
-from flinkpy.windowing.general.pages import MISSING
+from flinkpy.windowing.general.contents import ContentsFunctions
+from flinkpy.windowing.general.contexts import EvictorContext, FunctionContext
+from flinkpy.windowing.general.per_window.namespaces import MISSING
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
 Call: TypeAlias = "Callable[[Any, Any, list[Any]], Any]"  # (key, window, inputs) -> results
@@ -23,7 +24,7 @@ KEYED, UNKEYED = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, Pr
 
 
 def check_window_function(function: Any, keyed: bool) -> None:
-    """ProgramError for what is no window function, or one of the other kind of stream."""
+    """ProgramError unless it is a window function of this kind of stream."""
     if function is None:
         return
     if isinstance(function, type):
@@ -48,33 +49,40 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
     return apply if keyed else lambda key, window, inputs: apply(window, inputs)
 
 
+def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] | None:
+    """A process function's own ``clear``, for the window that the context shows; None where it has none."""
+    bases = (ProcessWindowFunction, ProcessAllWindowFunction)
+    if not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]:
+        return None
+    return partial(function.clear, context)
+
+
 class Evaluation:
-    """``evaluate(results, key, window, contents)`` appends to the results; ``left`` says, when the function is through, which contents stay.
+    """``evaluate`` appends a window's results. ``left`` says which contents stay, and is called when the function is through.
 
+    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and ``go_on`` appends more of it.
     ``copies``: the contents live on, or records are in other windows too, so the function gets copies of what could be changed.
-
-    Of a function that yields, what moves on at once is appended, and then there is a ``rest``, which ``go_on`` appends further parts of.
     """
 
-    def __init__(self, contents: Contents, call: Call | None, copies: bool, context: OperatorContext) -> None:
+    def __init__(self, contents: ContentsFunctions, call: Call | None, copies: bool, context: OperatorContext) -> None:
         self._inputs, self._call = contents.inputs, call
         self._limit, self._now = context.batch_records, context.clock.monotonic
         self.rest: Iterator[Any] | None = None
-        self._rests_time = 0
+        self._timestamp_of_rest = 0
         self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
-        """Gives what ``left`` is asked about."""
+        """What it returns is to be passed to ``left``."""
         inputs = self._inputs(contents)
-        self.give(results, key, window, list(all_private(inputs)) if self._copies else inputs)
+        self.append_results(results, key, window, list(all_private(inputs)) if self._copies else inputs)
         return contents
 
-    def left(self, begun: Any, window: Any) -> Any:
-        """The contents that stay, of what ``evaluate`` gave; MISSING where there are none."""
-        return begun
+    def left(self, evaluated: Any, window: Any) -> Any:
+        """The contents that stay; MISSING where none do."""
+        return evaluated
 
-    def give(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
-        """What the function makes of the inputs, stamped."""
+    def append_results(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
+        """Calls the function, and gives its results the window's last timestamp."""
         given = inputs if self._call is None else self._call(key, window, inputs)
         if given is None:
             return
@@ -83,7 +91,7 @@ class Evaluation:
             results.values.extend(all_private(given) if copies else given)
             stamp_new(results, window.max_timestamp())
         else:
-            self.rest, self._rests_time = map(private, given) if copies else iter(given), window.max_timestamp()
+            self.rest, self._timestamp_of_rest = map(private, given) if copies else iter(given), window.max_timestamp()
             self.go_on(results)
 
     def go_on(self, results: Results) -> None:
@@ -100,25 +108,28 @@ class Evaluation:
                 stride = left = min(2 * stride, LONGEST_STRIDE)
         else:
             self.rest = None
-        stamp_new(results, self._rests_time)
+        stamp_new(results, self._timestamp_of_rest)
 
 
 class EvictingEvaluation(Evaluation):
-    """Behind an evictor, the contents being all records with their timestamps."""
+    """Behind an evictor: the contents are all records with their timestamps."""
 
-    def __init__(self, contents: Contents, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any], asked: EvictorContext) -> None:
+    def __init__(
+        self, contents: ContentsFunctions, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any],
+        evictor_context: EvictorContext,
+    ) -> None:
         super().__init__(contents, call, True, context)
         self._copies = not context.object_reuse  # also where no function follows: reduce may change the records
-        self._reduced, self._evictor, self._context = contents.reduced, evictor, asked
+        self._reduced, self._evictor, self._context = contents.reduced, evictor, evictor_context
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
         elements = list(contents)
         self._evictor.evict_before(elements, len(elements), window, self._context)
         values = [each.value for each in elements]
-        self.give(results, key, window, self._reduced(list(all_private(values)) if self._copies else values))
+        self.append_results(results, key, window, self._reduced(list(all_private(values)) if self._copies else values))
         return elements
 
-    def left(self, begun: Any, window: Any) -> Any:
+    def left(self, evaluated: Any, window: Any) -> Any:
         """What the evictor leaves."""
-        self._evictor.evict_after(begun, len(begun), window, self._context)
-        return begun or MISSING
+        self._evictor.evict_after(evaluated, len(evaluated), window, self._context)
+        return evaluated or MISSING

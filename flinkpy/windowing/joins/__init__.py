@@ -1,1 +1,1 @@
-"""Window joins and co-groups."""
+"""Window joins and co-groups: of rows and of columns."""

@@ -1,6 +1,6 @@
-"""The window join of two streams of columns: batches are put away as they are, and a complete window is joined by numbers and counts, at once.
+"""The window join of two streams of columns: batches are put away as they are, and each complete window is joined at once by array kernels.
 
-The same results in the same order as the row form's, without allowed lateness. What is put away is whole batches, or what of them lies in one slice.
+It gives the same results in the same order as the join of rows, without allowed lateness. A batch over several slices is cut at their borders first.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
-from flinkpy.windowing.joins.grid import WindowGrid
-from flinkpy.windowing.joins.matching import key_type, matching_pairs
+from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.joins.column_matching import key_type, matching_pairs
 from flinkpy.windowing.slices.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_columnar window join contents"  # the name of the state
 ROWS_AT_ONCE = 1 << 16  # in one batch of results
 SUFFIX = "_right"
-_FEW = 8  # slices that are tried one by one, which is cheaper than sorting
-Held: TypeAlias = "tuple[int, Any]"  # up to which watermark its windows were fired before a restore; a record batch
+_FEW = 8  # so many slices are tried one by one, which is cheaper than sorting
+Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows were fired before a restore; a record batch
 
 
 class JoinedColumns:
-    """Which columns of both sides are in the result, under which names."""
+    """The columns of the result: which columns of both sides it has, and their names."""
 
     def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
         for names, schema in zip(keys, (left, right)):
@@ -72,18 +72,18 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def open(self) -> None:
         slicing = slicing_of(self.assigner)
-        assert slicing is not None, "made for windows on a grid only"
-        self._grid = WindowGrid(slicing)
-        self._slices: dict[int, tuple[list[Held], list[Held]]] = {}
+        assert slicing is not None, "made for aligned windows only"
+        self._windows = AlignedWindows(slicing)
+        self._slices: dict[int, tuple[list[Kept], list[Kept]]] = {}
         self._schemas: list[Any] = [None, None]
         self._joined: JoinedColumns | None = None
         self._restore()
 
-    def _put(self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP) -> None:
+    def _add_to_slice(self, side: int, start: int, data: Any, fired_until: int = MIN_TIMESTAMP) -> None:
         held = self._slices.get(start)
         if held is None:
             held = self._slices[start] = ([], [])
-            self._grid.open_slice(start)
+            self._windows.open_slice(start)
         held[side].append((fired_until, data))
 
     # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
@@ -93,7 +93,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         max_parallelism = self.context.task.max_parallelism
         for start, sides in self._slices.items():
             for side, held in enumerate(sides):
-                for until, data in self._together(held):
+                for until, data in self._concatenated(held):
                     for group, part in by_group(data, group_numbers(data, self.keys[side], max_parallelism)):
                         key = key_of_group(group, max_parallelism)
                         saved[key] = [*saved.get(key, ()), (start, side, until, to_bytes(part))]
@@ -102,11 +102,11 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         finally:
             saved.clear()
 
-    def _together(self, held: list[Held]) -> list[Held]:
-        """In few batches, as each is cut into many groups."""
+    def _concatenated(self, held: list[Kept]) -> list[Kept]:
+        """The same in few batches, as each is cut into many key groups."""
         by_watermark: dict[int, list[Any]] = {}
         for fired_until, data in held:
-            by_watermark.setdefault(max(fired_until, self._grid.watermark), []).append(data)
+            by_watermark.setdefault(max(fired_until, self._windows.watermark), []).append(data)
         return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
 
     def _restore(self) -> None:
@@ -115,26 +115,26 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             for start, side, fired_until, data in parts:
                 batch = from_bytes(data)
                 self._check(side, batch.schema)
-                self._put(side, start, batch, fired_until)
+                self._add_to_slice(side, start, batch, fired_until)
         saved.clear()
 
     # -- records ------------------------------------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> None:
-        self._take(columns(batch), 0)
+        self._add_batch(columns(batch), 0)
 
     def process_batch2(self, batch: Batch) -> None:
-        self._take(columns(batch), 1)
+        self._add_batch(columns(batch), 1)
 
-    def _take(self, batch: ColumnBatch, side: int) -> None:
+    def _add_batch(self, batch: ColumnBatch, side: int) -> None:
         stamps = batch.timestamps
         if stamps is None or (earliest := int(stamps.min())) == MIN_TIMESTAMP:
             raise no_timestamp(self.assigner)
         self._check(side, batch.data.schema)
-        slicing = self._grid.slicing
+        slicing = self._windows.slicing
         start = slicing.slice_of(earliest)
         if int(stamps.max()) < start + slicing.width:
-            self._take_slice(side, start, batch.data, stamps)
+            self._add_slice_part(side, start, batch.data, stamps)
             return
         starts = slicing.slices_of_all(stamps)
         last = int(starts.max())
@@ -145,14 +145,14 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 continue
             first, count = int(at[0]), len(at)
             in_a_row = int(at[-1]) - first + 1 == count
-            self._take_slice(side, each, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
+            self._add_slice_part(side, each, batch.data.slice(first, count) if in_a_row else batch.data.take(pa.array(at)), stamps[at])
 
-    def _take_slice(self, side: int, start: int, data: Any, stamps: Any) -> None:
-        end = self._grid.slicing.last_window_end(start)
-        if end is None or end - 1 <= self._grid.watermark:  # between two windows, or late
-            self.drop_late(int((stamps <= self._grid.watermark).sum()))
+    def _add_slice_part(self, side: int, start: int, data: Any, stamps: Any) -> None:
+        end = self._windows.slicing.last_window_end(start)
+        if end is None or end - 1 <= self._windows.watermark:  # between two windows, or late
+            self.drop_late(int((stamps <= self._windows.watermark).sum()))
         else:
-            self._put(side, start, data)
+            self._add_to_slice(side, start, data)
 
     def _check(self, side: int, schema: Any) -> None:
         known = self._schemas[side]
@@ -170,16 +170,16 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     # -- windows ------------------------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> None:
-        for window in self._grid.advance(watermark.timestamp):
+        for window in self._windows.advance(watermark.timestamp):
             self._fire(window)
-        for start in self._grid.expired():
+        for start in self._windows.ended_slices():
             self._slices.pop(start, None)
         super().process_watermark(watermark)
 
     def _fire(self, window: TimeWindow) -> None:
         last = window.max_timestamp()
-        slices = [self._slices[start] for start in self._grid.slicing.slices_in(window) if start in self._slices]
-        sides = [[data for held in slices for fired_until, data in held[side] if fired_until < last] for side in (0, 1)]
+        slices = [self._slices[start] for start in self._windows.slicing.slices_in(window) if start in self._slices]
+        sides = [[data for kept in slices for fired_until, data in kept[side] if fired_until < last] for side in (0, 1)]
         if not all(sides) or self._joined is None:
             return
         left, right = (pa.Table.from_batches(batches) for batches in sides)
@@ -193,6 +193,6 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
 
 def _whole(column: Any) -> Any:
-    """A chunked array as one array."""
+    """A chunked array as a single array."""
     whole = column.combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from flinkpy.columns.aggregates import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
-from flinkpy.columns.conversion import rows_of_batch
 from flinkpy.columns.expressions import AggregateCall
+from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError

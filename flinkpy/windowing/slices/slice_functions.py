@@ -12,11 +12,11 @@ from flinkpy.operators.keyed_state_store import S
 from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.windowing.contexts import FunctionContext
+from flinkpy.windowing.general.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
-from flinkpy.windowing.general.pages import pages_over, take, write_back
-from flinkpy.windowing.general.window_state import WindowStates
-from flinkpy.windowing.general.window_timers import WindowTimerService
+from flinkpy.windowing.general.per_window.namespaces import namespaced_state, remove_namespace, write_back
+from flinkpy.windowing.general.per_window.window_states import WindowStates
+from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
 
@@ -47,13 +47,13 @@ class SliceFunction:
     def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
         self._key, self._window = backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)
-        self._pages = pages_over(backend.engine_values(WINDOW_STATE))
+        self._state = namespaced_state(backend.engine_values(WINDOW_STATE))
         self._kept: dict[TimeWindow, dict[Any, None]] = {}
         for key in backend.keys(WINDOW_STATE):
-            for window in self._pages.get(key) or ():
+            for window in self._state.get(key) or ():
                 self._kept.setdefault(window, {})[key] = None
         open_function(function, context, backend)
-        self._states = _AskedStates(self._pages, self._key, self._window)
+        self._states = _AskedStates(self._state, self._key, self._window)
         self._call = bound_call(function, keyed, FunctionContext(self._service, self._window, self._states, RuntimeContext(context, backend)))
 
     def evaluate(self, windows: Iterable[Evaluated], watermark: int, operator: StreamOperator) -> Work:
@@ -74,13 +74,13 @@ class SliceFunction:
             for key, value in merged.items():
                 current.key = key
                 yield key, window, value
-                if states.asked and window in (self._pages.get(key) or ()):
+                if states.asked and window in (self._state.get(key) or ()):
                     self._kept.setdefault(window, {})[key] = None
-            write_back(self._pages)
+            write_back(self._state)
 
     def forget(self, is_over: Callable[[TimeWindow], bool]) -> None:
         """The state of windows that are over goes."""
         for window in [window for window in self._kept if is_over(window)]:
             for key in self._kept.pop(window):
-                take(self._pages, key, window)
-        write_back(self._pages)
+                remove_namespace(self._state, key, window)
+        write_back(self._state)

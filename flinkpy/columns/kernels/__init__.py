@@ -1,0 +1,1 @@
+"""Kernels: how each function of expressions is computed for whole columns."""

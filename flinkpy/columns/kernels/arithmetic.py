@@ -1,0 +1,133 @@
+"""Kernels of arithmetic and of rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.kernels.decimals import capped, with_room
+from flinkpy.columns.kernels.operand_types import FLOAT, INT, Kernel, Types, common_number, is_text, wide, with_casts
+from flinkpy.columns.kernels.text import concat
+
+
+def arithmetic(operation: str, checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
+    def choose(types: Types) -> Kernel:
+        wanted = common_number(types)
+        if pa.types.is_decimal(wanted):
+            return checked if any(map(pa.types.is_null, types)) else capped(operation, types) or checked
+        return with_casts(floating if wanted == FLOAT else checked, types, wanted)
+    return choose
+
+
+def plus(types: Types) -> Kernel:
+    if all(is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(is_text, types)):
+        return concat(types)
+    if any(pa.types.is_temporal(kind) for kind in types):
+        return pc.add_checked  # type: ignore[no-any-return]
+    return arithmetic("+", pc.add_checked, pc.add)(types)
+
+
+def minus(types: Types) -> Kernel:
+    if any(pa.types.is_temporal(kind) for kind in types):
+        return pc.subtract_checked  # type: ignore[no-any-return]
+    return arithmetic("-", pc.subtract_checked, pc.subtract)(types)
+
+
+def divide(types: Types) -> Kernel:
+    for kind in types:
+        wide(kind)
+    return with_casts(pc.divide, types, FLOAT)
+
+
+def modulo(types: Types) -> Kernel:
+    """By numpy: its remainder has the divisor's sign, and it divides by a constant with a multiplication."""
+    wanted = common_number(types)
+    if pa.types.is_decimal(wanted):
+        raise TypeError("% of decimals is not there; cast them to DOUBLE")
+    return with_casts(_integer_modulo if wanted == INT else _float_modulo, types, wanted)
+
+
+def _integer_modulo(left: Any, right: Any) -> Any:
+    if isinstance(right, pa.Scalar):
+        divisor, missing = right.as_py(), left.is_null() if left.null_count else None
+        if divisor is None:
+            return pa.nulls(len(left), INT)
+        if divisor == 0:
+            if left.null_count == len(left):
+                return pa.nulls(len(left), INT)
+            raise ZeroDivisionError("integer modulo by zero")
+        values = _numpy(left, 0)
+        return _masked(values - values // divisor * divisor if divisor not in (-1, 1) else np.zeros_like(values), missing)
+    length, missing = len(right), pc.is_null(pc.add(left, right))
+    values, divisors = (left.as_py() or 0) if isinstance(left, pa.Scalar) else _numpy(left, 0), _numpy(pc.if_else(missing, 1, right), 1)
+    if not divisors.all():
+        raise ZeroDivisionError("integer modulo by zero")
+    with np.errstate(over="ignore"):
+        return _masked(np.broadcast_to(np.remainder(values, divisors), length), missing)
+
+
+def _float_modulo(left: Any, right: Any) -> Any:
+    length = len(right) if isinstance(left, pa.Scalar) else len(left)
+    missing = pc.is_null(pc.add(left, right))
+    values, divisors = [_none_to_nan(each.as_py()) if isinstance(each, pa.Scalar) else _numpy(each, float("nan")) for each in (left, right)]
+    with np.errstate(all="ignore"):
+        result = np.broadcast_to(np.remainder(values, divisors), length)
+    return _masked(result, pa.repeat(missing, length) if isinstance(missing, pa.Scalar) else missing)
+
+
+def _none_to_nan(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _numpy(values: Any, instead_of_null: Any) -> Any:
+    return (values.fill_null(instead_of_null) if values.null_count else values).to_numpy()
+
+
+def _masked(values: Any, missing: Any) -> Any:
+    """The numpy array as an Arrow one, null where ``missing``."""
+    array = pa.array(values)
+    return array if missing is None else pc.if_else(missing, pa.scalar(None, array.type), array)
+
+
+def of_number(checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
+    def choose(types: Types) -> Kernel:
+        wanted = common_number(types)
+        return with_casts(floating if wanted == FLOAT else checked, types, wanted)
+    return choose
+
+
+def of_float(kernel: Kernel) -> Callable[[Types], Kernel]:
+    def choose(types: Types) -> Kernel:
+        wide(types[0])
+        return with_casts(kernel, types, FLOAT)
+    return choose
+
+
+def sign(types: Types) -> Kernel:
+    wanted = common_number([*types, INT])  # a decimal has room for 1
+    return with_casts(lambda values: pc.sign(values).cast(wanted), types, wanted)
+
+
+def to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
+    """floor and ceil: integers are whole already."""
+    def choose(types: Types) -> Kernel:
+        wanted = wide(types[0])
+        if pa.types.is_decimal(wanted):
+            return with_room(kernel, wanted)
+        return with_casts((lambda values: values) if wanted == INT else kernel, types, wanted)
+    return choose
+
+
+def round_to(types: Types, places: int) -> Kernel:
+    wanted = wide(types[0])
+    if wanted == INT and places >= 0:
+        return with_casts(lambda values: values, types, INT)
+
+    def rounded(values: Any) -> Any:
+        return pc.round(values, ndigits=places, round_mode="half_towards_infinity")
+
+    return with_room(rounded, wanted) if pa.types.is_decimal(wanted) else with_casts(rounded, types, wanted)

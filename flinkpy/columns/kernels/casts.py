@@ -1,0 +1,139 @@
+"""Casts between column types. What they mean for one value stands in ``flinkpy.columns.rowwise``.
+
+Moments count milliseconds since 1970 as whole numbers, whatever unit their column has; a moment with a zone shows its local date, time and timestamp.
+Floats and decimals are cut to whole numbers. Text may have spaces around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, bring, is_text
+from flinkpy.columns.rowwise import shown_moment
+from flinkpy.columns.values.arrow_types import arrow_type
+
+Cast = Callable[[Any], Any]
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+
+
+def cast(types: list[Any], to: Any) -> Cast:
+    """The kernel; TypeError if there is no such cast."""
+    source, target = types[0], arrow_type(to)
+    if pa.types.is_dictionary(source) and not is_text(source):
+        return _behind(lambda values: values.cast(source.value_type), cast([source.value_type], to))
+    if is_text(source):
+        return _of_text(target)
+    if _counts(source) or _counts(target):
+        return _of_moment(source, target)
+    is_cut = pa.types.is_floating(source) or pa.types.is_decimal(source)
+    if is_cut and (pa.types.is_integer(target) or target == pa.decimal128(38, 0)):
+        return lambda values: pc.trunc(values).cast(target)
+    if pa.types.is_boolean(source) and pa.types.is_decimal(target):
+        return lambda values: values.cast(INT).cast(target)
+    if target == TEXT and pa.types.is_floating(source):  # Arrow writes 1.0 as "1"
+        return lambda values: pa.array([None if each is None else str(each) for each in values.cast(FLOAT).to_pylist()], TEXT)
+    if pa.types.is_floating(target):
+        nearest = bring(source, FLOAT) if pa.types.is_decimal(source) else None
+        return lambda values: (values if nearest is None else nearest(values)).cast(target, safe=False)
+    return _plain(target)
+
+
+def _plain(target: Any) -> Cast:
+    return lambda values: values.cast(target)
+
+
+def _behind(first: Cast, then: Cast) -> Cast:
+    return lambda values: then(first(values))
+
+
+def _counts(kind: Any) -> bool:
+    return bool(pa.types.is_temporal(kind))
+
+
+# -- moments ---------------------------------------------------------------------------------------------------------------
+
+
+def _of_moment(source: Any, target: Any) -> Cast:
+    if any(is_number(source) for is_number in _IS_NUMBER):
+        if not (pa.types.is_integer(source) and pa.types.is_timestamp(target)):
+            raise TypeError("only whole numbers become a TIMESTAMP: milliseconds since 1970; and no number becomes a date or a time")
+        return lambda values: values.cast(INT).cast(pa.timestamp("ms", target.tz)).cast(target)
+    if any(is_number(target) for is_number in _IS_NUMBER):
+        if target != INT or not (pa.types.is_timestamp(source) or pa.types.is_duration(source)):
+            raise TypeError("a TIMESTAMP becomes a BIGINT, which counts milliseconds since 1970, and no other number; a date or a time becomes none")
+        return lambda values: _milliseconds(values, source.unit)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(source):
+        return _between_timestamps(source, target)
+    if target == TEXT and (pa.types.is_timestamp(source) or pa.types.is_time(source)):
+        return _moments_as_text if getattr(source, "tz", None) is None else _instants_as_text
+    return _plain(target)
+
+
+def _moments_as_text(values: Any) -> Any:
+    """2024-01-02 03:04:05, with three, six or nine digits of a second where there are any."""
+    texts = pc.replace_substring_regex(values.cast(TEXT), r"[.]0+$", "")
+    return pc.replace_substring_regex(texts, r"([.](?:\d{3})+?)(?:000)+$", r"\1")
+
+
+def _instants_as_text(values: Any) -> Any:
+    """The same with the distance from UTC at that moment, which Arrow does not know after 2037."""
+    return pa.array([None if value is None else shown_moment(value) for value in values.to_pylist()], TEXT)
+
+
+def _milliseconds(values: Any, unit: str) -> Any:
+    per_second, counted = _PER_SECOND[unit], values.view(INT)
+    if per_second <= 1000:
+        return pc.multiply_checked(counted, 1000 // per_second)
+    missing = counted.is_null().to_numpy(zero_copy_only=False) if counted.null_count else None
+    return pa.array(np.floor_divide(counted.fill_null(0).to_numpy(), per_second // 1000), INT, mask=missing)
+
+
+def _between_timestamps(source: Any, target: Any) -> Cast:
+    """Digits finer than the target's unit are cut off."""
+    if source.tz is not None and target.tz is None:
+        return lambda values: pc.local_timestamp(values).cast(target, safe=False)
+    return lambda values: values.cast(target, safe=False)
+
+
+# -- text ------------------------------------------------------------------------------------------------------------------
+
+
+def _of_text(target: Any) -> Cast:
+    if target == TEXT:
+        return _plain(TEXT)
+
+    def trimmed(values: Any) -> Any:
+        return pc.utf8_trim(values.cast(TEXT), " ")
+
+    if pa.types.is_integer(target):
+        return _behind(trimmed, lambda texts: _whole_numbers(texts, target))
+    if pa.types.is_timestamp(target):
+        return _behind(trimmed, lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target))
+    if pa.types.is_time(target):
+        return _behind(trimmed, lambda texts: _moments_of_the_day(texts).cast(target))
+    return _behind(trimmed, _plain(target))
+
+
+def _whole_numbers(texts: Any, target: Any) -> Any:
+    """Arrow refuses a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
+    if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
+        wrong = texts.filter(pc.match_substring_regex(texts, "[xX]").fill_null(False))
+        if len(wrong):
+            raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no whole number")
+        texts = pc.replace_substring_regex(texts, r"^[+](\d)", r"\1")
+    return texts.cast(target)
+
+
+def _moments_of_the_day(texts: Any) -> Any:
+    """There is no cast from text to a time of day, but one to a timestamp."""
+    wrong = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\d\d:\d\d(:\d\d([.]\d+)?)?$")).fill_null(False))
+    if len(wrong):
+        raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no time of day, such as 12:30:00")
+    whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, pa.scalar(" "))
+    return pc.replace_substring_regex(whole, r"([.]\d{6})\d+", r"\1").cast(pa.timestamp("us"))

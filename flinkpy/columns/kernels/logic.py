@@ -1,0 +1,83 @@
+"""Kernels of comparison, of logic, and of choice between values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.kernels.operand_types import ANY_INT, BOOL, INT, BeyondSigned, Kernel, Types, bring, common_type, with_casts
+
+
+def comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
+    def choose(types: Types) -> Kernel:
+        wanted = common_type(types)
+        if pa.types.is_null(wanted):
+            return lambda left, right: pa.nulls(len(left) if isinstance(left, pa.Array) else len(right), BOOL)
+        brought = with_casts(kernel, types, wanted)
+        return _also_large(brought, with_casts(kernel, types, ANY_INT)) if wanted == INT and pa.uint64() in types else brought
+    return choose
+
+
+def _also_large(kernel: Kernel, exact: Kernel) -> Kernel:
+    """Compares as decimals if there are whole numbers of 2**63 or more."""
+    def either(*values: Any) -> Any:
+        try:
+            return kernel(*values)
+        except BeyondSigned:
+            return exact(*values)
+    return either
+
+
+def logic(kernel: Kernel) -> Callable[[Types], Kernel]:
+    def choose(types: Types) -> Kernel:
+        if not all(pa.types.is_boolean(kind) or pa.types.is_null(kind) for kind in types):
+            raise TypeError("it needs truth values; put parentheses around comparisons")
+        return with_casts(kernel, types, BOOL)
+    return choose
+
+
+def is_in(types: Types, values: tuple[Any, ...]) -> Kernel:
+    choices = pa.array(values)
+    wanted = common_type([types[0], choices.type])
+    if wanted == INT and pa.types.is_uint64(types[0]):
+        wanted = ANY_INT
+    choices = choices.cast(wanted)
+    if pa.types.is_floating(wanted):  # Arrow compares bits, but not-a-number equals nothing, and 0.0 equals -0.0
+        choices = choices.filter(pc.equal(choices, choices))
+        if pc.any(pc.equal(choices, 0.0)).as_py():
+            choices = pa.concat_arrays([choices, pa.array([0.0, -0.0], wanted)])
+
+    def kernel(column: Any) -> Any:
+        found = pc.is_in(column, value_set=choices)
+        return found if not column.null_count else pc.if_else(column.is_null(), pa.scalar(None, BOOL), found)
+
+    return with_casts(kernel, types, wanted)
+
+
+def is_truth(wanted: bool) -> Callable[[Types], Kernel]:
+    return logic(lambda values: pc.fill_null(values if wanted else pc.invert(values), False))
+
+
+def then(types: Types) -> Kernel:
+    condition, *branches = types
+    if not pa.types.is_boolean(condition) and not pa.types.is_null(condition):
+        raise TypeError("then() needs a truth value in front")
+    wanted = common_type(branches)
+    casts = [bring(kind, wanted) for kind in branches]
+
+    def kernel(truth: Any, if_true: Any, if_false: Any) -> Any:
+        one, other = [value if cast is None else cast(value) for cast, value in zip(casts, (if_true, if_false))]
+        truth = pc.fill_null(truth.cast(BOOL), False)
+        chosen = pc.if_else(truth, one, other)
+        if isinstance(chosen, pa.Array):
+            return chosen
+        return pa.repeat(chosen, next(len(each) for each in (if_true, if_false) if isinstance(each, pa.Array)))
+
+    return kernel
+
+
+def coalesce(types: Types) -> Kernel:
+    return with_casts(pc.coalesce, types, common_type(types))

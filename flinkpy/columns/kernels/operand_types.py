@@ -1,0 +1,162 @@
+"""The types that operands are computed in, and the casts to them: numbers, decimals, text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Types: TypeAlias = "list[Any]"
+Kernel: TypeAlias = Callable[..., Any]  # of arrays, and of scalars where an operand is constant
+
+INT, FLOAT, TEXT, BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+ANY_INT = pa.decimal128(20, 0)  # holds every 64-bit integer, with and without a sign
+_DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
+_EXACT_DIGITS, _EXACT_SCALE = 15, 22  # numbers of so many digits, and powers of ten up to this one, are exact as floats
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds text, also as a dictionary."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (is_dictionary(kind) and is_text(kind.value_type)))
+
+
+def is_dictionary(kind: Any) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+class BeyondSigned(ArithmeticError):
+    """A whole number of 2**63 or more, where numbers are computed in 64 bits with a sign."""
+
+    def __str__(self) -> str:
+        return self.about("a column")
+
+    def about(self, column: str) -> str:
+        """The sentence, with the column's name."""
+        return (f"{column} has whole numbers from 2**63 on, and these are computed in 64 bits with a sign: cast it to Types.BIG_INT(), "
+                "which is exact, or to DataTypes.DOUBLE()")
+
+
+def signed(values: Any) -> Any:
+    """A uint64 column as int64; BeyondSigned if a number does not fit."""
+    try:
+        return values.cast(INT)
+    except pa.ArrowInvalid:
+        raise BeyondSigned from None
+
+
+def as_computed(values: Any, wanted: Any) -> Any:
+    """A column in the type its aggregate is computed in."""
+    if values.type == wanted:
+        return values
+    return signed(values) if wanted == INT and pa.types.is_uint64(values.type) else values.cast(wanted)
+
+
+def large_columns(data: Any) -> list[str]:
+    """The names of those columns of a batch that have numbers of 2**63 or more."""
+    return [name for name, column in zip(data.schema.names, data.columns)
+            if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) >= 1 << 63]
+
+
+def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
+    """The cast that an operand of this type needs; None if it needs none."""
+    if kind == wanted:
+        return None
+    if wanted == FLOAT:  # an integer, and a decimal, becomes the nearest float
+        return _to_float if pa.types.is_integer(kind) else _decimals_to_floats if pa.types.is_decimal(kind) else _cast_to_float
+    if wanted == INT and pa.types.is_uint64(kind):
+        return signed
+    return lambda values: values.cast(wanted)
+
+
+def _cast_to_float(values: Any) -> Any:
+    return values.cast(FLOAT, safe=False)
+
+
+def _to_float(values: Any) -> Any:
+    """By numpy if there are no nulls: starting an Arrow cast takes longer than casting a batch."""
+    if isinstance(values, pa.Scalar) or values.null_count:
+        return _cast_to_float(values)
+    numbers = values.to_numpy().astype(np.float64)
+    return pa.Array.from_buffers(FLOAT, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _decimals_to_floats(values: Any) -> Any:
+    """Arrow's own cast rounds twice. For short decimals a division rounds once; others are parsed from their text."""
+    kind = values.type
+    if isinstance(values, pa.Scalar):
+        return pa.scalar(None if values.as_py() is None else float(values.as_py()), FLOAT)
+    if not (pa.types.is_decimal128(kind) and kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_SCALE):
+        return values.cast(TEXT).cast(FLOAT)
+    low_halves = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+    mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(low_halves / 10.0**kind.scale, FLOAT, mask=mask)
+
+
+def wide(kind: Any) -> Any:
+    """The type in which numbers of this type are computed; TypeError if they are no numbers."""
+    if pa.types.is_integer(kind):
+        return INT
+    if pa.types.is_floating(kind):
+        return FLOAT
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return kind
+    raise TypeError("it needs numbers")
+
+
+def common_number(types: Types) -> Any:
+    """The type in which numbers of these types are computed together."""
+    kinds = [wide(kind) for kind in types]
+    known = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if not known:
+        return INT
+    if FLOAT in known:
+        return FLOAT
+    return _common_decimal([kind for kind in types if not pa.types.is_null(kind)]) if any(map(pa.types.is_decimal, known)) else INT
+
+
+def digits_of(kind: Any) -> tuple[int, int]:
+    """The digits of a decimal or an integer before the point, and behind it."""
+    if pa.types.is_decimal(kind):
+        return kind.precision - kind.scale, kind.scale
+    return (_UNSIGNED_DIGITS if pa.types.is_uint64(kind) else _DIGITS), 0
+
+
+def _common_decimal(kinds: Types) -> Any:
+    """The decimal that holds every value of these decimals and integers."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    parts = list(map(digits_of, kinds))
+    scale = max(behind for _, behind in parts)
+    digits = max(before for before, _ in parts) + scale
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+
+
+def common_type(types: Types) -> Any:
+    """The type that all operands can be cast to: one kind of numbers, text, or the type they share."""
+    known = [kind for kind in types if not pa.types.is_null(kind)]
+    if not known:
+        return pa.null()
+    if all(is_text(kind) for kind in known):
+        return TEXT
+    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:  # zones only say how moments are shown
+        return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
+    if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
+        return known[0]
+    try:
+        return common_number(known)
+    except TypeError:
+        raise TypeError("they are of different kinds") from None
+
+
+def with_casts(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
+    """The kernel, with casts in front of it for the operands that need one."""
+    casts = [bring(kind, wanted) for kind in types]
+    if not any(casts):
+        return kernel
+    if len(casts) == 2 and casts[0] is not None and casts[1] is None:  # a column and a constant, mostly
+        first = casts[0]
+        return lambda left, right: kernel(first(left), right)
+    return lambda *values: kernel(*[value if cast is None else cast(value) for cast, value in zip(casts, values)])

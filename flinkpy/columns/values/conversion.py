@@ -1,0 +1,140 @@
+"""Conversion between record batches and rows. All other files convert by these functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.values.exact_arrays import array_of
+from flinkpy.columns.values.exact_casts import cast_exactly
+from flinkpy.columns.values.inference import inferred_type
+from flinkpy.common.types import Row, rows_of_columns
+
+
+def python_values(column: Any) -> list[Any]:
+    """A column's values, as a row has them: structs are Rows, maps are dicts. Numbers without nulls go through numpy, several times faster than
+    Arrow's own conversion."""
+    kind = column.type
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return values
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif _has_rows(kind):
+        return _nested_values(column)
+    listed: list[Any] = column.to_pylist()
+    return listed
+
+
+def _has_rows(kind: Any) -> bool:
+    """Whether Arrow's own Python values of this type differ from those of a row."""
+    return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or (_is_list(kind) and _has_rows(kind.value_type)))
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _nested_values(column: Any) -> list[Any]:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        rows = rows_of_columns(tuple(field.name for field in kind), [python_values(each) for each in column.flatten()], len(column))
+        return [row if there else None for row, there in zip(rows, column.is_valid().to_pylist())] if column.null_count else rows
+    if pa.types.is_map(kind):
+        return _dicts(column)
+    values = iter(python_values(column.flatten()))
+    return [None if length is None else list(islice(values, length)) for length in pc.list_value_length(column).to_pylist()]
+
+
+def _dicts(column: Any) -> list[Any]:
+    """The values of a map column: all keys stand in one array, all values in another, and ``offsets`` says where each map begins."""
+    ends = column.offsets.to_pylist()
+    start = ends[0] if ends else 0
+    keys, values = (python_values(part.slice(start, ends[-1] - start)) if ends else [] for part in (column.keys, column.items))
+    dicts = [dict(zip(keys[begin - start:end - start], values[begin - start:end - start])) for begin, end in pairwise(ends)]
+    return [each if there else None for each, there in zip(dicts, column.is_valid().to_pylist())] if column.null_count else dicts
+
+
+_PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
+
+
+def without_views(data: Any) -> Any:
+    """The table or record batch without views of text and bytes and without run-end encoding. Arrow has few kernels for these, and cannot even take
+    rows from them."""
+    for at, field in enumerate(data.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
+    fields = [field.with_type(_PLAIN[str(field.type)]) if str(field.type) in _PLAIN else field for field in data.schema]
+    schema = pa.schema(fields, data.schema.metadata)
+    return data if schema.equals(data.schema) else data.cast(schema)
+
+
+def _decoded(column: Any) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array(list(map(pc.run_end_decode, column.chunks)), column.type.value_type)
+    return pc.run_end_decode(column)
+
+
+def conformed(batch: Any, schema: Any) -> Any:
+    """The batch with exactly this schema: columns are picked by name and cast. Raises ArrowInvalid for missing names and for values that a cast would
+    change."""
+    missing = [name for name in schema.names if name not in batch.schema.names]
+    if missing:
+        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
+    return pa.RecordBatch.from_arrays([cast_exactly(batch.column(field.name), field) for field in schema], schema=schema)
+
+
+def batch_of_columns(columns: Mapping[str, Any]) -> Any:
+    """A record batch of columns by their names: arrays of Arrow, numpy and pandas as they are, lists of values as the values of rows."""
+    arrays = {name: _array(values, name) for name, values in columns.items()}
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def _array(values: Any, name: str) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array) or hasattr(values, "__array__"):
+        return pa.array(values)
+    values = list(values)
+    return array_of(values, inferred_type(values, name), name)
+
+
+def rows_of_batch(data: Any) -> list[Row]:
+    """The rows of a ``pyarrow.RecordBatch``, with its columns' names.
+
+    >>> rows_of_batch(pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}))
+    [Row(a=1, b='x'), Row(a=2, b=None)]
+    """
+    return rows_of_columns(tuple(data.schema.names), [python_values(column) for column in data.columns], data.num_rows)
+
+
+def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
+    """Rows, tuples or dicts as a record batch of that schema. Raises ValueError saying which record and field does not fit."""
+    names = schema.names
+    first = values[0]
+    if isinstance(first, dict):
+        values = [[value[name] for name in names] for value in values]
+    try:
+        columns = list(zip(*values, strict=True)) if names else []
+        if len(columns) != len(names):
+            raise ValueError(f"records have {len(columns)} fields, the declared type {len(names)}")
+        return pa.RecordBatch.from_arrays([array_of(column, field.type, field.name) for column, field in zip(columns, schema)], schema=schema)
+    except (LookupError, ValueError, TypeError) as error:
+        raise ValueError(_culprit(values, schema) or str(error)) from error
+
+
+def _culprit(values: Sequence[Any], schema: Any) -> str | None:
+    for value in values:
+        fields = list(value)
+        if len(fields) != len(schema):
+            return f"{value!r:.100} has {len(fields)} fields, the declared type {len(schema)}: {', '.join(schema.names)}"
+        for field, each in zip(schema, fields):
+            try:
+                array_of([each], field.type, field.name)
+            except (LookupError, ValueError, TypeError) as error:
+                return f"field {field.name!r} of {value!r:.100} is not of its declared type {field.type}: {error}"
+    return None

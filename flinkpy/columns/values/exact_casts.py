@@ -1,0 +1,49 @@
+"""Casts of columns that never change a value.
+
+Arrow's safe casts are not always safe: they drop time zones and invent them, cut moments to dates, leave out fields of structs, and turn floats that
+are too large into infinity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def cast_exactly(column: Any, field: Any) -> Any:
+    """The column with the field's type; ArrowInvalid, which names the field, if a value would change."""
+    have, wanted = column.type, field.type
+    loss = _loss(have, wanted)
+    if loss is not None:
+        raise pa.ArrowInvalid(f"column {field.name} is {have}, and {wanted} {loss}")
+    try:
+        cast = column.cast(wanted)
+    except pa.ArrowException as error:
+        raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+    if pa.types.is_floating(have) and not have.equals(wanted) and pa.types.is_floating(wanted) and _infinities(cast) != _infinities(column):
+        raise pa.ArrowInvalid(f"column {field.name} has values too large for {wanted}")
+    return cast
+
+
+def _loss(have: Any, wanted: Any) -> str | None:
+    """What the cast would lose or invent whatever the values are; None if nothing."""
+    is_a = pa.types
+    if is_a.is_timestamp(have):
+        if is_a.is_timestamp(wanted) and (have.tz is None) != (wanted.tz is None):
+            return "has no zone" if wanted.tz is None else "has one"
+        return "would cut it" if is_a.is_date(wanted) or is_a.is_time(wanted) else None
+    if is_a.is_struct(have) and is_a.is_struct(wanted):
+        more = [field.name for field in have if wanted.get_field_index(field.name) < 0]
+        losses = [f"has no field {more[0]!r}"] if more else [_loss(field.type, wanted.field(field.name).type) for field in have]
+        return next((loss for loss in losses if loss is not None), None)
+    if is_a.is_map(have) and is_a.is_map(wanted):
+        return _loss(have.key_type, wanted.key_type) or _loss(have.item_type, wanted.item_type)
+    if is_a.is_nested(have) and is_a.is_nested(wanted) and hasattr(have, "value_type") and hasattr(wanted, "value_type"):
+        return _loss(have.value_type, wanted.value_type)
+    return None
+
+
+def _infinities(column: Any) -> int:
+    return pc.sum(pc.is_inf(column)).as_py() or 0

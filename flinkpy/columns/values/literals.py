@@ -1,0 +1,36 @@
+"""Constants in expressions: which values can stand there, and numpy's as Python's own."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+from flinkpy.core.errors import ProgramError
+
+_CLASSES = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, type(None))
+
+
+def is_literal(value: Any) -> bool:
+    """Whether it can be a constant of an expression."""
+    return isinstance(value, _CLASSES)
+
+
+def python_value(value: Any) -> Any:
+    """The Python value that equals a value of numpy or pandas; None for NaT. Nanoseconds become whole microseconds, or ProgramError.
+
+    >>> import numpy
+    >>> python_value(numpy.int8(3)), python_value(numpy.datetime64("NaT"))
+    (3, None)
+    """
+    if isinstance(value, datetime.datetime) and value != value:
+        return None
+    if not hasattr(value, "item") or type(value).__module__ != "numpy":
+        return value
+    found, kind = value.item(), type(value).__name__
+    if kind not in ("datetime64", "timedelta64") or not isinstance(found, int):
+        return found
+    in_micros = value.astype(f"{kind}[us]")
+    if in_micros != value and in_micros == in_micros:
+        raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
+    return in_micros.item()

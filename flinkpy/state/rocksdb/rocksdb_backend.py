@@ -1,0 +1,126 @@
+"""The RocksDB backend: keyed state on local disk, for state that does not fit into memory.
+
+It has the same rules and snapshots as the heap backend, so a job can be saved with one and restored with the other. The database is opened with
+the first state, in a folder that ``close`` deletes. Read on in ``rocksdb_states`` (what the program calls), ``entries`` (a state as a mapping),
+``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.errors import EngineError
+from flinkpy.state.backend import StateStatistics
+from flinkpy.state.descriptors import StateKind
+from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, dump_groups
+from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
+from flinkpy.state.rocksdb.entries import Entries, entries_of
+from flinkpy.state.rocksdb.expiry import RangeCleanup
+from flinkpy.state.rocksdb.layout import HEAD
+from flinkpy.state.rocksdb.rocksdb_states import (
+    RocksDBAggregatingState,
+    RocksDBListState,
+    RocksDBMapState,
+    RocksDBReducingState,
+    RocksDBTtlListState,
+    RocksDBTtlMapState,
+    RocksDBValueState,
+)
+from flinkpy.state.table_backend import Table, TableBackend
+from flinkpy.state.ttl.incremental_cleanup import Cleanup
+from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
+
+
+class RocksDBKeyedStateBackend(TableBackend):
+    """Keyed state in a RocksDB database of its own."""
+
+    lasting = {StateKind.VALUE: RocksDBValueState, StateKind.LIST: RocksDBListState, StateKind.MAP: RocksDBMapState,
+               StateKind.REDUCING: RocksDBReducingState, StateKind.AGGREGATING: RocksDBAggregatingState}
+    expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: RocksDBTtlListState, StateKind.MAP: RocksDBTtlMapState,
+                StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
+
+    def __init__(self, max_parallelism: int, groups: range, clock: Clock, config: RocksDBConfig | None = None) -> None:
+        super().__init__(max_parallelism, groups, clock)
+        require_rocksdb()
+        self._config, self._made = config or RocksDBConfig(), 0
+        self._opened: RocksDBStore | None = None
+
+    @property
+    def directory(self) -> str | None:
+        """Where the database is, once it is open."""
+        return self._opened.directory if self._opened is not None else None
+
+    @property
+    def _store(self) -> RocksDBStore:
+        if self._opened is None:
+            self._opened = RocksDBStore(self._config)
+        return self._opened
+
+    def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Entries:
+        self._made += 1
+        return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
+
+    def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
+        return RangeCleanup(table.entries.slots, size, rules.clock.time_ns, rules.ttl_ns)
+
+    def _keys_of(self, table: Table) -> Iterator[Any]:
+        return iter(table.entries)
+
+    def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
+        table.entries.fill(pairs)
+
+    def snapshot(self) -> bytes:
+        for table in self._tables.values():
+            self._refuse_strays(table)
+        dumped: dict[int, bytes] = {}
+        for number in self._groups:  # one group in memory at a time, before it is bytes
+            group: Group = {}
+            for name, table in self._tables.items():
+                dump, prefix = table.form.dump, table.entries.slots.layout.group_prefix(number)
+                pairs = [(key, dump(stored)) for key, stored in table.saved(table.entries.pairs(prefix))]
+                if pairs:
+                    group[name] = pairs
+            if group:
+                dumped.update(dump_groups({number: group}))
+        return KeyedSnapshot(self._max_parallelism, {name: table.meta for name, table in self._tables.items()}, dumped).to_bytes()
+
+    def _refuse_strays(self, table: Table) -> None:
+        """Checks that all key groups are this subtask's. The first and the last key are enough to see it."""
+        slots = table.entries.slots
+        slots.flush()
+        prefix, behind = slots.layout.prefix, (int.from_bytes(slots.layout.prefix, "big") + 1).to_bytes(len(slots.layout.prefix), "big")
+        first = next(self._store.scan(prefix), (None,))[0]
+        if first is None:
+            return
+        for place in (first, self._store.last_before(behind) or first):
+            group = int.from_bytes(place[len(prefix) : HEAD], "big")
+            if group not in self._groups:
+                raise EngineError(f"keyed state holds a key of group {group}, but this subtask owns {self._groups}: it was not partitioned by it")
+
+    @property
+    def statistics(self) -> StateStatistics:
+        return StateStatistics(Counts(self._tables), self._groups)
+
+    def close(self) -> None:
+        self._tables = {}
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+
+class Counts(Mapping[str, int]):
+    """How many keys each state holds. They are counted on demand, as keeping a count would mean a read for every write."""
+
+    def __init__(self, tables: dict[str, Table]) -> None:
+        self._tables = dict(tables)
+
+    def __getitem__(self, name: str) -> int:
+        return len(self._tables[name].entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)

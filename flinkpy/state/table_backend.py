@@ -1,0 +1,167 @@
+"""What the backends share: one table for each state, found by its name, saved and restored by key group.
+
+A backend decides what the entries of a table are (a dict, or a view of a database), which state classes read and write them, and how expired entries
+are removed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flinkpy.common.time import to_milliseconds
+from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
+from flinkpy.state.api import State
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
+from flinkpy.state.stored_forms import Form, form_of
+from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
+from flinkpy.state.ttl.incremental_cleanup import Cleanup
+from flinkpy.state.ttl.stamps import NS_PER_MS
+from flinkpy.state.ttl.ttl_states import TtlRules
+
+
+@dataclass
+class Table:
+    """One state, for all keys. A restored table has no ``state`` until the program asks for it, and is saved again even if it never does."""
+
+    kind: StateKind
+    meta: StateMeta
+    entries: Any
+    state: State | None = None
+    rules: TtlRules | None = None
+    cleanup: Cleanup | None = None
+    every_record: bool = False
+    full_snapshot: bool = False
+
+    def __post_init__(self) -> None:
+        self.form: Form = form_of(self.kind, self.meta.expires)
+
+    def saved(self, pairs: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """The pairs that go into a snapshot, in their stored form: without expired ones, if the program wants that."""
+        rules = self.rules
+        if rules is None or not self.full_snapshot:
+            yield from pairs
+            return
+        deadline, alive = rules.deadline(), self.form.alive
+        for key, stored in pairs:
+            left = alive(stored, deadline)
+            if left is not None:
+                yield key, left
+
+
+class TableBackend(KeyedStateBackend):
+    """States by name. ``lasting`` and ``expiring``: the class of each kind of state, without and with a time to live."""
+
+    lasting: ClassVar[Mapping[StateKind, Any]]
+    expiring: ClassVar[Mapping[StateKind, Any]]
+
+    def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
+        self.current = CurrentKey()
+        self._max_parallelism, self._groups, self._clock = max_parallelism, groups, clock
+        self._tables: dict[str, Table] = {}
+
+    @abstractmethod
+    def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
+        """The empty entries of a new table."""
+
+    def _state_over(self, table: Table, descriptor: StateDescriptor) -> State:
+        """The state object that the program gets."""
+        function: tuple[Any, ...] = ()
+        if isinstance(descriptor, ReducingStateDescriptor):
+            function = (descriptor.reduce,)
+        elif isinstance(descriptor, AggregatingStateDescriptor):
+            function = (descriptor.get_agg_function(),)
+        made: State
+        if table.rules is None:
+            made = self.lasting[descriptor.kind](table.entries, self.current, *function)
+        else:
+            made = self.expiring[descriptor.kind](table.entries, self.current, table.rules, table.cleanup, *function)
+        return made
+
+    @abstractmethod
+    def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
+        """Removes expired values, looking at ``size`` of them per access."""
+
+    def state(self, descriptor: StateDescriptor) -> State:
+        ttl = descriptor.ttl
+        table = self._table(descriptor.name, descriptor.kind, StateMeta(descriptor.kind.value, repr(descriptor.type_info), ttl is not None))
+        if table.state is None:
+            if ttl is not None:
+                self._make_expire(table, ttl)
+            table.state = self._state_over(table, descriptor)
+        return table.state
+
+    def engine_values(self, name: str) -> MutableMapping[Any, Any]:
+        entries: MutableMapping[Any, Any] = self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
+        return entries
+
+    def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
+        elif table.meta != meta:
+            origin = "is" if table.state is not None else "was saved as"
+            raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
+        return table
+
+    def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
+        table.rules = rules = TtlRules(
+            to_milliseconds(ttl.get_ttl()) * NS_PER_MS, ttl.get_update_type() is UpdateType.OnReadAndWrite,
+            ttl.get_state_visibility() is StateVisibility.ReturnExpiredIfNotCleanedUp, self._clock,
+        )
+        strategies = ttl.get_cleanup_strategies()
+        table.full_snapshot = strategies.in_full_snapshot()
+        incremental = strategies.get_incremental_cleanup_strategy()
+        if incremental is not None:
+            table.cleanup = self._cleanup_of(table, rules, incremental.get_cleanup_size())
+            table.every_record = incremental.run_cleanup_for_every_record()
+
+    def keys(self, name: str) -> Iterator[Any]:
+        table = self._tables.get(name)
+        return iter(()) if table is None else self._keys_of(table)
+
+    @abstractmethod
+    def _keys_of(self, table: Table) -> Iterator[Any]:
+        """All keys at the time of the call."""
+
+    @property
+    def expires(self) -> bool:
+        return any(table.rules is not None for table in self._tables.values())
+
+    @property
+    def counts_records(self) -> bool:
+        return any(table.every_record for table in self._tables.values())
+
+    def after_records(self, count: int) -> None:
+        for table in self._tables.values():
+            if table.every_record and table.cleanup is not None:
+                table.cleanup.step(count)
+
+    def restore(self, snapshot: bytes) -> None:
+        opened = KeyedSnapshot.from_bytes(snapshot)
+        if opened.max_parallelism != self._max_parallelism:
+            raise ProgramError(
+                f"the state was saved with max parallelism {opened.max_parallelism}, the program has {self._max_parallelism}: "
+                f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
+        for name, meta in opened.states.items():
+            kind = StateKind(meta.kind)
+            self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
+        for data in opened.within(self._groups).groups.values():
+            for name, pairs in load_group(data).items():
+                table = self._tables[name]
+                load = table.form.load
+                self._fill(table, ((canonical_key(key), load(saved)) for key, saved in pairs))
+
+    def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
+        """Stores entries of keys that have none yet."""
+        table.entries.update(pairs)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {count}" for name, count in self.statistics.keys.items())
+        return f"<{type(self).__name__} of key groups {self._groups.start}-{self._groups.stop - 1}: {counts or 'empty'}>"

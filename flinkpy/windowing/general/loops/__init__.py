@@ -1,0 +1,1 @@
+"""The generated loops of the window operator, for windows with default triggers."""

@@ -1,0 +1,1 @@
+"""State and timers by key and window."""

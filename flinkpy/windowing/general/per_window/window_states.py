@@ -1,0 +1,126 @@
+"""State per key and window: what triggers remember, and what a ProcessWindowFunction keeps for a window.
+
+The states are those of the heap backend, over a view of the window's namespace at the current key. For each window there is a dict from the state's
+name to what is stored, so all state of a window goes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, cast
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.keyed_state_store import KeyedStateStore, S
+from flinkpy.state.api import State
+from flinkpy.state.backend import CurrentKey
+from flinkpy.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
+from flinkpy.state.isolation import adopt, reveal
+from flinkpy.windowing.general.per_window.namespaces import NamespacedState, namespaces_of, remove_namespace
+
+
+class _NamedEntries:
+    """What the state of one name stores, by window, at the current key: the part of a dict's methods that the states use."""
+
+    def __init__(self, name: str, state: NamespacedState, key: CurrentKey) -> None:
+        self._name, self._state, self._key = name, state, key
+
+    def get(self, window: Any, default: Any = None) -> Any:
+        by_window = self._state.get(self._key.key)
+        named = None if by_window is None else by_window.get(window)
+        return default if named is None else named.get(self._name, default)
+
+    def __contains__(self, window: Any) -> bool:
+        return self.get(window, self) is not self
+
+    def __getitem__(self, window: Any) -> Any:
+        return self._state[self._key.key][window][self._name]
+
+    def __setitem__(self, window: Any, stored: Any) -> None:
+        by_window = namespaces_of(self._state, self._key.key)
+        named = by_window.get(window)
+        if named is None:
+            by_window[window] = {self._name: stored}
+        else:
+            named[self._name] = stored
+
+    def pop(self, window: Any, default: Any = None) -> Any:
+        by_window = self._state.get(self._key.key)
+        named = None if by_window is None else by_window.get(window)
+        if named is None or self._name not in named:
+            return default
+        stored = named.pop(self._name)
+        if not named:
+            remove_namespace(self._state, self._key.key, window)
+        return stored
+
+    def __len__(self) -> int:
+        by_window = self._state.get(self._key.key) or {}
+        return sum(self._name in named for named in by_window.values())
+
+
+class WindowStates(KeyedStateStore):
+    """States of the current key and window."""
+
+    def __init__(self, state: NamespacedState, key: CurrentKey, window: CurrentKey) -> None:
+        self._namespaces, self._key, self._window = state, key, window
+        self._states: dict[str, tuple[StateKind, State]] = {}
+
+    def state(self, descriptor: StateDescriptor) -> State:
+        """The state of that descriptor. ProgramError where the name stands for another kind, or would expire."""
+        found = self._states.get(descriptor.name)
+        if found is None:
+            if descriptor.ttl is not None:
+                raise ProgramError(f"state {descriptor.name!r} of a window has a time to live: leave it out, the state goes with its window")
+            found = self._states[descriptor.name] = descriptor.kind, self._make(descriptor)
+        if found[0] is not descriptor.kind:
+            raise ProgramError(f"state {descriptor.name!r} is a {found[0].value}, and cannot be a {descriptor.kind.value} too: "
+                               "give one of them another name")
+        return found[1]
+
+    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+        if not isinstance(descriptor, wanted):
+            raise ProgramError(f"{call} takes a {wanted.__name__}, this is {descriptor!r:.80}")
+        return cast("S", self.state(descriptor))
+
+    def _make(self, descriptor: StateDescriptor) -> State:
+        entries, at = cast("dict[Any, Any]", _NamedEntries(descriptor.name, self._namespaces, self._key)), self._window
+        if isinstance(descriptor, ReducingStateDescriptor):
+            return heap_reducing_state(entries, at, descriptor.reduce)
+        if isinstance(descriptor, AggregatingStateDescriptor):
+            return HeapAggregatingState(entries, at, descriptor.get_agg_function())
+        if descriptor.kind is StateKind.LIST:
+            return HeapListState(entries, at)
+        return heap_value_state(entries, at) if descriptor.kind is StateKind.VALUE else heap_map_state(entries, at)
+
+    def clear(self) -> None:
+        """Forgets all states of the current key and window."""
+        remove_namespace(self._namespaces, self._key.key, self._window.key)
+
+    def merge(self, descriptor: StateDescriptor, merged: Iterable[Any]) -> None:
+        """What the state holds for these windows becomes the current window's."""
+        entries = _NamedEntries(descriptor.name, self._namespaces, self._key)
+        windows = dict.fromkeys((self._window.key, *merged))
+        parts = [part for part in map(entries.pop, windows) if part is not None]
+        if not parts:
+            return
+        if isinstance(descriptor, ReducingStateDescriptor):
+            merge = descriptor.reduce
+        elif isinstance(descriptor, AggregatingStateDescriptor):
+            merge = descriptor.get_agg_function().merge
+        elif isinstance(descriptor, ListStateDescriptor):
+            entries[self._window.key] = [stored for part in parts for stored in part]
+            return
+        else:
+            raise ProgramError(f"state {descriptor.name!r} of windows that merge is a {descriptor.kind.value}, which cannot be merged: "
+                               "use reducing, aggregating or list state")
+        entries[self._window.key] = adopt(reduce(merge, map(reveal, parts)))
+
+
+class NoWindowState(KeyedStateStore):
+    """In place of state per window, where windows merge."""
+
+    def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
+        raise ProgramError(f"state {getattr(descriptor, 'name', descriptor)!r:.80}: there is no state per window where windows merge; "
+                           "use global_state()")

@@ -1,0 +1,144 @@
+"""Timers of windows, kept by moment: all keys of one window have theirs at the same moment.
+
+A heap holds each moment once, and a dict the (key, window) pairs of each moment, in the order they were registered. ``due`` takes out the pairs
+of the earliest moment first, and sees those added meanwhile.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkpy.operators.base import Work
+from flinkpy.operators.context import ProcessingTimeService
+from flinkpy.operators.wake_up import WakeUp
+
+_SLACK = 64  # the heap may hold as many moments without timers as there are with timers, and so many more
+
+Timer: TypeAlias = "tuple[Any, Any]"  # key, window
+SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
+
+
+class WindowTimers:
+    """The timers of one time domain."""
+
+    def __init__(self) -> None:
+        self._moments: list[int] = []
+        self._waiting: dict[int, dict[Timer, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, moment: int, key: Any, window: Any) -> None:
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            self._waiting[moment] = {(key, window): None}
+            heapq.heappush(self._moments, moment)
+        else:
+            waiting[(key, window)] = None
+
+    def remove(self, moment: int, key: Any, window: Any) -> None:
+        waiting = self._waiting.get(moment)
+        if waiting is None:
+            return
+        waiting.pop((key, window), None)
+        if not waiting:
+            del self._waiting[moment]
+            if len(self._moments) > 2 * len(self._waiting) + _SLACK:
+                self._moments[:] = self._waiting
+                heapq.heapify(self._moments)
+
+    def clear(self) -> None:
+        self._moments.clear()
+        self._waiting.clear()
+
+    def next_moment(self) -> int | None:
+        """When the earliest timer is due."""
+        moments, waiting = self._moments, self._waiting
+        while moments:
+            if waiting.get(moments[0]):
+                return moments[0]
+            waiting.pop(heapq.heappop(moments), None)
+        return None
+
+    def due(self, now: int) -> Iterator[tuple[int, Timer]]:
+        """Takes out the timers up to ``now``, earliest first, including those added meanwhile."""
+        moments = self._moments
+        while True:
+            moment = self.next_moment()
+            if moment is None or moment > now:
+                return
+            waiting = self._waiting[moment]
+            for timer in list(waiting):
+                if timer in waiting:  # not deleted meanwhile
+                    del waiting[timer]
+                    yield moment, timer
+                    if not moments or moments[0] != moment:
+                        break  # an earlier one was added
+
+    def all_there_are(self) -> Iterator[tuple[int, Timer]]:
+        """Takes out all timers, earliest first; those added meanwhile are dropped."""
+        known = {(moment, timer) for moment, waiting in self._waiting.items() for timer in waiting}
+        for each in self.due(MAX_TIMESTAMP):
+            if each in known:
+                known.discard(each)
+                yield each
+
+    def by_key(self) -> SavedTimers:
+        """All timers, as state of their keys, for a snapshot."""
+        found: SavedTimers = {}
+        for moment in sorted(self._waiting):
+            for key, window in self._waiting[moment]:
+                found.setdefault(key, {}).setdefault(window, []).append(moment)
+        return found
+
+    def restore(self, saved: Mapping[Any, Mapping[Any, list[int]]]) -> None:
+        """Adds what ``by_key`` gave."""
+        for key, windows in saved.items():
+            for window, moments in windows.items():
+                for moment in moments:
+                    self.add(moment, key, window)
+
+
+class WindowTimerService:
+    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is called with an iterator of the timers that are due.
+
+    A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that
+    ends with it.
+    """
+
+    def __init__(self, processing_time: ProcessingTimeService, on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None]) -> None:
+        self._time, self._on_processing_time = processing_time, on_processing_time
+        self.event, self.processing = WindowTimers(), WindowTimers()
+        self.watermark = MIN_TIMESTAMP
+        self._wake_up = WakeUp(processing_time, self._due)
+        self._firing = False
+
+    def now_ms(self) -> int:
+        return self._time.now_ms()
+
+    def add_processing(self, moment: int, key: Any, window: Any) -> None:
+        self.processing.add(moment, key, window)
+        if not self._firing:
+            self._wake_up.at(moment)
+
+    def arm(self) -> None:
+        """Sets one timer of the task, for the earliest of all."""
+        if not self._firing:
+            self._wake_up.at(self.processing.next_moment())
+
+    def firing(self, work: Work) -> Work:
+        """Does the work of the timers that are due, and then waits for the next."""
+        yield from work
+        self._firing = False
+        self.arm()
+
+    def _due(self, moment: int) -> None:
+        self._firing = True
+        self._on_processing_time(self.processing.due(moment))
+
+    def disarm(self) -> None:
+        """Cancels the task's timer."""
+        self._wake_up.cancel()

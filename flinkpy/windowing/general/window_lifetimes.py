@@ -1,0 +1,74 @@
+"""When a window ends, and the timers that end it.
+
+A window of event time ends when the watermark has reached its last timestamp plus the allowed lateness; one of processing time when its last
+millisecond is over. Until then it takes records, and its contents and state are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.core.elements import MAX_TIMESTAMP
+from flinkpy.core.errors import ProgramError
+from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
+
+
+class WindowLifetimes:
+    """The lifetimes of one operator's windows. ``timers`` are those of the windows' own time."""
+
+    def __init__(self, service: WindowTimerService, event_time: bool, allowed_lateness: int) -> None:
+        self.event_time, self.allowed_lateness = event_time, allowed_lateness if event_time else 0
+        self.timers = service.event if event_time else service.processing
+        self._add_timer = service.event.add if event_time else service.add_processing
+        self._service = service
+
+    def cleanup_time(self, window: Any) -> int:
+        """When the window ends. MAX_TIMESTAMP: only when time does."""
+        last: int = window.max_timestamp()
+        return min(last + self.allowed_lateness, MAX_TIMESTAMP)
+
+    def has_ended(self, window: Any) -> bool:
+        """Whether it takes no more records. The operator takes each record at the present, so windows of processing time never have."""
+        return self.event_time and self.cleanup_time(window) <= self._service.watermark
+
+    def is_late(self, timestamp: int) -> bool:
+        """Whether a record that no window took counts as late. It does not where its assigner just has no window for it (Flink's rule)."""
+        return self.event_time and timestamp + self.allowed_lateness <= self._service.watermark
+
+    def refuse_ended(self, merged: Any, assigner: object) -> None:
+        """ProgramError for a merged window that would never be evaluated, because it has ended already."""
+        service = self._service
+        if self.has_ended(merged):
+            passed = f"the watermark {service.watermark}"
+        elif not self.event_time and merged.max_timestamp() < service.now_ms():
+            passed = f"the clock {service.now_ms()}"
+        else:
+            return
+        raise ProgramError(f"{assigner!r} merged windows into {merged!r}, which {passed} has passed: "
+                           "a merged window must not end before those it is made of")
+
+    # -- timers ----------------------------------------------------------------------------------------------------------------
+
+    def register_cleanup(self, key: Any, window: Any) -> None:
+        """Sets the timer that ends the window. A window that ends with time itself needs none."""
+        time = self.cleanup_time(window)
+        if time != MAX_TIMESTAMP:
+            self._add_timer(time, key, window)
+
+    def delete_cleanup(self, key: Any, window: Any) -> None:
+        time = self.cleanup_time(window)
+        if time != MAX_TIMESTAMP:
+            self.timers.remove(time, key, window)
+
+    def register_default(self, key: Any, window: Any) -> None:
+        """The timers of a new window with the default trigger: to fire, and to end if that is later."""
+        self._add_timer(window.max_timestamp(), key, window)
+        if self.allowed_lateness:
+            self.register_cleanup(key, window)
+
+    def move_default(self, key: Any, before: Any, window: Any) -> None:
+        """A session with the default trigger became longer: its timers move to its new end."""
+        self.timers.remove(before.max_timestamp(), key, before)
+        if self.allowed_lateness:
+            self.delete_cleanup(key, before)
+        self.register_default(key, window)

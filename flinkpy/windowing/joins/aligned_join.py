@@ -1,0 +1,263 @@
+"""Window joins and co-groups over aligned windows: what both share. Records are only put away as they come, and joined when their window is complete.
+
+For each slice and side there are two lists, of keys and of records, so a batch is taken in by two ``extend``. A complete window is joined as a hash
+join, so keys without partners cost nothing before. There are no timers: windows are complete for all keys at once.
+
+Other windows, triggers and evictors take the general form: the window operator, over both streams in one (``tagged_union``). A property test compares
+the two forms. In windows of several slices the records of a key stand slice by slice, and within a slice as they came.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from itertools import compress, repeat
+from typing import Any, ClassVar
+
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.keys import canonical_keys
+from flinkpy.core.mutability import could_be_mutated
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
+from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.functions import close_function, open_function
+from flinkpy.operators.key_selectors import close_selectors, open_selectors
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.join_functions import joining
+from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.rows.stateless import rows
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.windowing.assigners import no_timestamp
+from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.joins.join_loops import Part, add_by_key
+from flinkpy.windowing.slices.slicing import slicing_of
+from flinkpy.windowing.windows import TimeWindow
+
+CONTENTS = "_window join contents"  # the name of the state
+
+
+class JoinSlice:
+    """The records of one slice, of both sides: as they came, and by key once a single key was asked for."""
+
+    __slots__ = ("_by_key", "parts")
+
+    def __init__(self) -> None:
+        self.parts: tuple[Part, Part] = (([], []), ([], []))
+        self._by_key: list[dict[Any, list[Any]] | None] = [None, None]
+
+    def add(self, side: int, keys: list[Any], values: list[Any]) -> None:
+        known = self.parts[side]
+        known[0].extend(keys)
+        known[1].extend(values)
+        index = self._by_key[side]
+        if index is not None:
+            add_by_key(index, keys, values)
+
+    def of_key(self, side: int, key: Any) -> list[Any]:
+        """The records of one key. The first call indexes all records of the side."""
+        index = self._by_key[side]
+        if index is None:
+            index = self._by_key[side] = add_by_key({}, *self.parts[side])
+        return index.get(key, [])
+
+
+class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
+    """``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
+    ``joins``: records whose key has no value have no partner, and are not kept."""
+
+    batch_form = BatchForm.AT_END_OF_TIME
+    parks = True
+    joins: ClassVar[bool]
+    _call: Any  # the user's method
+
+    def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
+        for key in (key1, key2):
+            key_function(key)
+        self.function, self.keys, self.assigner, self.allowed_lateness = function, (key1, key2), assigner, allowed_lateness
+
+    @abstractmethod
+    def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
+        """Emits what becomes of a window's records, with this timestamp."""
+
+    # -- life ---------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        open_selectors(self.keys, self.context)
+        open_function(self.function, self.context, self.backend)
+        self._selects = tuple(key_function(key) for key in self.keys)
+        slicing = slicing_of(self.assigner)
+        assert slicing is not None, "made for aligned windows only"
+        self._windows = AlignedWindows(slicing, self.allowed_lateness)
+        self._slices: dict[int, JoinSlice] = {}
+        self._fired_before: dict[int, dict[Any, bool]] = {}  # before a restore: window start -> key -> whether the window had ended
+        self._copies = False
+        self._restore()
+
+    def close(self) -> None:
+        try:
+            close_function(self.function)
+        finally:
+            super().close()
+            close_selectors(self.keys)
+
+    def note_mutable(self, values: list[Any]) -> None:
+        """From the first records on that could be changed in place, the function gets copies of those that are in other pairs or windows too."""
+        if not self._copies and not self.context.object_reuse and could_be_mutated(values):
+            self._copies = True
+            self.begin_to_copy()
+
+    def begin_to_copy(self) -> None:
+        """``_copies`` has just become true."""
+
+    def _slice(self, start: int) -> JoinSlice:
+        found = self._slices.get(start)
+        if found is None:
+            found = self._slices[start] = JoinSlice()
+            self._windows.open_slice(start)
+        return found
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------------
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        """As state of the keys, so that it moves with their key groups: the watermark, and the records of both sides by slice."""
+        saved = self.backend.engine_values(CONTENTS)
+        by_slice: dict[Any, dict[int, Part]] = {}
+        for start, slice_ in self._slices.items():
+            for side, (keys, values) in enumerate(slice_.parts):
+                try:
+                    for key, value in zip(keys, values):
+                        by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)
+                except TypeError as error:
+                    self.raise_unhashable([(keys, values)], error)
+                    raise
+        saved.update((key, (self._windows.watermark, contents)) for key, contents in by_slice.items())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()
+
+    def _restore(self) -> None:
+        """Windows that were complete before are not fired again for the keys that were there: ``_fired_before`` has these. It is kept per key because
+        after a change of parallelism each key may come from another watermark."""
+        saved = self.backend.engine_values(CONTENTS)
+        for key, (watermark, contents) in saved.items():
+            for start, sides in contents.items():
+                slice_ = self._slice(start)
+                for side, values in enumerate(sides):
+                    slice_.add(side, [key] * len(values), values)
+                    self.note_mutable(values)
+                for window in self._windows.slicing.windows_of(start):
+                    if window.max_timestamp() <= watermark:
+                        self._fired_before.setdefault(window.start, {})[key] = self._windows.cleanup_time(window.end) <= watermark
+        saved.clear()
+
+    # -- records ------------------------------------------------------------------------------------------------------------
+
+    def process_batch1(self, batch: Batch) -> Work | None:
+        return self._add_batch(rows(batch), 0)
+
+    def process_batch2(self, batch: Batch) -> Work | None:
+        return self._add_batch(rows(batch), 1)
+
+    def _add_batch(self, batch: RowBatch, side: int) -> Work | None:
+        values, stamps = batch.values, batch.timestamps
+        if stamps is None or (earliest := min(stamps)) == MIN_TIMESTAMP:
+            raise no_timestamp(self.assigner)
+        keys: list[Any] = []
+        try:
+            keys.extend(map(self._selects[side], values))
+        except Exception as error:  # the list knows how far it got
+            raise user_code_error(error, self.context, values[len(keys)]) from error
+        keys = canonical_keys(keys)
+        if self.joins and (found := joining(keys)) is not None:
+            keys, values, stamps = (list(compress(each, found)) for each in (keys, values, stamps))
+            if not keys:
+                return None
+            earliest = min(stamps)
+        self.note_mutable(values)
+        slicing = self._windows.slicing
+        start = slicing.slice_of(earliest)
+        if self._fired_before or self._windows.is_complete(earliest):
+            return self._add_late(side, keys, values, stamps)
+        if max(stamps) < start + slicing.width:
+            if slicing.last_window_end(start) is not None:
+                self._slice(start).add(side, keys, values)
+        else:
+            self._add_scattered(side, keys, values, stamps)
+        return None
+
+    def _add_scattered(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
+        """A batch over several slices."""
+        offset, width = self._windows.slicing.offset, self._windows.slicing.width
+        parts: dict[int, Part] = {}
+        for key, value, stamp in zip(keys, values, stamps):
+            start = stamp - (stamp - offset) % width
+            part = parts.get(start)
+            if part is None:
+                part = parts[start] = ([], [])
+            part[0].append(key)
+            part[1].append(value)
+        for start, part in parts.items():
+            if self._windows.slicing.last_window_end(start) is not None:
+                self._slice(start).add(side, *part)
+
+    def _add_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> Work:
+        """A batch with records of complete windows: these windows are fired again, for the record's key, or the record is dropped."""
+        aligned = self._windows
+        for key, value, stamp in zip(keys, values, stamps):
+            windows = aligned.open_for(stamp)
+            if not windows:
+                self.drop_late(int(aligned.is_late(stamp)))
+                continue
+            self._slice(aligned.slicing.slice_of(stamp)).add(side, [key], [value])
+            for window in windows:
+                fired_before = self._fired_before.get(window.start)
+                if fired_before is not None and fired_before.get(key) is False:
+                    del fired_before[key]
+                if window.max_timestamp() <= aligned.watermark:
+                    yield from self._fire(
+                        window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
+
+    # -- windows ------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        for window in self._windows.advance(watermark.timestamp):
+            fired_before = self._fired_before.pop(window.start, None)
+            yield from self._fire(window, lambda side, slice_, fired_before=fired_before: _without_keys(slice_.parts[side], fired_before))
+        for start in self._windows.ended_slices():
+            self._slices.pop(start, None)
+        super().process_watermark(watermark)
+
+    def _fire(self, window: TimeWindow, part: Any) -> Work:
+        """``part(side, slice)``: the records of a slice that take part, or None."""
+        slices = [self._slices[start] for start in self._windows.slicing.slices_in(window) if start in self._slices]
+        try:
+            first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
+            if first or second:
+                yield from self.combine(first, second, window.max_timestamp())
+        except TypeError as error:
+            self.raise_unhashable([part for slice_ in slices for part in slice_.parts], error)
+            raise
+
+    def raise_unhashable(self, parts: list[Part], error: TypeError) -> None:
+        """If a key cannot be hashed, raises an error that names its record. Keys are checked only now, as records are put away by the batch."""
+        for keys, values in parts:
+            for key, value in zip(keys, values):
+                try:
+                    hash(key)
+                except TypeError as unhashable:
+                    raise user_code_error(unhashable, self.context, value) from error
+
+    def emit_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
+        """Emits any number of results, which the function makes of each two records, or of each two groups of them."""
+        call = self._call
+        return give_out(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
+
+
+def _without_keys(part: Part, keys: dict[Any, bool] | None) -> Part | None:
+    """The part without these keys; None where nothing is left."""
+    if keys:
+        pairs = [(key, value) for key, value in zip(*part) if key not in keys]
+        part = [key for key, _ in pairs], [value for _, value in pairs]
+    return part if part[0] else None

@@ -1,0 +1,77 @@
+"""When aligned windows are complete, and when their slices end: for operators that keep records by slice, without timers per key.
+
+Aligned windows are the same for all keys: tumbling and sliding ones (``Slicing``).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.windows import TimeWindow, time_window
+
+
+class AlignedWindows:
+    """Event-time windows of one slicing, as far as there are slices for them.
+
+    >>> windows = AlignedWindows(Slicing(size=10, slide=5, offset=0))
+    >>> windows.open_slice(5); windows.advance(9), windows.ended_slices()
+    ([TimeWindow(start=0, end=10)], [])
+    >>> windows.advance(14), windows.ended_slices()
+    ([TimeWindow(start=5, end=15)], [5])
+    """
+
+    def __init__(self, slicing: Slicing, allowed_lateness: int = 0) -> None:
+        self.slicing, self.allowed_lateness = slicing, allowed_lateness
+        self.watermark = MIN_TIMESTAMP
+        self._incomplete: set[int] = set()  # starts of windows
+        self._due: list[tuple[int, int]] = []  # a heap: last moment and start of these windows
+        self._slice_ends: list[tuple[int, int]] = []  # a heap: when a slice ends, and its start
+
+    def open_slice(self, start: int) -> None:
+        """From now on there are records in the slice, so its windows will be due. Windows that are complete already are not due again."""
+        for window in self.slicing.windows_of(start):
+            last = window[1] - 1
+            if last > self.watermark and window[0] not in self._incomplete:
+                self._incomplete.add(window[0])
+                heapq.heappush(self._due, (last, window[0]))
+        end = self.slicing.last_window_end(start)
+        heapq.heappush(self._slice_ends, (MIN_TIMESTAMP if end is None else self.cleanup_time(end), start))
+
+    def advance(self, watermark: int) -> list[TimeWindow]:
+        """The windows that are complete with this watermark, earliest first."""
+        self.watermark, due, size = watermark, self._due, self.slicing.size
+        complete = []
+        while due and due[0][0] <= watermark:
+            _, start = heapq.heappop(due)
+            self._incomplete.discard(start)
+            complete.append(time_window((start, start + size)))
+        return complete
+
+    def ended_slices(self) -> list[int]:
+        """The slices that no window needs any longer, lateness included. Each is returned once."""
+        ended = []
+        while self._slice_ends and self._slice_ends[0][0] <= self.watermark:
+            ended.append(heapq.heappop(self._slice_ends)[1])
+        return ended
+
+    def cleanup_time(self, end: int) -> int:
+        """With this watermark, a window that ends at ``end`` takes no more records."""
+        return min(end - 1 + self.allowed_lateness, MAX_TIMESTAMP)
+
+    def is_complete(self, timestamp: int) -> bool:
+        """Whether a window that holds the timestamp is complete; between two windows, whether the watermark has reached it. Where it is False, it is
+        False for all later timestamps."""
+        first = next(self.slicing.windows_of(self.slicing.slice_of(timestamp)), None)
+        return (timestamp if first is None else first[1] - 1) <= self.watermark
+
+    def is_late(self, timestamp: int) -> bool:
+        """Whether a record that no window took counts as late (Flink's rule). Between two windows it does not, as long as it is in time."""
+        return timestamp + self.allowed_lateness <= self.watermark
+
+    def open_for(self, timestamp: int) -> list[TimeWindow]:
+        """The windows that hold the timestamp and still take records, complete or not; the latest first, as assigners give them."""
+        watermark = self.watermark
+        windows = [each for each in self.slicing.windows_of(self.slicing.slice_of(timestamp)) if self.cleanup_time(each[1]) > watermark]
+        return windows[::-1]
