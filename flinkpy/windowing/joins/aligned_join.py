@@ -24,7 +24,7 @@ from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import joining
-from flinkpy.operators.process.yielding import Moment, give_out
+from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
@@ -252,7 +252,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
     def emit_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
         """Emits any number of results, which the function makes of each two records, or of each two groups of them."""
         call = self._call
-        return give_out(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
+        return emit_results(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
 
 
 def _without_keys(part: Part, keys: dict[Any, bool] | None) -> Part | None:
