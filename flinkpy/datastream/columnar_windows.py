@@ -26,7 +26,7 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
 def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
     """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
     from flinkpy.columns.expressions import aggregate_calls
-    from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
+    from flinkpy.windowing.slices.column_slices import WindowAggregatesOperator
 
     slicing = _slicing(windowed)
     if slicing is None:
@@ -53,7 +53,7 @@ def count_columns(windowed: Windowed) -> DataStream | None:
 
 def field_columns(windowed: Windowed, kind: str, position: Any) -> DataStream | None:
     """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
-    from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
+    from flinkpy.windowing.slices.column_slices import WindowFieldOperator
 
     slicing = _slicing(windowed)
     if slicing is None or kind not in ("sum", "min", "max") or not _can(windowed):

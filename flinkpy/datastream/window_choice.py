@@ -1,7 +1,7 @@
 """Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
 
 But for one thing: in windows that overlap, slices bring records that came out of order into the order of time
-(``flinkpy.windowing.slices.slice_operator``).
+(``flinkpy.windowing.slices.operator``).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
     from flinkpy.windowing.general.grid_loop import default_slicing
-    from flinkpy.windowing.slices.slice_functions import can_follow_slices
-    from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+    from flinkpy.windowing.slices.operator import SliceWindowOperator
+    from flinkpy.windowing.slices.window_calls import can_follow_slices
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)

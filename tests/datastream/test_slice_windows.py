@@ -27,8 +27,8 @@ from flinkpy.datastream.window import (
 )
 from flinkpy.table.expressions import col
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.column_slices import ColumnarWindowOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 
 BIDS = [(auction, price, at) for at, (auction, price) in enumerate(zip([3, 1, 2, 1, 3, 1, 2] * 40, range(500, 10, -1)))]
 SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(20))

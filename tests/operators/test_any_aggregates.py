@@ -9,19 +9,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import AGGREGATES, FieldAggregate
 from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.built_in import FieldReduce
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, is_nan, shown
 from tests.windowing.slice_harness import Alone

@@ -26,7 +26,7 @@ from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks

@@ -36,7 +36,7 @@ from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
 

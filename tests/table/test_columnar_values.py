@@ -24,7 +24,7 @@ from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
-from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator, WindowFieldOperator
+from flinkpy.windowing.slices.column_slices import WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, rescaled
 

@@ -18,9 +18,9 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermar
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.windowing.slices import columnar_slices
-from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator, WindowAggregatesOperator, WindowFieldOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices import parts as columnar_slices
+from flinkpy.windowing.slices.column_slices import ColumnarWindowOperator, WindowAggregatesOperator, WindowFieldOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import ELEMENTS, LATE, MAX_PARALLELISM, SLICINGS, Alone, Model, by_time, elements_of, rescaled

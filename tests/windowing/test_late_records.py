@@ -15,8 +15,8 @@ from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.window_join import WindowCoGroupOperator, WindowJoinOperator
-from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.column_slices import WindowFieldOperator
+from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.joins import columns

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expressions import AggregateCall
 from flinkpy.core.elements import ColumnBatch

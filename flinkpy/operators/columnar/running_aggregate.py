@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.aggregates import adding, check_sums, counting, larger, smaller, summed
+from flinkpy.aggregates.of_columns import adding, check_sums, counting, larger, smaller, summed
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.conversion import python_values
 from flinkpy.columns.exact_arrays import array_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.aggregates.of_records import FieldAggregate
 from flinkpy.operators.functions import AggregateFunction, ReduceFunction
-from flinkpy.operators.rows.aggregates import FieldAggregate
 
 
 class FieldReduce(ReduceFunction):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 
 _WAITING = 1 << 15  # so many records are put aside before they are grouped; more where a slice has more keys than that
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
-from flinkpy.windowing.slices.columnar_slices import Part
+from flinkpy.windowing.slices.parts import Part
 
 SLICE = "slice"
 

@@ -8,8 +8,8 @@ from typing import Any
 from flinkpy.core.elements import Watermark
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.wake_up import WakeUp
-from flinkpy.windowing.slices.slice_status import SliceTimes, Standing
 from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.times import SliceTimes, Standing
 
 
 class FollowsTime(StreamOperator):

@@ -12,11 +12,11 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
+from flinkpy.aggregates.of_records import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
 from flinkpy.core.keys import canonical_key
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.rows.keyed_loops import CALLED, assigned
 from flinkpy.operators.user_errors import user_code_error
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from flinkpy.aggregates.of_records import AGGREGATES, FieldAggregate
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -25,15 +26,14 @@ from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.yielding import Results, stamp_new
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.windowing.general.evaluation import check_window_function
-from flinkpy.windowing.slices.slice_clock import FollowsTime
-from flinkpy.windowing.slices.slice_functions import Evaluated, SliceFunction, can_follow_slices
-from flinkpy.windowing.slices.slice_loops import KINDS, SliceLoops, States
-from flinkpy.windowing.slices.slice_status import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices.accumulation import KINDS, SliceLoops, States
+from flinkpy.windowing.slices.follows_time import FollowsTime
 from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices.window_calls import Evaluated, SliceFunction, can_follow_slices
 from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [(slice, accumulator), ...])

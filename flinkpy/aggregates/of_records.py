@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.aggregates.fields import Position, field_of, is_indexed, with_field
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.fields import Position, field_of, is_indexed, with_field
 
 AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.conversion import rows_of_batch
 from flinkpy.columns.expressions import AggregateCall
@@ -26,13 +26,13 @@ from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, i
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.user_errors import user_code_error
-from flinkpy.windowing.slices.columnar_slices import Part, SliceColumns, together
-from flinkpy.windowing.slices.columnar_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.follows_time import FollowsTime
 from flinkpy.windowing.slices.held_keys import WindowKeys
-from flinkpy.windowing.slices.slice_clock import FollowsTime
-from flinkpy.windowing.slices.slice_operator import NO_TIMESTAMPS
-from flinkpy.windowing.slices.slice_status import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slices.operator import NO_TIMESTAMPS
+from flinkpy.windowing.slices.parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.windows import TimeWindow
 
 SLICES = "_slices of columns"  # a key of each key group -> (what was evaluated until, Arrow table of the group)
