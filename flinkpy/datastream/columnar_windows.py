@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.datastream.event_time import event_time_zone
 from flinkpy.datastream.program import located, refuse
 
@@ -56,7 +57,7 @@ def field_columns(windowed: Windowed, kind: str, position: Any) -> DataStream | 
     from flinkpy.windowing.slices.column_slices import WindowFieldOperator
 
     slicing = _slicing(windowed)
-    if slicing is None or kind not in ("sum", "min", "max") or not _can(windowed):
+    if slicing is None or kind not in OF_FIELDS or not _can(windowed):
         return None
     with located():
         operator = WindowFieldOperator(_keys(windowed, f"{kind}()"), slicing, windowed._assigner.is_event_time(), kind, position, windowed._lateness,

@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, RecordCount
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 
-BUILT_IN = ("sum", "min", "max", "min_by", "max_by", "count")
-
 
 @dataclass(frozen=True)
 class WindowCall:
-    """What the program asked for. ``kind`` is one of BUILT_IN, "reduce", "aggregate", or "all" where the window function gets all records."""
+    """What the program asked for. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the window function gets all records."""
 
     key: KeySpec | None  # None: all records share their windows
     assigner: Any
@@ -51,14 +50,13 @@ def _slice_operator(call: WindowCall) -> OneInputOperator | None:
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
-    if slicing is None or call.kind not in (*BUILT_IN, "reduce") or not can_follow_slices(call.window_function):
+    if slicing is None or call.kind not in (*OF_RECORDS, "count", "reduce") or not can_follow_slices(call.window_function):
         return None
     return SliceWindowOperator(call.key, slicing, call.assigner.is_event_time(), call.kind, call.position, call.function, call.window_function,
                                call.allowed_lateness, call.late_tag)
 
 
 def _contents(call: WindowCall) -> Any:
-    from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
     from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 
     if call.kind == "all":
@@ -66,5 +64,5 @@ def _contents(call: WindowCall) -> Any:
     if call.kind == "aggregate":
         return AggregateContents(call.function)
     if call.kind == "count":
-        return AggregateContents(CountRecords())
-    return ReduceContents(call.function if call.kind == "reduce" else FieldReduce(call.kind, call.position))
+        return AggregateContents(RecordCount())
+    return ReduceContents(call.function if call.kind == "reduce" else FieldAggregate(call.kind, call.position).update)

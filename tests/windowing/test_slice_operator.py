@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import FieldAggregate, RecordCount
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
@@ -19,7 +20,6 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
 from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.slices.operator import SliceWindowOperator
@@ -207,7 +207,8 @@ def test_state_may_be_kept_and_saved_on_disk() -> None:
 @settings(max_examples=50)
 def test_windows_that_do_not_overlap_are_the_general_operators(drawn: list[Any], size: int, kind: str, lateness: int) -> None:
     slices = Alone(operator_of(kind, Slicing(size, size, 0), lateness))
-    contents: Any = AggregateContents(CountRecords()) if kind == "count" else ReduceContents(joined if kind == "reduce" else FieldReduce(kind, 1))
+    reduce = joined if kind == "reduce" else FieldAggregate(kind, 1).update if kind != "count" else None
+    contents: Any = ReduceContents(reduce) if reduce else AggregateContents(RecordCount())
     general = Alone(WindowOperator(FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE))
     for element in elements_of(drawn):
         slices.push(element)

@@ -26,29 +26,29 @@ class RunningAggregate:
 
     def __init__(self, kind: str, input_type: Any) -> None:
         self.of = ColumnAggregate(kind, input_type)
-        self._counts, self._values = Grown(np.int64, 0), Grown(self.of.dtype, self.of.nothing)
+        self._counts, self._values = Grown(np.int64, 0), Grown(self.of.dtype, self.of.identity)
 
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
         ids, size, codes = keyed.ids, len(keyed.ids), keyed.codes
-        if self.of.kind != "count" and self.of.computed_in == pa.string():
+        if self.of.computed_in == pa.string():
             column, codes = self._reduced(column, codes)
-        counts, values = self.of.taken_in(column)
+        counts, values = self.of.values_of(column)
         total = self._counts.reach(keys)[ids] + self.of.counted(counts, len(column), codes, size)
         if values is None:
             self.put(ids, total, None, keys)
-            return self.of.result(total, None)
+            return self.of.results(total, None)
         held = self._values.reach(keys)[ids]
         joint = np.concatenate((held, values)), np.concatenate((np.arange(size), codes))  # in their order, those before first
-        result = self.of.combined(*joint, size)
+        result = self.of.grouped(*joint, size)
         self.put(ids, total, result, keys)
-        return self.of.result(total, result)
+        return self.of.results(total, result)
 
     def _reduced(self, column: Any, codes: Any) -> tuple[Any, Any]:
         """Texts are compared by Arrow, which makes no Python value of each: one is left for each key."""
         table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
-        few = table.group_by("code", use_threads=False).aggregate([("value", self.of.kind)])
-        return few.column(f"value_{self.of.kind}").combine_chunks(), few.column("code").to_numpy()
+        few = table.group_by("code", use_threads=False).aggregate([("value", self.of.of.name)])
+        return few.column(f"value_{self.of.of.name}").combine_chunks(), few.column("code").to_numpy()
 
     def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
         """These are the aggregates of these keys."""
@@ -61,7 +61,7 @@ class RunningAggregate:
     def saved(self, keys: int) -> tuple[Any, Any]:
         """Counts and values as Arrow arrays, by key number; no values where there is only the count."""
         counts = self._counts.reach(keys)[:keys]
-        return pa.array(counts), None if self.of.kind == "count" else self.of.saved(counts, self._values.reach(keys)[:keys])
+        return pa.array(counts), None if self.of.only_counts else self.of.accumulators(counts, self._values.reach(keys)[:keys])
 
 
 class KeyedAggregatesOperator(KeyedColumnsOperator):
@@ -107,7 +107,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
 
     def take_back(self, ids: Any, saved: Any) -> None:
         for at, aggregate in enumerate(self._aggregates or ()):
-            values = None if aggregate.of.kind == "count" else aggregate.of.taken_in(saved.column(f"value {at}"))[1]
+            values = None if aggregate.of.only_counts else aggregate.of.values_of(saved.column(f"value {at}"))[1]
             aggregate.put(ids, saved.column(f"count {at}").to_numpy(), values, len(self._index))
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:

@@ -11,19 +11,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from flinkpy.aggregates.of_columns import adding, check_sums, counting, larger, smaller, summed
+from flinkpy.aggregates.algebra import Runs
+from flinkpy.aggregates.builtin import BUILT_IN, OF_FIELDS
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.conversion import python_values
 from flinkpy.columns.exact_arrays import array_of
-from flinkpy.columns.kinds import as_computed
+from flinkpy.columns.kinds import as_computed, counted_in
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-
-_LIMIT = 1 << 63
 
 
 class KeyedColumnAggregateOperator(KeyedColumnsOperator):
@@ -33,7 +31,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
     _state: RunningState | None = None
 
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
-        if kind not in ("sum", "min", "max"):
+        if kind not in OF_FIELDS:
             raise ProgramError(f"{kind!r} is no running aggregate over columns")
         self.kind, self.position, self.keys = kind, position, tuple(keys)
 
@@ -41,7 +39,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         super().prepare(schema)
         self._at = self._column(schema)
         field = schema.field(self._at)
-        self._type = self._result_type(field.type)
+        self._type = self._result_type(field)
         if self._state is not None and self._state.type != self._type:
             raise ProgramError("the type of the aggregated column changed while the job runs")
         self._result = schema.set(self._at, pa.field(field.name, self._type))
@@ -59,10 +57,12 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
             raise ProgramError(f"{self.kind}({self.position}): there are {len(schema)} columns")
         return self.position % len(schema)
 
-    def _result_type(self, kind: Any) -> Any:
-        if self.kind != "sum":
-            return kind
-        return summed(f"sum({self.position!r})", kind)
+    def _result_type(self, field: Any) -> Any:
+        aggregate = BUILT_IN[self.kind]
+        try:
+            return field.type if aggregate.selects else aggregate.computed_in(field.type)
+        except ProgramError as error:
+            raise ProgramError(f"column {field.name!r}: {error}") from None
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
@@ -96,13 +96,12 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
 
 
 class RunningState:
-    """The value of every key so far."""
+    """The accumulator of every key so far."""
 
     def __init__(self, kind: str, value_type: Any) -> None:
-        self._kind, self.type = kind, value_type
-        self._kept_in = counting(value_type) or value_type
-        self._is_float = bool(pa.types.is_floating(value_type))
-        self._is_number = self._is_float or pa.types.is_integer(self._kept_in)
+        self._of, self.type = BUILT_IN[kind], value_type
+        self._kept_in = counted_in(value_type) or value_type
+        self._is_number = pa.types.is_floating(self._kept_in) or pa.types.is_integer(self._kept_in)
         self._values = Grown(self._kept_in.to_pandas_dtype() if self._is_number else object, 0 if self._is_number else None)
         self._has = Grown(np.bool_, False)
 
@@ -115,14 +114,15 @@ class RunningState:
 
     def _add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
         state, has = self._values.reach(keys), self._has.reach(keys)
-        if not self._is_number or values.null_count or self._depends_on_order(values, state, keyed):
+        if not self._is_number or values.null_count:
             return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
         order, starts = _by_key(keyed)
         ids = keyed.ids[keyed.codes[order[starts]]]
-        numbers = values.to_numpy(zero_copy_only=False)[order]
-        ends = np.append(starts[1:], len(order)) - 1
-        running = _RUNS[self._kind](numbers, starts, ends, state[ids], has[ids])
-        state[ids], has[ids] = running[ends], True
+        runs = Runs(values.to_numpy(zero_copy_only=False)[order], starts, state[ids], has[ids])
+        if not self._of.is_exact_in_any_order(runs):
+            return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
+        running = self._of.running(runs)
+        state[ids], has[ids] = running[starts + runs.lengths - 1], True
         results = np.empty_like(running)
         results[order] = running
         return pa.array(results, self._kept_in)
@@ -140,36 +140,20 @@ class RunningState:
             if value is not None:
                 state[key] = value
 
-    def _depends_on_order(self, values: Any, state: Any, keyed: KeyedBatch) -> bool:
-        """Sums of floats are rounded, of whole numbers may leave 64 bits; and of zeros of both signs the first one stays."""
-        before = state[keyed.ids]
-        if self._kind != "sum":
-            return self._is_float and any(np.signbit(each[each == 0]).any() for each in (values.to_numpy(zero_copy_only=False), before))
-        if self._is_float:
-            return True
-        bounds = pc.min_max(values).as_py()
-        reach: int = max(abs(bounds["min"]), abs(bounds["max"])) * len(values)
-        return reach + max(abs(int(before.min())), abs(int(before.max()))) >= _LIMIT
-
     def _one_by_one(self, values: Any, ids: Any, state: Any, has: Any) -> Any:
         """Where order, nulls or Python values matter: the row form's own steps."""
         touched = np.unique(ids)
         before = zip(touched.tolist(), state[touched].tolist(), has[touched].tolist())
         current: dict[int, Any] = {key: value if known else None for key, value, known in before}
         results: list[Any] = []
-        append = results.append
-        goes_before = {"min": smaller, "max": larger}.get(self._kind)
-        plus = adding(self.type)
+        append, add = results.append, self._of.adding(self.type)
         for key, value in zip(ids.tolist(), python_values(values)):
             old = current[key]
             if value is not None:
-                if old is None or (goes_before is not None and goes_before(value, old)):
-                    old = current[key] = value
-                elif goes_before is None:
-                    old = current[key] = plus(old, value)
+                old = current[key] = value if old is None else add(old, value)
             append(old)
-        if self._kind == "sum" and self.type == pa.int64():
-            check_sums(value for value in results if value is not None)
+        if self.type == pa.int64():
+            self._of.check(value for value in results if value is not None)
         for key, value in current.items():
             if value is not None:
                 state[key], has[key] = value, True
@@ -184,34 +168,3 @@ def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(keyed.codes, minlength=len(keyed.ids))
     return order, np.concatenate(([0], np.cumsum(counts[:-1])))
-
-
-def _running_sum(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    """Of integers: one cumulative sum, and each key's start taken off again (exact, as 64-bit numbers wrap around both ways)."""
-    lengths = ends - starts + 1
-    with np.errstate(over="ignore"):
-        total = np.cumsum(numbers)
-        offset = state - (total[starts] - numbers[starts])
-        return total + np.repeat(offset, lengths)
-
-
-def _running_min(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.fmin, np.minimum, -1)
-
-
-def _running_max(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.maximum, np.maximum, 1)
-
-
-def _running_extreme(numbers: Any, starts: Any, ends: Any, state: Any, has: Any, extreme: Any, of_ranks: Any, direction: int) -> Any:
-    """Ranks instead of values, each key's shifted out of the reach of the one before: then one accumulation serves all keys. A not-a-number has the
-    highest rank."""
-    numbers = numbers.copy()
-    with np.errstate(invalid="ignore"):
-        numbers[starts] = np.where(has, extreme(numbers[starts], state), numbers[starts])
-    distinct, ranks = np.unique(numbers, return_inverse=True)
-    shifts = direction * np.repeat(np.arange(len(starts)), ends - starts + 1) * len(distinct)
-    return distinct[of_ranks.accumulate(ranks + shifts) - shifts]
-
-
-_RUNS = {"sum": _running_sum, "min": _running_min, "max": _running_max}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.conversion import rows_of_batch
@@ -265,11 +266,11 @@ class WindowAggregatesOperator(ColumnarWindowOperator):
         self._result = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
 
     def taken_in(self, data: Any, ids: Any) -> Part:
-        taken = [aggregate.taken_in(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
+        taken = [aggregate.values_of(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
         return Part(data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken])
 
     def result(self, part: Part, window: TimeWindow) -> Any:
-        aggregates = [each.result(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
+        aggregates = [each.results(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
         moments = [pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window]
         return pa.RecordBatch.from_arrays([*self._known_keys.columns(part.ids), *aggregates, *moments], schema=self._result)
 
@@ -282,7 +283,7 @@ class WindowFieldOperator(ColumnarWindowOperator):
         late_tag: OutputTag | None = None,
     ) -> None:
         super().__init__(keys, slicing, event_time, allowed_lateness, late_tag)
-        if kind not in ("sum", "min", "max"):
+        if kind not in OF_FIELDS:
             raise ProgramError(f"{kind!r} is no aggregate of windows over columns")
         self.kind, self.position = kind, position
 
@@ -302,12 +303,12 @@ class WindowFieldOperator(ColumnarWindowOperator):
         self._result = schema.set(self._at, pa.field(field.name, self._aggregates[0].result_type))
 
     def taken_in(self, data: Any, ids: Any) -> Part:
-        counts, values = self._aggregates[0].taken_in(data.column(self._at))
+        counts, values = self._aggregates[0].values_of(data.column(self._at))
         return Part(data.num_rows, ids, [counts], [values], data.select(self._others) if self._others else None)
 
     def result(self, part: Part, window: TimeWindow) -> Any:
         arrays = [] if part.firsts is None else list(part.firsts.columns)
-        arrays.insert(self._at, self._aggregates[0].result(part.counts[0], part.values[0]))
+        arrays.insert(self._at, self._aggregates[0].results(part.counts[0], part.values[0]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._result)
 
 

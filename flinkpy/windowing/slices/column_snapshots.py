@@ -58,8 +58,8 @@ def _batch(saved: SavedSlice, aggregates: Sequence[ColumnAggregate]) -> Any:
         columns.update((f"key {name}", column) for name, column in zip(saved.keys.schema.names, saved.keys.columns))
     for at, aggregate in enumerate(aggregates):
         columns[f"count {at}"] = pa.array(part.counts[at])
-        if aggregate.kind != "count":
-            columns[f"value {at}"] = aggregate.saved(part.counts[at], part.values[at])
+        if not aggregate.only_counts:
+            columns[f"value {at}"] = aggregate.accumulators(part.counts[at], part.values[at])
     if part.firsts is not None:
         columns.update((f"first {name}", column) for name, column in zip(part.firsts.schema.names, part.firsts.columns))
     return pa.RecordBatch.from_pydict(columns)
@@ -70,7 +70,7 @@ def _part(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
     values: list[Any] = []
     for at, aggregate in enumerate(aggregates):
         counts.append(rows.column(f"count {at}").to_numpy())
-        values.append(None if aggregate.kind == "count" else aggregate.taken_in(rows.column(f"value {at}"))[1])
+        values.append(None if aggregate.only_counts else aggregate.values_of(rows.column(f"value {at}"))[1])
     firsts = _select(rows, "first ")
     return Part(rows.num_rows, None, counts, values, firsts if firsts.num_columns else None)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from flinkpy.aggregates.of_records import AGGREGATES, FieldAggregate
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError
@@ -62,7 +62,7 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
     ) -> None:
         if kind not in KINDS:
             raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join(KINDS)}")
-        if kind in AGGREGATES:
+        if kind in OF_RECORDS:
             FieldAggregate(kind, position)  # refuses what is no position
         if key is not None:
             key_function(key)
