@@ -45,15 +45,16 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
     from flinkpy.windowing.general.grid_loop import default_slicing
-    from flinkpy.windowing.slices.operator import SliceWindowOperator
+    from flinkpy.windowing.slices.operator import SliceOperator
+    from flinkpy.windowing.slices.row_slices import RowSlices
     from flinkpy.windowing.slices.window_calls import can_follow_slices
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
     if slicing is None or call.kind not in (*OF_RECORDS, "count", "reduce") or not can_follow_slices(call.window_function):
         return None
-    return SliceWindowOperator(call.key, slicing, call.assigner.is_event_time(), call.kind, call.position, call.function, call.window_function,
-                               call.allowed_lateness, call.late_tag)
+    store = RowSlices(call.key, call.kind, call.position, call.function, call.window_function)
+    return SliceOperator(store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag)
 
 
 def _contents(call: WindowCall) -> Any:

@@ -20,10 +20,9 @@ from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTi
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.sessions import EventTimeSessionWindows
-from flinkpy.windowing.slices.operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, is_nan, shown
-from tests.windowing.slice_harness import Alone
+from tests.windowing.slice_harness import Alone, row_windows
 
 KEY = KeySpec(selector=lambda record: 0)
 VALUES = st.lists(NUMBERS, min_size=1, max_size=12) | st.lists(DECIMALS, min_size=1, max_size=12)
@@ -110,9 +109,9 @@ def reduced(kind: str, position: Any) -> ReduceContents:
 
 FORMS: dict[str, Callable[[str, Any], Any]] = {
     "batch": lambda kind, position: batch_form(KeyedAggregateOperator(kind, position, KEY)),
-    "slices": lambda kind, position: SliceWindowOperator(KEY, Slicing(10, 10, 0), True, kind, position),
-    "slices that overlap": lambda kind, position: SliceWindowOperator(KEY, Slicing(10, 5, 0), True, kind, position),
-    "slices of all": lambda kind, position: SliceWindowOperator(None, Slicing(10, 5, 0), True, kind, position),
+    "slices": lambda kind, position: row_windows(KEY, Slicing(10, 10, 0), True, kind, position),
+    "slices that overlap": lambda kind, position: row_windows(KEY, Slicing(10, 5, 0), True, kind, position),
+    "slices of all": lambda kind, position: row_windows(None, Slicing(10, 5, 0), True, kind, position),
     "windows": lambda kind, position: WindowOperator(KEY, TumblingEventTimeWindows(10), contents=reduced(kind, position)),
     "windows that overlap": lambda kind, position: WindowOperator(
         KEY, SlidingEventTimeWindows(10, 5), contents=reduced(kind, position)),

@@ -24,9 +24,8 @@ from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
-from flinkpy.windowing.slices.column_slices import WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slicing import Slicing
-from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, rescaled
+from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, aggregate_windows, field_windows, rescaled
 
 NANS = [math.nan, -math.nan]
 
@@ -215,7 +214,7 @@ def test_windows_have_the_aggregates_of_their_records(case: Case, kind: str) -> 
         kind = "min"
     kinds = ["count", *case.kinds("sum", "avg")]
     slicing = Slicing(10, 10, 0)
-    many, one = (Alone(WindowAggregatesOperator(["k"], slicing, True, calls(kinds))), Alone(WindowFieldOperator(["k"], slicing, True, kind, "v")))
+    many, one = (Alone(aggregate_windows(["k"], slicing, True, calls(kinds))), Alone(field_windows(["k"], slicing, True, kind, "v")))
     for alone in (many, one):
         for batch in case.batches():
             alone.push(batch)
@@ -229,7 +228,7 @@ def test_a_mean_of_a_window_is_exact_where_its_sum_leaves_64_bits() -> None:
     case = Case(Domain(pa.int64(), []), Domain(pa.int64(), []), [(1, moment) for moment in moments], 1000)
 
     def make() -> Any:
-        return WindowAggregatesOperator(["k"], Slicing(10, 10, 0), True, calls(["avg"]))
+        return aggregate_windows(["k"], Slicing(10, 10, 0), True, calls(["avg"]))
 
     alone = Alone(make())
     for batch in case.batches():

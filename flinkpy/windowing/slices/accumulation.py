@@ -14,13 +14,12 @@ from typing import Any
 
 from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, Shape, shape_of
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.operators.base import OperatorContext
 from flinkpy.operators.functions import method_of
 from flinkpy.operators.rows.keyed_loops import CALLED, assigned
 from flinkpy.operators.user_errors import user_code_error
-
-KINDS = (*OF_RECORDS, "count", "reduce")
 
 States = dict[Any, Any]  # of one slice: key -> accumulator
 
@@ -54,6 +53,14 @@ def slice_loop(states, others, update):
         else:
             states[key] = record
 """
+
+
+def check_aggregate(kind: str, position: int | str | None) -> None:
+    """ProgramError for what is no aggregate of windows, or no position."""
+    if kind not in (*OF_RECORDS, "count", "reduce"):
+        raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join((*OF_RECORDS, 'count', 'reduce'))}")
+    if kind in OF_RECORDS:
+        FieldAggregate(kind, position)
 
 
 class _OddShape(Exception):

@@ -5,7 +5,7 @@ So state moves by key group when a job is rescaled, and nothing in it is a Pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +30,14 @@ class SavedSlice:
 
 
 def save(
-    into: MutableMapping[Any, Any], slices: Sequence[SavedSlice], until: Mapping[int, int], default_until: int,
-    aggregates: Sequence[ColumnAggregate], input_schema: Any, max_parallelism: int,
-) -> None:
-    """``until``: up to when windows were evaluated for the keys of a key group, where that is not the default."""
-    if not slices:
-        return
+    slices: Sequence[SavedSlice], aggregates: Sequence[ColumnAggregate], input_schema: Any, max_parallelism: int,
+) -> Iterator[tuple[int, int, bytes]]:
+    """For each key group a key of it, its number, and the table of all its keys and slices."""
     batches = [_batch(each, aggregates) for each in slices]
     table = pa.Table.from_batches(batches)
     table = table.replace_schema_metadata(with_input(table.schema, input_schema).metadata).combine_chunks()
     for group, part in by_group(table, _groups(slices, max_parallelism)):
-        into[key_of_group(group, max_parallelism)] = until.get(group, default_until), to_bytes(part)
+        yield key_of_group(group, max_parallelism), group, to_bytes(part)
 
 
 def load(table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]) -> Iterator[SavedSlice]:

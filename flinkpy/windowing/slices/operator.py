@@ -1,8 +1,8 @@
-"""Built-in aggregates over tumbling and sliding windows: one accumulator per key and slice, shared by the windows that overlap.
+"""Windows by slices: one accumulator per key and slice, shared by the windows that overlap.
 
 The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
 every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
-something (``slice_status``), and their accumulators are put together by generated loops (``slice_loops``).
+something (``times``). What a slice holds, and how accumulators are put together, is the matter of its store: of rows or of columns.
 
 Windows that do not overlap are never put together: their records are reduced as they come. In windows that overlap records meet slice by slice, in
 order of time, and within a slice as they come. So where records are out of order and the result depends on their order (a reduce function that is
@@ -11,114 +11,62 @@ associative but not commutative, the other fields of ``sum``, which of several e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate
 from flinkpy.common.output_tag import OutputTag
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import canonical_key
-from flinkpy.core.mutability import could_be_mutated, private_copy
-from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
-from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.operators.process.yielding import Results, stamp_new
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.rows.stateless import rows
-from flinkpy.windowing.general.evaluation import check_window_function
-from flinkpy.windowing.slices.accumulation import KINDS, SliceLoops, States
-from flinkpy.windowing.slices.follows_time import FollowsTime
+from flinkpy.operators.wake_up import WakeUp
 from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
-from flinkpy.windowing.slices.window_calls import Evaluated, SliceFunction, can_follow_slices
 from flinkpy.windowing.windows import TimeWindow
 
-SLICES = "_slices"  # the name of the state: key -> (what was evaluated until, [(slice, accumulator), ...])
 NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these have none: call assign_timestamps_and_watermarks(...) before, "
                  "or use windows of processing time")
 
 
-class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, OneInputOperator):
-    """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce. Results carry the last moment of their window.
+class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
+    """Results carry the last moment of their window."""
 
-    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
-    ``count`` the number of records; a ``window_function`` is called with that one value. Without a key all records are one group.
-    """
+    parks = True
 
     def __init__(
-        self,
-        key: KeySpec | None,
-        slicing: Slicing,
-        event_time: bool,
-        kind: str,
-        position: int | str | None = None,
-        reduce_function: Any = None,
-        window_function: Any = None,
-        allowed_lateness: int = 0,
-        late_tag: OutputTag | None = None,
+        self, store: SliceStore, slicing: Slicing, event_time: bool, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
     ) -> None:
-        if kind not in KINDS:
-            raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join(KINDS)}")
-        if kind in OF_RECORDS:
-            FieldAggregate(kind, position)  # refuses what is no position
-        if key is not None:
-            key_function(key)
-        if kind == "reduce":
-            method_of(reduce_function, "reduce")
-        self.key, self.slicing, self.event_time = key, slicing, event_time
-        self.kind, self.position, self.reduce_function, self.window_function = kind, position, reduce_function, window_function
-        check_window_function(window_function, key is not None)
-        if not can_follow_slices(window_function):
-            raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
+        self.store, self.slicing, self.event_time = store, slicing, event_time
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
+
+    def output_schema(self, schema: Any) -> Any:
+        """Of columns, the schema of the results."""
+        return self.store.output_schema(schema)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        select = None
-        if self.key is not None:
-            open_function(self.key.selector, self.context)
-            select = key_function(self.key)
-        open_function(self.reduce_function, self.context)
-        self._select: Callable[[Any], Any] = select or _no_key
-        self._function: SliceFunction | None = None
-        if self.window_function is not None:
-            self._function = SliceFunction(self.window_function, self.key is not None, self.context, self.backend)
-        self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, self.context)
         self._times = SliceTimes(self.slicing, self.allowed_lateness)
-        self._slices: dict[int, States] = {}
-        self._mutable: dict[int, tuple[int, bool]] = {}
+        self.store.open(self.context, self.backend)
         self._restore()
-        self.start_clock()
+        self._wake_up = WakeUp(self.context.timers, self._due)
+        if not self.event_time:
+            self._wake_up.at(self._times.wake)
 
     def close(self) -> None:
-        if hasattr(self, "_loops"):
-            self.stop_clock()
-            self._loops.forget()
+        if hasattr(self, "_wake_up"):
+            self._wake_up.cancel()
         try:
             super().close()
-            close_function(self.reduce_function)
-            if getattr(self, "_function", None) is not None:
-                close_function(self.window_function)
         finally:
-            if self.key is not None:
-                close_function(self.key.selector)
+            self.store.close()
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        by_key: dict[Any, list[tuple[int, Any]]] = {}
-        for start, states in self._slices.items():
-            for key, accumulator in states.items():
-                if key in by_key:
-                    by_key[key].append((start, accumulator))
-                else:
-                    by_key[key] = [(start, accumulator)]
-        now, ahead = self._times.now, self._ahead
-        saved = self.backend.engine_values(SLICES)
-        saved.update((key, (ahead.get(key, now), slices)) for key, slices in by_key.items())
+        saved, now = self.backend.engine_values(self.store.state_name), self._times.now
+        saved.update((key, (max(now, self._ahead.get(share, now)), data)) for key, share, data in self.store.saved())
         try:
             return super().snapshot_state(barrier)
         finally:
@@ -126,168 +74,106 @@ class SliceWindowOperator(FollowsTime, DropsLateRecords, KeyedStateOperator, One
 
     def _restore(self) -> None:
         """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
-        saved = self.backend.engine_values(SLICES)
+        saved = self.backend.engine_values(self.store.state_name)
         self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
-        self._ahead: dict[Any, int] = {}
-        accumulators: list[Any] = []
-        for key, (until, slices) in saved.items():
-            if until > now:
-                self._ahead[key] = until
-            for start, accumulator in slices:
-                states = self._slices.get(start)
-                if states is None:
-                    states = self._slices[start] = self._loops.new_states()
-                states[key] = accumulator
-                accumulators.append(accumulator)
+        shares = self.store.restore({key: data for key, (_, data) in saved.items()})
+        self._ahead: dict[Any, int] = {shares[key]: until for key, (until, _) in saved.items() if until > now}  # evaluated until
         saved.clear()
-        self._loops.restored(accumulators)
-        self._times.settle(self._slices)
+        self._times.settle(self.store.starts)
 
     # -- records ---------------------------------------------------------------------------------------------------------------
 
     def process_batch(self, batch: Batch) -> Work | None:
-        batch = rows(batch)
+        store = self.store
+        records = store.records_of(batch)
         if not self.event_time:
-            self._add_now(batch.values)
+            self._add_now(records)
             return None
-        stamps = batch.timestamps
-        low = MIN_TIMESTAMP if stamps is None else min(stamps)
-        if stamps is None or low == MIN_TIMESTAMP:
+        span = store.span(batch)
+        if span is None or span[0] == MIN_TIMESTAMP:
             raise ProgramError(f"operator {self.context.name!r}: {NO_TIMESTAMPS}")
-        start = self.slicing.slice_of(low)
-        if max(stamps) < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
-            self._add(start, batch.values)
+        start = self.slicing.slice_of(span[0])
+        if span[1] < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
+            self._add(start, records)
             return None
-        return self._add_scattered(batch.values, stamps)
-
-    def _add(self, start: int, values: list[Any]) -> None:
-        states = self._slices.get(start)
-        if states is None:
-            states = self._slices[start] = self._loops.new_states()
-            self._times.entered(start)
-        self._loops.add(values, states)
-
-    def _add_scattered(self, values: list[Any], stamps: list[int]) -> Work | None:
-        """Records of several slices: sorted into them, and each taken as its slice stands."""
-        parts = _parts(values, stamps, self.slicing)
-        standings = {start: self._times.standing(start) for start in parts}
-        for start, part in parts.items():
-            if standings[start] is Standing.OPEN:
+        standings: dict[int, Standing] = {}
+        for start, part in store.by_slice(batch, records, self.slicing):
+            standings[start] = standing = self._times.standing(start)
+            if standing is Standing.OPEN:
                 self._add(start, part)
         if set(standings.values()) == {Standing.OPEN}:
             return None
-        slice_of = self.slicing.slice_of
-        placed = [(record, stamp, start) for record, stamp in zip(values, stamps) if standings[start := slice_of(stamp)] is not Standing.OPEN]
-        return self._add_behind_time(placed, standings)
+        return self._add_behind_time(batch, records, standings)
 
-    def _add_behind_time(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing]) -> Work:
+    def _add(self, start: int, records: Any) -> None:
+        if start not in self.store.starts:
+            self._times.entered(start)
+        self.store.add(start, records)
+
+    def _add_now(self, records: Any) -> None:
+        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
+        start = self.slicing.slice_of(now)
+        if self._times.standing(start) is not Standing.OUTSIDE:
+            self._add(start, records)
+            self._wake_up.at(self._times.wake)
+
+    def _add_behind_time(self, batch: Batch, records: Any, standings: dict[int, Standing]) -> Work:
         """One by one, as each may make windows be evaluated again."""
-        late = RowBatch([], [])
-        yield from self._give(self._again(placed, standings, late), self._times.now)
-        if late.values and self.late_tag is None:
+        late: list[int] = []
+        yield from self.store.emit(self._again(batch, records, standings, late), self._times.now, self)
+        if late and self.late_tag is None:
             self.drop_late(len(late))
-        elif late.values and self.late_tag is not None:
-            self.output.emit_side(self.late_tag.tag_id, late)
+        elif late and self.late_tag is not None:
+            self.output.emit_side(self.late_tag.tag_id, self.store.late_records(batch, late))
 
-    def _again(self, placed: Iterable[tuple[Any, int, int]], standings: dict[int, Standing], late: RowBatch) -> Iterator[Evaluated]:
+    def _again(self, batch: Batch, records: Any, standings: dict[int, Standing], late: list[int]) -> Iterator[Evaluated]:
         """Adds each record when it is its turn; gives the windows to evaluate again, for its key alone."""
-        for record, stamp, start in placed:
+        store, slice_of = self.store, self.slicing.slice_of
+        for position, stamp in enumerate(store.stamps(batch)):
+            start = slice_of(stamp)
             standing = standings[start]
             if standing is Standing.REOPENED:
-                self._add(start, [record])
-                yield from self._evaluated_again(canonical_key(self._select(record)), start)
-            elif late.timestamps is not None and (standing is Standing.OVER or self._times.is_late(stamp)):
-                late.values.append(record)
-                late.timestamps.append(stamp)
+                one = store.one(records, position)
+                self._add(start, one)
+                for window in reversed(self._times.evaluated(start)):  # in the order the assigner would name them
+                    yield window, store.evaluate_key(self._within(window), one)
+            elif standing is Standing.OVER or (standing is Standing.OUTSIDE and self._times.is_late(stamp)):
+                late.append(position)
 
-    # -- windows ---------------------------------------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        if self.event_time and watermark.timestamp > self._times.now:
+            yield from self._advance(watermark.timestamp)
+        super().process_watermark(watermark)
+
+    def _due(self, moment: int) -> None:
+        self.do(self._at_timer(moment))
+
+    def _at_timer(self, moment: int) -> Work:
+        yield from self._advance(max(moment, self._times.now))
+        self._wake_up.at(self._times.wake)
 
     def _advance(self, until: int) -> Work:
         """Time goes on: evaluates what is due, and lets go of what is over."""
-        times = self._times
+        times, store = self._times, self.store
         if times.is_quiet(until):
             times.now = until
             return
-        yield from self._give(map(self._evaluated, times.due(self._slices, until)), until)
+        yield from store.emit(map(self._evaluated, times.due(store.starts, until)), until, self)
         times.now = until
-        for start in times.over(self._slices):
-            del self._slices[start]
-            self._mutable.pop(start, None)
-        times.settle(self._slices)
-        if self._function is not None:
-            self._function.forget(times.is_cleaned_up)
+        store.forget(times.over(store.starts), times.is_cleaned_up)
+        times.settle(store.starts)
         if self._ahead and until >= max(self._ahead.values()):
             self._ahead = {}
 
     def _evaluated(self, window: TimeWindow) -> Evaluated:
-        starts = slices_within(window, self.slicing, self._slices)
-        merged = self._loops.together([self._taken(start, window, is_first=start == starts[0]) for start in starts])
-        if self._ahead:
-            merged = {key: value for key, value in merged.items() if self._ahead.get(key, MIN_TIMESTAMP) < window.end - 1}
-        return window, merged
+        contents = self.store.evaluate(self._within(window), lambda start: self._times.survives(start, window))
+        if self._ahead:  # without the keys for which the window was evaluated before the job was rescaled
+            contents = self.store.only(contents, lambda share: self._ahead.get(share, MIN_TIMESTAMP) < window.end - 1)
+        return window, contents
 
-    def _evaluated_again(self, key: Any, start: int) -> Iterator[Evaluated]:
-        """The windows of a slice for one key, in the order the assigner would name them."""
-        for window in reversed(self._times.evaluated(start)):
-            found = [self._slices[at] for at in slices_within(window, self.slicing, self._slices)]
-            merged = self._loops.together([{None: private_copy(states[key])} for states in found if key in states])
-            yield window, {key: merged[None]}
-
-    def _give(self, windows: Iterable[Evaluated], now: int) -> Work:
-        """Emits the windows' results: in batches of the usual size, if there is no function."""
-        if self._function is not None:
-            yield from self._function.evaluate(windows, now, self)
-            return
-        results, limit = Results(True), self.context.batch_records
-        for window, merged in windows:
-            results.values.extend(merged.values())
-            stamp_new(results, window.end - 1)
-            if len(results.values) >= limit:
-                yield from self._emit(results)
-                results = Results(True)
-        yield from self._emit(results)
-
-    def _emit(self, results: Results) -> Work:
-        values, stamps, limit = results.values, results.stamps or [], self.context.batch_records
-        for at in range(0, len(values), limit):
-            self.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
-            if at + limit < len(values):
-                yield
-
-    def _taken(self, start: int, window: TimeWindow, is_first: bool) -> States:
-        """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
-        states = self._slices[start]
-        if not self._times.survives(start, window):
-            return states
-        if self._could_be_mutated(start, states):
-            return {key: private_copy(value) for key, value in states.items()}
-        return dict(states) if is_first else states
-
-    def _could_be_mutated(self, start: int, states: States) -> bool:
-        """Looked at again when keys have come: what is made of values that cannot change is of their kind."""
-        if self.kind == "count" or (self.context.object_reuse and self.kind != "reduce"):
-            return False
-        keys, mutable = self._mutable.get(start, (0, False))
-        if keys != len(states) and not mutable:
-            mutable = could_be_mutated(states.values())
-            self._mutable[start] = len(states), mutable
-        return mutable
+    def _within(self, window: TimeWindow) -> list[int]:
+        return slices_within(window, self.slicing, self.store.starts)
 
 
-def _no_key(record: Any) -> None:
-    return None
-
-
-def _parts(values: list[Any], stamps: list[int], slicing: Slicing) -> dict[int, list[Any]]:
-    """The records of each slice, in their order."""
-    width, offset = slicing.width, slicing.offset
-    parts: dict[int, list[Any]] = {}
-    end = begin = 0
-    append: Callable[[Any], None] = [].append
-    for record, stamp in zip(values, stamps):
-        if not begin <= stamp < end:
-            begin = stamp - (stamp - offset) % width
-            end = begin + width
-            append = parts.setdefault(begin, []).append
-        append(record)
-    return parts
