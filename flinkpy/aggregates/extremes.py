@@ -30,7 +30,7 @@ class Extreme(Aggregate):
     def computed_in(self, input_type: Any) -> Any:
         import pyarrow as pa
 
-        from flinkpy.columns.kinds import counted_in, is_text, wide
+        from flinkpy.columns.kinds import is_text, wide
 
         if pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
             return input_type if pa.types.is_uint64(input_type) else wide(input_type)
@@ -38,7 +38,7 @@ class Extreme(Aggregate):
             return pa.string()
         if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
             return pa.decimal128(input_type.precision, input_type.scale)
-        if not (counted_in(input_type) is not None or pa.types.is_boolean(input_type) or pa.types.is_decimal(input_type)):
+        if (pa.types.is_nested(input_type) and not pa.types.is_list(input_type)) or pa.types.is_union(input_type) or pa.types.is_interval(input_type):
             raise ProgramError(f"{self.name} of {input_type} is not there; cast it")
         return input_type
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from flinkpy.aggregates.algebra import Aggregate
 from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.columns.conversion import python_values
+from flinkpy.columns.exact_arrays import array_of
 from flinkpy.columns.kinds import as_computed, counted_in
 
 
@@ -56,6 +57,14 @@ class ColumnAggregate:
             column = column.view(self._counted_in).cast(pa.int64())
         return counts, (column.fill_null(self.identity) if nulls else column).to_numpy(zero_copy_only=False)
 
+    def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
+        """A column and its groups with fewer values and the same aggregates: Arrow compares texts, and makes no Python value of each."""
+        if self.computed_in != pa.string():
+            return column, codes
+        table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
+        left = table.group_by("code", use_threads=False).aggregate([("value", self.of.name)])
+        return left.column(f"value_{self.of.name}").combine_chunks(), left.column("code").to_numpy()
+
     @staticmethod
     def counted(counts: Any, size: int, codes: Any, groups: int) -> Any:
         """How many values each group has, of ``size`` records; ``codes`` says the group of each (None: there is one)."""
@@ -82,7 +91,7 @@ class ColumnAggregate:
     def accumulators(self, counts: Any, values: Any) -> Any:
         """The values as an Arrow array that ``values_of`` understands."""
         if self.dtype == object:
-            return pa.array(values.tolist(), self.computed_in)
+            return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:
             return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
         if self._counted_in is None:

@@ -11,6 +11,7 @@ import operator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ from flinkpy.columns.expressions import AggregateCall, col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar import groups
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.windowing.slices.slicing import Slicing
@@ -173,6 +176,46 @@ def test_running_aggregates_of_a_batch_are_those_of_all_records_so_far(case: Cas
         assert same(sorted(found.values(), key=repr), sorted(expected.values(), key=repr))
 
 
+ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
+
+
+def ended(operator: Any) -> None:
+    """A batch job's operator at the end of its input."""
+    operator.finish()
+    while operator.has_rest:
+        operator.emit_rest()
+
+
+@pytest.mark.parametrize("form", ["aggregates", "field"])
+@given(cases(), st.sampled_from(["sum", "min", "max"]), st.sampled_from([0, 4, 1 << 18]))
+@example(ZEROS, "min", 0)
+@settings(max_examples=200)
+def test_a_batch_job_gives_for_each_key_what_all_its_records_come_to(form: str, case: Case, kind: str, waiting: int) -> None:
+    if not case.values.has_sum and kind == "sum":
+        kind = "min"
+    kinds = ["count", *case.kinds("sum", "avg")] if form == "aggregates" else [kind]
+    names = ["k", *kinds] if form == "aggregates" else ["k", "v"]
+    running: Any = KeyedAggregatesOperator(["k"], calls(kinds)) if form == "aggregates" else KeyedColumnAggregateOperator(kind, "v", ["k"])
+    alone = Alone(batch_form(running))
+    with mock.patch.object(groups, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
+        for batch in case.batches():
+            alone.push(batch)
+        ended(alone.operator)
+    expected = expected_rows(case, kinds, case.records)
+    if form == "field":
+        expected = {key: (row[0], rounded(case.values, row[1])) for key, row in expected.items()}
+    assert same(rows_of(alone, case, names), list(expected.values()))
+
+
+@pytest.mark.parametrize(("form", "stamp"), [("aggregates", 9), ("field", 4)])
+def test_a_batch_job_gives_the_time_that_the_last_running_row_has(form: str, stamp: int) -> None:
+    running: Any = KeyedAggregatesOperator(["k"], calls(["sum"])) if form == "aggregates" else KeyedColumnAggregateOperator("sum", "v", ["k"])
+    alone = Alone(batch_form(running))
+    alone.push(ColumnBatch(pa.RecordBatch.from_pydict({"k": [1, 1, 1], "v": [1, 2, 3]}), np.array([3, 9, 4])))
+    ended(alone.operator)
+    assert [batch.timestamps.tolist() for batch in alone.out.batches] == [[stamp]]  # type: ignore[union-attr]
+
+
 def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
     moments = [1_700_000_000_000_000 + at for at in range(20_001)]
     for size in (1000, 20_001):
@@ -184,9 +227,6 @@ def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
         again.push(case.batches([(1, moments[0])])[0])
         assert rows_of(alone, case, ["k", "avg"])[-1] == (1, sum(moments) / len(moments))
         assert rows_of(again, case, ["k", "avg"])[-1] == (1, (sum(moments) + moments[0]) / (len(moments) + 1))
-
-
-ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
 
 
 @pytest.mark.finding("hunts 11")

@@ -36,11 +36,11 @@ def columns(batch: Batch) -> ColumnBatch:
 
 @contextmanager
 def explained(data: Any, context: OperatorContext) -> Iterator[None]:
-    """What is raised over these columns says in which operator it was."""
+    """What is raised over these columns (None: over those of many batches) says in which operator it was."""
     try:
         yield
     except BeyondSigned as error:
-        large = large_columns(data)
+        large = [] if data is None else large_columns(data)
         raise ProgramError(f"operator {context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
     except ProgramError as error:
         raise ProgramError(f"operator {context.name!r}: {error}") from None

@@ -17,6 +17,7 @@ from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expressions import AggregateCall
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.groups import Groups
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 
@@ -31,8 +32,7 @@ class RunningAggregate:
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
         ids, size, codes = keyed.ids, len(keyed.ids), keyed.codes
-        if self.of.computed_in == pa.string():
-            column, codes = self._reduced(column, codes)
+        column, codes = self.of.few(column, codes)
         counts, values = self.of.values_of(column)
         total = self._counts.reach(keys)[ids] + self.of.counted(counts, len(column), codes, size)
         if values is None:
@@ -43,12 +43,6 @@ class RunningAggregate:
         result = self.of.grouped(*joint, size)
         self.put(ids, total, result, keys)
         return self.of.results(total, result)
-
-    def _reduced(self, column: Any, codes: Any) -> tuple[Any, Any]:
-        """Texts are compared by Arrow, which makes no Python value of each: one is left for each key."""
-        table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
-        few = table.group_by("code", use_threads=False).aggregate([("value", self.of.of.name)])
-        return few.column(f"value_{self.of.of.name}").combine_chunks(), few.column("code").to_numpy()
 
     def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
         """These are the aggregates of these keys."""
@@ -97,6 +91,9 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     def open_aggregates(self) -> None:
         self._aggregates = None
 
+    def first_columns(self, data: Any) -> Any:
+        return data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
+
     def saved_columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for at, aggregate in enumerate(self._aggregates or ()):
@@ -110,17 +107,27 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
             values = None if aggregate.of.only_counts else aggregate.of.values_of(saved.column(f"value {at}"))[1]
             aggregate.put(ids, saved.column(f"count {at}").to_numpy(), values, len(self._index))
 
+    def make_groups(self, schema: Any) -> Groups:
+        self.prepare(schema)
+        return Groups([each.of for each in self._aggregates or ()], np.maximum.at)
+
+    def values(self, data: Any) -> list[Any]:
+        return [evaluate(data) for evaluate in self._evaluates]
+
+    def rows_of_groups(self, results: list[Any]) -> Any:
+        firsts = self._firsts.all()
+        return pa.RecordBatch.from_arrays([*(firsts.column(name) for name in self.keys), *results], schema=self._result)
+
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
         keyed = self._index.of(data)
-        key_columns = data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
+        key_columns = self.first_columns(data)
         self._firsts.add(key_columns, keyed)
         shown = key_columns.take(pa.array(keyed.firsts))
         keys = dict(zip(shown.schema.names, shown.columns))
         if self._as_first:
             keys |= zip(self._as_first, self._firsts.take(keyed.ids, self._as_first))
-        aggregates = [aggregate.add(evaluate(data), keyed, len(self._index))
-                      for aggregate, evaluate in zip(self._aggregates or (), self._evaluates)]
+        aggregates = [aggregate.add(column, keyed, len(self._index)) for aggregate, column in zip(self._aggregates or (), self.values(data))]
         stamps = batch.timestamps
         if stamps is not None:
             latest = stamps[keyed.firsts]

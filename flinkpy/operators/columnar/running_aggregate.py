@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from flinkpy.aggregates.algebra import Runs
 from flinkpy.aggregates.builtin import BUILT_IN, OF_FIELDS
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.conversion import python_values
 from flinkpy.columns.exact_arrays import array_of
 from flinkpy.columns.kinds import as_computed, counted_in
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.groups import Groups
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 
@@ -81,10 +83,26 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         assert self._state is not None, "prepared before"
         return self._state
 
+    def first_columns(self, data: Any) -> Any:
+        return data.select(self._kept)
+
+    def make_groups(self, schema: Any) -> Groups:
+        self.prepare(schema)
+        return Groups([ColumnAggregate(self.kind, schema.field(self._at).type, keeps_type=True)], _last_at)
+
+    def values(self, data: Any) -> list[Any]:
+        return [data.column(self._at)]
+
+    def rows_of_groups(self, results: list[Any]) -> Any:
+        firsts = self._firsts.all()
+        arrays = [firsts.column(name) for name in firsts.schema.names]
+        arrays.insert(self._at, results[0])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._result)
+
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
         keyed = self._index.of(data)
-        self._firsts.add(data.select(self._kept), keyed)
+        self._firsts.add(self.first_columns(data), keyed)
         values = data.column(self._at)
         arrays = list(data.columns)
         arrays[self._at] = self._running().add(as_computed(values, self._type), keyed, len(self._index))
@@ -158,6 +176,10 @@ class RunningState:
             if value is not None:
                 state[key], has[key] = value, True
         return array_of(results, self._kept_in)
+
+
+def _last_at(stamps: Any, ids: Any, new: Any) -> None:
+    stamps[ids] = new  # the last assignment counts
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.elements import CheckpointBarrier, ColumnBatch
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.columnar.column_operators import ColumnOperator, one_batch
+from flinkpy.operators.columnar.groups import Groups
 from flinkpy.operators.columnar.key_index import FirstRecords, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
@@ -100,6 +101,30 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     def prepare(self, schema: Any) -> None:
         check_keys(self.keys, schema)
+
+    @abstractmethod
+    def first_columns(self, data: Any) -> Any:
+        """Those columns that are kept of each key's first record."""
+
+    @abstractmethod
+    def make_groups(self, schema: Any) -> Groups:
+        """For a batch job: what accumulates records of this schema."""
+
+    @abstractmethod
+    def values(self, data: Any) -> list[Any]:
+        """The columns that are aggregated."""
+
+    @abstractmethod
+    def rows_of_groups(self, results: list[Any]) -> Any:
+        """A record batch with the aggregates of all keys, by key number."""
+
+    def accumulate(self, batch: ColumnBatch, groups: Groups) -> None:
+        """For a batch job: takes records, and gives no running results."""
+        data, known = batch.data, len(self._index)
+        ids = self._index.ids_of(data)
+        if len(self._index) > known:
+            self._firsts.add_new(self.first_columns(data), ids, known)
+        groups.add(self.values(data), ids, batch.timestamps, len(self._index))
 
     @abstractmethod
     def saved_columns(self) -> dict[str, Any]:
