@@ -90,8 +90,7 @@ class Runs:
 
     numbers: Any
     starts: Any  # where each run begins
-    before: Any  # the accumulator of each run's key so far
-    has_before: Any  # whether there is one
+    before: Any  # the accumulator of each run's key so far, or the identity
 
     @property
     def lengths(self) -> Any:

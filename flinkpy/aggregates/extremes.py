@@ -70,7 +70,7 @@ class Extreme(Aggregate):
 
         numbers, starts = runs.numbers.copy(), runs.starts
         with np.errstate(invalid="ignore"):
-            numbers[starts] = np.where(runs.has_before, self.pick(numbers)(numbers[starts], runs.before), numbers[starts])
+            numbers[starts] = self.pick(numbers)(numbers[starts], runs.before)
         distinct, ranks = np.unique(numbers, return_inverse=True)
         pick = self.pick(ranks)
         direction = 1 if pick is np.maximum else -1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.aggregates.algebra import Aggregate
+from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.columns.conversion import python_values
 from flinkpy.columns.exact_arrays import array_of
@@ -83,6 +83,24 @@ class ColumnAggregate:
                 found[code] = value if current is None else add(current, value)
         return found
 
+    def running(self, runs: Runs) -> Any:
+        """The accumulator after each value."""
+        if self.dtype != object and self.of.is_exact_in_any_order(runs):
+            return self.of.running(runs)
+        add, found = self.of.adding(self.computed_in), np.empty(len(runs.numbers), dtype=object)
+        before, values, ends = runs.before.tolist(), runs.numbers.tolist(), np.cumsum(runs.lengths).tolist()
+        begin = 0
+        for current, end in zip(before, ends):
+            for at in range(begin, end):
+                value = values[at]
+                if value is not None:
+                    current = value if current is None else add(current, value)
+                found[at] = current
+            begin = end
+        if self.dtype.kind == "i":
+            self.of.check(found)
+        return found if self.dtype == object else found.astype(self.dtype)
+
     def results(self, counts: Any, values: Any) -> Any:
         """The aggregate of each group as an Arrow array; null where there was no value."""
         array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
@@ -94,6 +112,8 @@ class ColumnAggregate:
             return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:
             return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
+        is_null = counts == 0
+        mask = is_null if is_null.any() else None
         if self._counted_in is None:
-            return pa.array(values, self.computed_in, mask=counts == 0)
-        return pa.array(values, pa.int64(), mask=counts == 0).cast(self._counted_in).view(self.computed_in)
+            return pa.array(values, self.computed_in, mask=mask)
+        return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)

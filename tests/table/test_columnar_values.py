@@ -24,7 +24,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar import groups
+from flinkpy.operators.columnar import state_tables
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.windowing.slices.slicing import Slicing
@@ -197,7 +197,7 @@ def test_a_batch_job_gives_for_each_key_what_all_its_records_come_to(form: str, 
     names = ["k", *kinds] if form == "aggregates" else ["k", "v"]
     running: Any = KeyedAggregatesOperator(["k"], calls(kinds)) if form == "aggregates" else KeyedColumnAggregateOperator(kind, "v", ["k"])
     alone = Alone(batch_form(running))
-    with mock.patch.object(groups, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
+    with mock.patch.object(state_tables, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
         for batch in case.batches():
             alone.push(batch)
         ended(alone.operator)

@@ -66,13 +66,16 @@ class ColumnOperator(OneInputOperator):
         """The schema of the results, or None if only the results will tell. Called while the program is built."""
         return None
 
+    def prepare_for(self, schema: Any) -> None:
+        """Prepares, unless the schema is the one before."""
+        if self._schema is None or not self._schema.equals(schema):
+            self.prepare(schema)
+            self._schema = schema
+
     def process_batch(self, batch: Batch) -> Work | None:
         batch = columns(batch)
-        schema = batch.data.schema
         with explained(batch.data, self.context):
-            if self._schema is None or not self._schema.equals(schema):
-                self.prepare(schema)
-                self._schema = schema
+            self.prepare_for(batch.data.schema)
             result = self.process_columns(batch)
         if result is not None and len(result):
             self.output.emit(result)
