@@ -89,12 +89,11 @@ class Runs:
     """Numbers sorted by key, those of one key in their order, as one run behind the other. No run is empty."""
 
     numbers: Any
-    starts: Any  # where each run begins
+    starts: Any  # the position of each run's first number
+    ends: Any  # and of its last one
     before: Any  # the accumulator of each run's key so far, or the identity
 
     @property
     def lengths(self) -> Any:
         """How many numbers each run has."""
-        import numpy as np
-
-        return np.diff(self.starts, append=len(self.numbers))
+        return self.ends - self.starts + 1

@@ -88,21 +88,19 @@ class ColumnAggregate:
         if self.dtype != object and self.of.is_exact_in_any_order(runs):
             return self.of.running(runs)
         add, found = self.of.adding(self.computed_in), np.empty(len(runs.numbers), dtype=object)
-        before, values, ends = runs.before.tolist(), runs.numbers.tolist(), np.cumsum(runs.lengths).tolist()
-        begin = 0
-        for current, end in zip(before, ends):
-            for at in range(begin, end):
+        values = runs.numbers.tolist()
+        for current, start, end in zip(runs.before.tolist(), runs.starts.tolist(), runs.ends.tolist()):
+            for at in range(start, end + 1):
                 value = values[at]
                 if value is not None:
                     current = value if current is None else add(current, value)
                 found[at] = current
-            begin = end
         if self.dtype.kind == "i":
             self.of.check(found)
         return found if self.dtype == object else found.astype(self.dtype)
 
     def results(self, counts: Any, values: Any) -> Any:
-        """The aggregate of each group as an Arrow array; null where there was no value."""
+        """The aggregate of each group as an Arrow array, null where there was no value. Without counts there was one everywhere."""
         array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
         return array if array.type == self.result_type else array.cast(self.result_type)
 
@@ -112,8 +110,7 @@ class ColumnAggregate:
             return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:
             return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
-        is_null = counts == 0
-        mask = is_null if is_null.any() else None
+        mask = None if counts is None else counts == 0
         if self._counted_in is None:
             return pa.array(values, self.computed_in, mask=mask)
         return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)

@@ -51,7 +51,7 @@ class Sum(Aggregate):
         import numpy as np
 
         if values.dtype == np.float64:
-            return np.cumsum(values)[-1:] if codes is None else _added(values, codes, groups)  # both go from first to last
+            return _added(values, codes, groups)
         if values.dtype == object or max(abs(int(values.min())), abs(int(values.max()))) * len(values) >= _LIMIT:
             exact = _exactly_added(values, codes, groups)
             self.check(exact)
@@ -118,8 +118,8 @@ def _added(values: Any, codes: Any, groups: int) -> Any:
     import numpy as np
 
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs make a not-a-number, large floats an infinity, as everywhere
-        if codes is None:
-            return np.array([values.sum()])
+        if codes is None:  # ``sum`` adds floats by halves, ``cumsum`` from first to last, as ``add.at`` does
+            return np.cumsum(values)[-1:] if values.dtype == np.float64 else np.array([values.sum()])
         sums = np.full(groups, -0.0 if values.dtype == np.float64 else 0, values.dtype)
         np.add.at(sums, codes, values)
         return sums

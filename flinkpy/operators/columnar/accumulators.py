@@ -26,20 +26,20 @@ class KeyedAccumulators:
         counts, values = self.of.values_of(column)
         everyone = np.arange(keys)
         total = self._counts.reach(keys)[:keys] + self.of.counted(counts, len(column), ids, keys)
-        self.put(everyone, total, None if values is None else self._grouped(values, ids, everyone), keys)
+        self.put(everyone, total, None if values is None else self._grouped(values, ids, everyone, keys), keys)
 
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
         column, codes = self.of.few(column, keyed.codes)
         counts, values = self.of.values_of(column)
         total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(column), codes, len(keyed.ids))
-        grouped = None if values is None else self._grouped(values, codes, keyed.ids)
+        grouped = None if values is None else self._grouped(values, codes, keyed.ids, keys)
         self.put(keyed.ids, total, grouped, keys)
         return self.of.results(total, grouped)
 
-    def _grouped(self, values: Any, codes: Any, ids: Any) -> Any:
+    def _grouped(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
         """What these keys come to; those before go first, so that sums of floats are rounded as if values had been added one by one."""
-        joint = np.concatenate((self._values.reach(int(ids.max()) + 1)[ids], values)), np.concatenate((np.arange(len(ids)), codes))
+        joint = np.concatenate((self._values.reach(keys)[ids], values)), np.concatenate((np.arange(len(ids)), codes))
         return self.of.grouped(*joint, len(ids))
 
     def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
@@ -47,17 +47,16 @@ class KeyedAccumulators:
         order, starts = _by_key(keyed)
         ids = keyed.ids[keyed.codes[order[starts]]]
         counts, values = self.of.values_of(column)
-        running = self.of.running(Runs(values[order], starts, self._values.reach(keys)[ids]))
+        ends = np.append(starts[1:], len(order)) - 1
+        running = self.of.running(Runs(values[order], starts, ends, self._values.reach(keys)[ids]))
+        before, shown = self._counts.reach(keys)[ids], None
         if counts is None:
-            present = np.ones(len(order), np.int64)
-            total = self._counts.reach(keys)[ids] + np.diff(starts, append=len(order))
+            total = before + (ends - starts + 1)
         else:
-            present = BUILT_IN["sum"].running(Runs(counts[order], starts, self._counts.reach(keys)[ids]))
-            total = present[_ends(starts, len(order))]
-        self.put(ids, total, running[_ends(starts, len(order))], keys)
-        results, places = np.empty_like(running), np.empty_like(present)
-        results[order], places[order] = running, present
-        return self.of.results(places, results)
+            present = BUILT_IN["sum"].running(Runs(counts[order], starts, ends, before))
+            total, shown = present[ends], _back(present, order)
+        self.put(ids, total, running[ends], keys)
+        return self.of.results(shown, _back(running, order))
 
     def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
         """These are the accumulators of these keys."""
@@ -87,5 +86,8 @@ def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
     return order, np.concatenate(([0], np.cumsum(counts[:-1])))
 
 
-def _ends(starts: Any, size: int) -> Any:
-    return np.append(starts[1:], size) - 1
+def _back(values: Any, order: Any) -> Any:
+    """Sorted values, where their records stood."""
+    results = np.empty_like(values)
+    results[order] = values
+    return results
