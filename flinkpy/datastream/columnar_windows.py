@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.datastream.event_time import event_time_zone
 from flinkpy.datastream.program import located, refuse
 
@@ -26,7 +27,8 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
 def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
     """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
     from flinkpy.columns.expressions import aggregate_calls
-    from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
+    from flinkpy.windowing.slices.column_slices import AggregateSlices
+    from flinkpy.windowing.slices.operator import SliceOperator
 
     slicing = _slicing(windowed)
     if slicing is None:
@@ -38,7 +40,7 @@ def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataSt
         calls = aggregate_calls(aggregates, "aggregate()")
         event_time = windowed._assigner.is_event_time()
         zone = event_time_zone(stream._transformation) if event_time else None
-        operator = WindowAggregatesOperator(keys, slicing, event_time, calls, windowed._lateness, windowed._late_tag, zone)
+        operator = SliceOperator(AggregateSlices(keys, calls, zone), slicing, event_time, windowed._lateness, windowed._late_tag)
     return _applied(windowed, stream, operator, ", ".join(call.name for call in calls))
 
 
@@ -53,14 +55,15 @@ def count_columns(windowed: Windowed) -> DataStream | None:
 
 def field_columns(windowed: Windowed, kind: str, position: Any) -> DataStream | None:
     """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
-    from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
+    from flinkpy.windowing.slices.column_slices import FieldSlices
+    from flinkpy.windowing.slices.operator import SliceOperator
 
     slicing = _slicing(windowed)
-    if slicing is None or kind not in ("sum", "min", "max") or not _can(windowed):
+    if slicing is None or kind not in OF_FIELDS or not _can(windowed):
         return None
     with located():
-        operator = WindowFieldOperator(_keys(windowed, f"{kind}()"), slicing, windowed._assigner.is_event_time(), kind, position, windowed._lateness,
-                                       windowed._late_tag)
+        store = FieldSlices(_keys(windowed, f"{kind}()"), kind, position)
+        operator = SliceOperator(store, slicing, windowed._assigner.is_event_time(), windowed._lateness, windowed._late_tag)
     return _applied(windowed, windowed._stream, operator, kind)
 
 

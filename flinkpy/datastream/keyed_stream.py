@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.columnar_stream import KeyedColumnarOperations
@@ -132,7 +133,7 @@ class KeyedStream(KeyedWindows, KeyedColumnarOperations, IntervalJoins, DataStre
     def _aggregate(self, kind: str, position: Any) -> DataStream:
         name = {"min_by": "MinBy", "max_by": "MaxBy"}.get(kind, kind.capitalize())
         position = self._position(kind, position)
-        if self._columnar and kind in ("sum", "min", "max"):
+        if self._columnar and kind in OF_FIELDS:
             return self._running_columns(name, kind, position)
         stream = self._with_rows()
         output_type = stream._transformation.output_type

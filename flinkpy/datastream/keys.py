@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.aggregates.fields import field_of
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flinkpy.datastream.program import refuse
-from flinkpy.operators.fields import field_of
 
 
 class FieldKey:

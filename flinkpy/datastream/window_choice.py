@@ -1,7 +1,7 @@
 """Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
 
 But for one thing: in windows that overlap, slices bring records that came out of order into the order of time
-(``flinkpy.windowing.slices.slice_operator``).
+(``flinkpy.windowing.slices.operator``).
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, RecordCount
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 
-BUILT_IN = ("sum", "min", "max", "min_by", "max_by", "count")
-
 
 @dataclass(frozen=True)
 class WindowCall:
-    """What the program asked for. ``kind`` is one of BUILT_IN, "reduce", "aggregate", or "all" where the window function gets all records."""
+    """What the program asked for. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the window function gets all records."""
 
     key: KeySpec | None  # None: all records share their windows
     assigner: Any
@@ -46,19 +45,19 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
     """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
     from flinkpy.windowing.general.loops.aligned_loop import default_slicing
-    from flinkpy.windowing.slices.slice_functions import can_follow_slices
-    from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+    from flinkpy.windowing.slices.operator import SliceOperator
+    from flinkpy.windowing.slices.row_slices import RowSlices
+    from flinkpy.windowing.slices.window_calls import can_follow_slices
 
     trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
     slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
-    if slicing is None or call.kind not in (*BUILT_IN, "reduce") or not can_follow_slices(call.window_function):
+    if slicing is None or call.kind not in (*OF_RECORDS, "count", "reduce") or not can_follow_slices(call.window_function):
         return None
-    return SliceWindowOperator(call.key, slicing, call.assigner.is_event_time(), call.kind, call.position, call.function, call.window_function,
-                               call.allowed_lateness, call.late_tag)
+    store = RowSlices(call.key, call.kind, call.position, call.function, call.window_function)
+    return SliceOperator(store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag)
 
 
 def _contents(call: WindowCall) -> Any:
-    from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
     from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
 
     if call.kind == "all":
@@ -66,5 +65,5 @@ def _contents(call: WindowCall) -> Any:
     if call.kind == "aggregate":
         return AggregateContents(call.function)
     if call.kind == "count":
-        return AggregateContents(CountRecords())
-    return ReduceContents(call.function if call.kind == "reduce" else FieldReduce(call.kind, call.position))
+        return AggregateContents(RecordCount())
+    return ReduceContents(call.function if call.kind == "reduce" else FieldAggregate(call.kind, call.position).update)

@@ -27,8 +27,8 @@ from flinkpy.datastream.window import (
 )
 from flinkpy.table.expressions import col
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices.column_slices import ColumnSlices
+from flinkpy.windowing.slices.row_slices import RowSlices
 
 BIDS = [(auction, price, at) for at, (auction, price) in enumerate(zip([3, 1, 2, 1, 3, 1, 2] * 40, range(500, 10, -1)))]
 SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(20))
@@ -67,8 +67,8 @@ def operator_of(stream: DataStream) -> Any:
 def test_a_field_over_windows_is_the_same_for_rows_and_columns(windows: Any, kind: str) -> None:
     rows = getattr(as_rows().key_by(itemgetter(0)).window(windows), kind)(1)
     columns = getattr(as_columns().key_by("auction").window(windows), kind)("price")
-    assert isinstance(operator_of(rows), SliceWindowOperator)
-    assert isinstance(operator_of(columns), ColumnarWindowOperator)
+    assert isinstance(operator_of(rows).store, RowSlices)
+    assert isinstance(operator_of(columns).store, ColumnSlices)
     assert valued(rows) == valued(columns)
 
 
@@ -114,7 +114,7 @@ class Largest(ProcessWindowFunction):
 
 def test_a_reduction_with_a_window_function_shares_slices_too() -> None:
     stream = as_rows().key_by(itemgetter(0)).window(SLIDING).reduce(lambda a, b: a if a[1] >= b[1] else b, Largest())
-    assert isinstance(operator_of(stream), SliceWindowOperator)
+    assert isinstance(operator_of(stream).store, RowSlices)
     expected = []
     for begin in range(-80, len(BIDS), 20):
         for auction in (1, 2, 3):
@@ -159,7 +159,7 @@ def test_what_slices_cannot_do_is_left_to_the_general_operator(general: Callable
 
 
 def test_the_default_trigger_named_is_the_default_trigger() -> None:
-    assert isinstance(operator_of(as_rows().key_by(itemgetter(0)).window(TUMBLING).trigger(EventTimeTrigger.create()).sum(1)), SliceWindowOperator)
+    assert isinstance(operator_of(as_rows().key_by(itemgetter(0)).window(TUMBLING).trigger(EventTimeTrigger.create()).sum(1)).store, RowSlices)
 
 
 def test_columns_keyed_by_a_function_are_aggregated_as_rows() -> None:

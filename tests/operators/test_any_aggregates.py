@@ -9,22 +9,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate
 from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.general.built_in import FieldReduce
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, is_nan, shown
-from tests.windowing.slice_harness import Alone
+from tests.windowing.slice_harness import Alone, row_windows
 
 KEY = KeySpec(selector=lambda record: 0)
 VALUES = st.lists(NUMBERS, min_size=1, max_size=12) | st.lists(DECIMALS, min_size=1, max_size=12)
@@ -86,7 +84,7 @@ def wanted(kind: str, records: list[Any]) -> Any:
     return replaced(records[0], values[at])
 
 
-@pytest.mark.parametrize("kind", AGGREGATES)
+@pytest.mark.parametrize("kind", OF_RECORDS)
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=60)
 @given(values=VALUES, size=st.sampled_from([1, 3, 12]))
@@ -105,19 +103,23 @@ def test_running_it_is_that_of_the_records_so_far(kind: str, shape: str, values:
     assert shown(found) == shown([wanted(kind, records[: number + 1]) for number in range(len(records))])
 
 
+def reduced(kind: str, position: Any) -> ReduceContents:
+    return ReduceContents(FieldAggregate(kind, position).update)
+
+
 FORMS: dict[str, Callable[[str, Any], Any]] = {
     "batch": lambda kind, position: batch_form(KeyedAggregateOperator(kind, position, KEY)),
-    "slices": lambda kind, position: SliceWindowOperator(KEY, Slicing(10, 10, 0), True, kind, position),
-    "slices that overlap": lambda kind, position: SliceWindowOperator(KEY, Slicing(10, 5, 0), True, kind, position),
-    "slices of all": lambda kind, position: SliceWindowOperator(None, Slicing(10, 5, 0), True, kind, position),
-    "windows": lambda kind, position: WindowOperator(KEY, TumblingEventTimeWindows(10), contents=ReduceContents(FieldReduce(kind, position))),
+    "slices": lambda kind, position: row_windows(KEY, Slicing(10, 10, 0), True, kind, position),
+    "slices that overlap": lambda kind, position: row_windows(KEY, Slicing(10, 5, 0), True, kind, position),
+    "slices of all": lambda kind, position: row_windows(None, Slicing(10, 5, 0), True, kind, position),
+    "windows": lambda kind, position: WindowOperator(KEY, TumblingEventTimeWindows(10), contents=reduced(kind, position)),
     "windows that overlap": lambda kind, position: WindowOperator(
-        KEY, SlidingEventTimeWindows(10, 5), contents=ReduceContents(FieldReduce(kind, position))),
-    "sessions": lambda kind, position: WindowOperator(KEY, EventTimeSessionWindows(50), contents=ReduceContents(FieldReduce(kind, position))),
+        KEY, SlidingEventTimeWindows(10, 5), contents=reduced(kind, position)),
+    "sessions": lambda kind, position: WindowOperator(KEY, EventTimeSessionWindows(50), contents=reduced(kind, position)),
 }
 
 
-@pytest.mark.parametrize("kind", AGGREGATES)
+@pytest.mark.parametrize("kind", OF_RECORDS)
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=40)
 @given(values=VALUES, shape=st.sampled_from(sorted(SHAPES)), size=st.sampled_from([1, 12]), restart=st.booleans())
@@ -141,7 +143,7 @@ def test_of_a_window_or_a_batch_it_is_that_of_all_records(kind: str, form: str, 
 
 
 @given(values=VALUES, at=st.integers(0, 12))
-@pytest.mark.parametrize("kind", [kind for kind in AGGREGATES if kind != "sum"])
+@pytest.mark.parametrize("kind", [kind for kind in OF_RECORDS if kind != "sum"])
 def test_parts_can_be_put_together(kind: str, values: list[Any], at: int) -> None:
     update = FieldAggregate(kind, 1).update
     records = list(enumerate(values))

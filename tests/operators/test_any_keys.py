@@ -27,12 +27,11 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks
 from tests.values import BERLIN, KEYS, NOON, UTC, has_none, key_of, shown
-from tests.windowing.slice_harness import Alone
+from tests.windowing.slice_harness import Alone, row_windows
 
 FIRST = KeySpec(selector=lambda record: record[0])  # is written out in loops
 
@@ -156,9 +155,9 @@ def test_in_a_batch_job_each_key_has_the_last_of_its_running_results(kind: str, 
 
 
 WINDOWS: dict[str, Callable[[KeySpec], Any]] = {
-    "slices": lambda key: SliceWindowOperator(key, Slicing(10, 10, 0), True, "sum", 1),
-    "slices that overlap": lambda key: SliceWindowOperator(key, Slicing(10, 5, 0), True, "reduce", reduce_function=add),
-    "slices that count": lambda key: SliceWindowOperator(
+    "slices": lambda key: row_windows(key, Slicing(10, 10, 0), True, "sum", 1),
+    "slices that overlap": lambda key: row_windows(key, Slicing(10, 5, 0), True, "reduce", reduce_function=add),
+    "slices that count": lambda key: row_windows(
         key, Slicing(10, 10, 0), True, "count", window_function=lambda key, window, found: [(key, *found)]),
     "windows": lambda key: WindowOperator(key, TumblingEventTimeWindows(10), contents=ReduceContents(add)),
     "windows that overlap": lambda key: WindowOperator(key, SlidingEventTimeWindows(10, 5), contents=ReduceContents(add)),

@@ -36,9 +36,9 @@ from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
+from tests.windowing.slice_harness import row_windows
 
 FIRST = KeySpec(lambda value: value[0])
 GOOD = [("a", number) for number in range(1, 6)]
@@ -109,7 +109,7 @@ OPERATORS: dict[str, Callable[[], StreamOperator]] = {
     "keyed co-process": lambda: KeyedCoProcessOperator(Keyed(), FIRST, FIRST),
     "interval join": lambda: IntervalJoinOperator(lambda left, right, ctx: [left], KeySpec(lambda value: 1 // value[1]), FIRST, -1, 1),
     "windows": lambda: WindowOperator(FIRST, TumblingEventTimeWindows(10), contents=ReduceContents(added)),
-    "slices": lambda: SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "reduce", None, added),
+    "slices": lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, added),
 }
 
 

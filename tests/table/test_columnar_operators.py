@@ -31,9 +31,9 @@ from flinkpy.operators.columnar.column_operators import (
 )
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.operators.columnar.last_row import LastOfKeys
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
+from tests.operators.batch_harness import BatchHarness
 from tests.table.harness import run
 
 SCHEMA = pa.schema([("k", pa.string()), ("j", pa.int64()), ("n", pa.int64()), ("x", pa.float64()), ("note", pa.string())])
@@ -229,14 +229,12 @@ def test_a_sum_of_decimals_that_leaves_38_digits_is_an_error() -> None:
 @pytest.mark.parametrize("rows", [1, 3, 7])
 def test_a_batch_jobs_last_rows_have_the_keys_of_the_running_ones(column: Any, rows: int) -> None:
     table = pa.table({"k": column, "v": [1, 2, 3, 4, 5, 6, 7]})
-    running = run(KeyedAggregatesOperator(["k"], aggregate_calls([col("v").sum.alias("v")], "test")),
-                  [ColumnBatch(batch) for batch in table.to_batches(max_chunksize=rows)])
-    last = LastOfKeys(("k",))
-    for batch in running:
-        last.emit(batch)
-    merged = last.merged()
-    assert merged is not None
-    assert sorted(merged.data.column("v").to_pylist()) == [8, 10, 10]
+    harness = BatchHarness(KeyedAggregatesOperator(["k"], aggregate_calls([col("v").sum.alias("v")], "test")))
+    for batch in table.to_batches(max_chunksize=rows):
+        harness.chain.batch_inputs()[0](ColumnBatch(batch))
+    harness.end()
+    results = [batch for batch in harness.writers[0].elements if isinstance(batch, ColumnBatch)]
+    assert sorted(value for batch in results for value in batch.data.column("v").to_pylist()) == [8, 10, 10]
 
 
 NESTED = Types.ROW_NAMED(["point", "path", "by_name"], [

@@ -11,6 +11,7 @@ import operator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,12 @@ from flinkpy.columns.expressions import AggregateCall, col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar import state_tables
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
-from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator, WindowFieldOperator
 from flinkpy.windowing.slices.slicing import Slicing
-from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, rescaled
+from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, aggregate_windows, field_windows, rescaled
 
 NANS = [math.nan, -math.nan]
 
@@ -174,6 +176,46 @@ def test_running_aggregates_of_a_batch_are_those_of_all_records_so_far(case: Cas
         assert same(sorted(found.values(), key=repr), sorted(expected.values(), key=repr))
 
 
+ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
+
+
+def ended(operator: Any) -> None:
+    """A batch job's operator at the end of its input."""
+    operator.finish()
+    while operator.has_rest:
+        operator.emit_rest()
+
+
+@pytest.mark.parametrize("form", ["aggregates", "field"])
+@given(cases(), st.sampled_from(["sum", "min", "max"]), st.sampled_from([0, 4, 1 << 18]))
+@example(ZEROS, "min", 0)
+@settings(max_examples=200)
+def test_a_batch_job_gives_for_each_key_what_all_its_records_come_to(form: str, case: Case, kind: str, waiting: int) -> None:
+    if not case.values.has_sum and kind == "sum":
+        kind = "min"
+    kinds = ["count", *case.kinds("sum", "avg")] if form == "aggregates" else [kind]
+    names = ["k", *kinds] if form == "aggregates" else ["k", "v"]
+    running: Any = KeyedAggregatesOperator(["k"], calls(kinds)) if form == "aggregates" else KeyedColumnAggregateOperator(kind, "v", ["k"])
+    alone = Alone(batch_form(running))
+    with mock.patch.object(state_tables, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
+        for batch in case.batches():
+            alone.push(batch)
+        ended(alone.operator)
+    expected = expected_rows(case, kinds, case.records)
+    if form == "field":
+        expected = {key: (row[0], rounded(case.values, row[1])) for key, row in expected.items()}
+    assert same(rows_of(alone, case, names), list(expected.values()))
+
+
+@pytest.mark.parametrize(("form", "stamp"), [("aggregates", 9), ("field", 4)])
+def test_a_batch_job_gives_the_time_that_the_last_running_row_has(form: str, stamp: int) -> None:
+    running: Any = KeyedAggregatesOperator(["k"], calls(["sum"])) if form == "aggregates" else KeyedColumnAggregateOperator("sum", "v", ["k"])
+    alone = Alone(batch_form(running))
+    alone.push(ColumnBatch(pa.RecordBatch.from_pydict({"k": [1, 1, 1], "v": [1, 2, 3]}), np.array([3, 9, 4])))
+    ended(alone.operator)
+    assert [batch.timestamps.tolist() for batch in alone.out.batches] == [[stamp]]  # type: ignore[union-attr]
+
+
 def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
     moments = [1_700_000_000_000_000 + at for at in range(20_001)]
     for size in (1000, 20_001):
@@ -185,9 +227,6 @@ def test_a_mean_is_exact_where_its_sum_leaves_64_bits() -> None:
         again.push(case.batches([(1, moments[0])])[0])
         assert rows_of(alone, case, ["k", "avg"])[-1] == (1, sum(moments) / len(moments))
         assert rows_of(again, case, ["k", "avg"])[-1] == (1, (sum(moments) + moments[0]) / (len(moments) + 1))
-
-
-ZEROS = Case(KEYS[2], NUMBERS[0], [(0, -0.0), (1, 0.0), (0, 0.0), (1, -0.0), (-1, 1.0)], 5)
 
 
 @pytest.mark.finding("hunts 11")
@@ -215,7 +254,7 @@ def test_windows_have_the_aggregates_of_their_records(case: Case, kind: str) -> 
         kind = "min"
     kinds = ["count", *case.kinds("sum", "avg")]
     slicing = Slicing(10, 10, 0)
-    many, one = (Alone(WindowAggregatesOperator(["k"], slicing, True, calls(kinds))), Alone(WindowFieldOperator(["k"], slicing, True, kind, "v")))
+    many, one = (Alone(aggregate_windows(["k"], slicing, True, calls(kinds))), Alone(field_windows(["k"], slicing, True, kind, "v")))
     for alone in (many, one):
         for batch in case.batches():
             alone.push(batch)
@@ -229,7 +268,7 @@ def test_a_mean_of_a_window_is_exact_where_its_sum_leaves_64_bits() -> None:
     case = Case(Domain(pa.int64(), []), Domain(pa.int64(), []), [(1, moment) for moment in moments], 1000)
 
     def make() -> Any:
-        return WindowAggregatesOperator(["k"], Slicing(10, 10, 0), True, calls(["avg"]))
+        return aggregate_windows(["k"], Slicing(10, 10, 0), True, calls(["avg"]))
 
     alone = Alone(make())
     for batch in case.batches():

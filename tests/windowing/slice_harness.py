@@ -13,9 +13,13 @@ from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, ControlElement, RowBatch, Watermark
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import key_group_range
+from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.windowing.slices.column_slices import AggregateSlices, FieldSlices
+from flinkpy.windowing.slices.operator import SliceOperator
+from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 from tests.operators.harness import ManualTimers, do_all
@@ -179,3 +183,22 @@ def by_time(results: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 def rescaled(saved: list[bytes], subtask: int, parallelism: int) -> bytes:
     """The state of a subtask, out of that of all of them before."""
     return redistribute(saved, key_group_range(subtask, MAX_PARALLELISM, parallelism))
+
+
+def row_windows(
+    key: KeySpec | None, slicing: Slicing, event_time: bool, kind: str, position: Any = None, reduce_function: Any = None,
+    window_function: Any = None, lateness: int = 0, late_tag: OutputTag | None = None,
+) -> SliceOperator:
+    return SliceOperator(RowSlices(key, kind, position, reduce_function, window_function), slicing, event_time, lateness, late_tag)
+
+
+def field_windows(
+    keys: Sequence[str], slicing: Slicing, event_time: bool, kind: str, position: int | str, lateness: int = 0, late_tag: OutputTag | None = None,
+) -> SliceOperator:
+    return SliceOperator(FieldSlices(keys, kind, position), slicing, event_time, lateness, late_tag)
+
+
+def aggregate_windows(
+    keys: Sequence[str], slicing: Slicing, event_time: bool, calls: Sequence[Any], lateness: int = 0, late_tag: OutputTag | None = None,
+) -> SliceOperator:
+    return SliceOperator(AggregateSlices(keys, calls), slicing, event_time, lateness, late_tag)

@@ -18,12 +18,24 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermar
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.windowing.slices import columnar_slices
-from flinkpy.windowing.slices.columnar_operator import ColumnarWindowOperator, WindowAggregatesOperator, WindowFieldOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
+from flinkpy.windowing.slices import parts as columnar_slices
+from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ManualTimers
-from tests.windowing.slice_harness import ELEMENTS, LATE, MAX_PARALLELISM, SLICINGS, Alone, Model, by_time, elements_of, rescaled
+from tests.windowing.slice_harness import (
+    ELEMENTS,
+    LATE,
+    MAX_PARALLELISM,
+    SLICINGS,
+    Alone,
+    Model,
+    aggregate_windows,
+    by_time,
+    elements_of,
+    field_windows,
+    rescaled,
+    row_windows,
+)
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64()), ("x", pa.float64())])
 TUMBLING, SLIDING = Slicing(10, 10, 0), Slicing(10, 5, 0)
@@ -65,15 +77,15 @@ def test_a_field_over_windows_of_columns_is_what_it_is_over_windows_of_rows(
 def compare_with_rows(drawn: list[Any], slicing: Slicing, kind: str, position: int, lateness: int, keys: tuple[str, ...]) -> None:
     position = 2 if "n" in keys else position
     selectors: dict[tuple[str, ...], Any] = {(): None, ("k",): KeySpec(lambda row: row[0]), ("k", "n"): KeySpec(lambda row: (row[0], row[1]))}
-    rows = Alone(SliceWindowOperator(selectors[keys], slicing, True, kind, position, None, None, lateness, LATE))
-    columns = Alone(WindowFieldOperator(keys, slicing, True, kind, SCHEMA.names[position], lateness, LATE))
+    rows = Alone(row_windows(selectors[keys], slicing, True, kind, position, None, None, lateness, LATE))
+    columns = Alone(field_windows(keys, slicing, True, kind, SCHEMA.names[position], lateness, LATE))
     for element in with_floats(drawn):
         rows.push(element)
         columns.push(as_columns(element))
         assert columns.results == rows.results
         assert columns.out.side == rows.out.side
     operator: Any = columns.operator
-    assert not operator._slices
+    assert not operator.store.starts
 
 
 def expected_row(records: list[Any]) -> tuple[Any, ...]:
@@ -89,7 +101,7 @@ def test_aggregates_leave_nulls_out_and_say_of_which_window_they_are(
 ) -> None:
     elements = [e if isinstance(e, Watermark) else RowBatch(
         [(k, random.choice([n, None]), random.choice([float(x), None])) for k, n, x in e.values], e.timestamps) for e in elements_of(drawn)]
-    columns = Alone(WindowAggregatesOperator(("k",) if keyed else (), slicing, True, CALLS, lateness, LATE))
+    columns = Alone(aggregate_windows(("k",) if keyed else (), slicing, True, CALLS, lateness, LATE))
     model = Model(slicing, lambda records: (*([records[0][0]] if keyed else []), *expected_row(records)),
                   lambda row: row[0] if keyed else None, lateness)
     for element in elements:
@@ -103,10 +115,10 @@ def test_aggregates_leave_nulls_out_and_say_of_which_window_they_are(
     assert columns.out.side == model.late
 
 
-def operators(form: str, slicing: Slicing, lateness: int, keys: tuple[str, ...] = ("k",)) -> ColumnarWindowOperator:
+def operators(form: str, slicing: Slicing, lateness: int, keys: tuple[str, ...] = ("k",)) -> SliceOperator:
     if form == "field":
-        return WindowFieldOperator(keys, slicing, True, "sum", "n", lateness, LATE)
-    return WindowAggregatesOperator(keys, slicing, True, CALLS, lateness, LATE)
+        return field_windows(keys, slicing, True, "sum", "n", lateness, LATE)
+    return aggregate_windows(keys, slicing, True, CALLS, lateness, LATE)
 
 
 @given(ELEMENTS, SLICINGS, st.sampled_from(["field", "aggregates"]), st.sampled_from([0, 4]), st.integers(0, 14), st.sampled_from([("k",), ()]))
@@ -179,7 +191,7 @@ def test_keys_of_a_subtask_that_was_ahead_are_not_evaluated_twice() -> None:
 @pytest.mark.parametrize(("kind", "expected"), [("sum", [math.nan, math.nan]), ("min", [2.0, 1.0]), ("max", [math.nan, math.nan])])
 def test_a_not_a_number_is_the_greatest_of_all_and_makes_every_sum_one(kind: str, expected: list[float]) -> None:
     records = [("a", 1, math.nan), ("a", 1, 2.0), ("b", 1, 2.0), ("b", 1, math.nan), ("b", 1, 1.0)]
-    alone = Alone(WindowFieldOperator(("k",), TUMBLING, True, kind, "x"))
+    alone = Alone(field_windows(("k",), TUMBLING, True, kind, "x"))
     alone.push(as_columns(RowBatch(records, [1, 2, 3, 4, 5])))
     alone.push(Watermark(9))
     assert repr([value[2] for value, _ in alone.results]) == repr(expected)
@@ -191,9 +203,9 @@ def test_a_not_a_number_is_the_greatest_of_all_and_makes_every_sum_one(kind: str
 @pytest.mark.parametrize("kind", ["min", "max"])
 def test_the_extreme_of_any_type_is_of_that_type(column: Any, kind: str) -> None:
     data = pa.RecordBatch.from_arrays([column], names=["v"])
-    alone = Alone(WindowFieldOperator((), SLIDING, True, kind, 0))
+    alone = Alone(field_windows((), SLIDING, True, kind, 0))
     alone.push(ColumnBatch(data, np.array([3, 6, 8])))
-    again = Alone(WindowFieldOperator((), SLIDING, True, kind, 0), alone.snapshot())
+    again = Alone(field_windows((), SLIDING, True, kind, 0), alone.snapshot())
     again.push(Watermark(9))
     pick = min if kind == "min" else max
     present = [value for value in column.to_pylist() if value is not None]
@@ -204,13 +216,13 @@ def test_the_extreme_of_any_type_is_of_that_type(column: Any, kind: str) -> None
 
 
 def test_keys_that_no_window_holds_any_more_are_forgotten() -> None:
-    alone = Alone(WindowAggregatesOperator(("k",), TUMBLING, True, aggregate_calls([col("n").count.alias("records")], "test")))
+    alone = Alone(aggregate_windows(("k",), TUMBLING, True, aggregate_calls([col("n").count.alias("records")], "test")))
     operator: Any = alone.operator
     for window in range(20):
         names = [f"key {window} {number}" for number in range(1000)]
         alone.push(as_columns(RowBatch([(name, 1, 0.0) for name in (*names, *names[:10])], [window * 10] * 1010)))
         alone.push(Watermark(window * 10 + 8))
-        assert len(operator._known_keys) <= 6000
+        assert len(operator.store.known_keys) <= 6000
     alone.push(Watermark(MAX_TIMESTAMP))
     assert len(alone.results) == 20_000
     assert {(row[0], row[1]) for row, stamp in alone.results if stamp == 199} == {
@@ -221,7 +233,7 @@ def test_processing_time_windows_are_evaluated_when_the_clock_has_passed_their_e
     timers = ManualTimers()
     begin = timers.now_ms() // 1000 * 1000
     timers.advance((begin + 1000 - timers.now_ms()) / 1000)
-    alone = Alone(WindowFieldOperator(("k",), Slicing(1000, 1000, 0), False, "sum", "n"), timers=timers)
+    alone = Alone(field_windows(("k",), Slicing(1000, 1000, 0), False, "sum", "n"), timers=timers)
     data = as_columns(RowBatch([("a", 1, 0.0), ("b", 2, 0.0), ("a", 3, 0.0)], [0, 0, 0]))
     assert isinstance(data, ColumnBatch)
     alone.push(ColumnBatch(data.data))
@@ -234,7 +246,7 @@ def test_processing_time_windows_are_evaluated_when_the_clock_has_passed_their_e
 
 def test_a_sum_that_leaves_64_bits_is_refused_and_one_that_only_comes_near_is_exact() -> None:
     big = 2**62
-    alone = Alone(WindowFieldOperator(("k",), TUMBLING, True, "sum", "n"))
+    alone = Alone(field_windows(("k",), TUMBLING, True, "sum", "n"))
     alone.push(as_columns(RowBatch([("a", big, 0.0), ("a", -big, 0.0), ("a", big, 0.0), ("a", big - 1, 0.0)], [1, 2, 3, 4])))
     alone.push(Watermark(9))
     assert alone.results == [(("a", 2 * big - 1, 0.0), 9)]
@@ -250,14 +262,14 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(ProgramError, match="assign_timestamps_and_watermarks"):
         alone.push(ColumnBatch(data.data))
     with pytest.raises(ProgramError, match="'window_end'"):
-        WindowAggregatesOperator(("k",), TUMBLING, True, aggregate_calls([col("n").sum.alias("window_end")], "test"))
+        aggregate_windows(("k",), TUMBLING, True, aggregate_calls([col("n").sum.alias("window_end")], "test"))
     with pytest.raises(ProgramError, match="part of the key"):
-        WindowFieldOperator(("k",), TUMBLING, True, "min", "k").output_schema(SCHEMA)
+        field_windows(("k",), TUMBLING, True, "min", "k").output_schema(SCHEMA)
     with pytest.raises(ProgramError, match="there are 3 columns"):
-        WindowFieldOperator((), TUMBLING, True, "min", 3).output_schema(SCHEMA)
+        field_windows((), TUMBLING, True, "min", 3).output_schema(SCHEMA)
     with pytest.raises(ProgramError, match="needs numbers"):
-        WindowFieldOperator((), TUMBLING, True, "sum", "k").output_schema(SCHEMA)
-    assert WindowAggregatesOperator(("k",), TUMBLING, True, CALLS[:1]).output_schema(SCHEMA).names == ["k", "total", "window_start", "window_end"]
+        field_windows((), TUMBLING, True, "sum", "k").output_schema(SCHEMA)
+    assert aggregate_windows(("k",), TUMBLING, True, CALLS[:1]).output_schema(SCHEMA).names == ["k", "total", "window_start", "window_end"]
 
 
 @pytest.mark.parametrize("keys", [
@@ -265,7 +277,7 @@ def test_mistakes_are_told() -> None:
     pa.array([1.5, math.nan, 0.0, 1.5]), pa.array([b"a", b"b", None, b"a"]), pa.array([-1, 2**60, None, -1]), pa.array([1, 2, 1, 1], pa.date32())])
 def test_keys_of_any_type_are_found_again_after_a_restore(keys: Any) -> None:
     def made(saved: bytes | None = None) -> Alone:
-        return Alone(WindowFieldOperator(("key",), SLIDING, True, "sum", "n"), saved)
+        return Alone(field_windows(("key",), SLIDING, True, "sum", "n"), saved)
 
     data = pa.RecordBatch.from_arrays([keys, pa.array([1, 2, 3, 4]), keys], names=["key", "n", "again"])
     whole, first = made(), made()
@@ -283,7 +295,7 @@ def test_keys_of_any_type_are_found_again_after_a_restore(keys: Any) -> None:
     (pa.decimal128(3, 2), "9.99", "19.98"),
     (pa.decimal128(38, 2), "12345678901234567890123456789012345.12", "24691357802469135780246913578024690.24")])
 def test_sums_of_decimals_are_exact_and_may_have_more_digits(kind: Any, value: str, total: str) -> None:
-    alone = Alone(WindowAggregatesOperator((), TUMBLING, True, aggregate_calls([col("d").sum.alias("s")], "test")))
+    alone = Alone(aggregate_windows((), TUMBLING, True, aggregate_calls([col("d").sum.alias("s")], "test")))
     alone.push(ColumnBatch(pa.RecordBatch.from_pydict({"d": pa.array([Decimal(value)] * 2, kind)}), np.array([1, 2])))
     alone.push(Watermark(9))
     assert str(alone.results[0][0][0]) == total

@@ -16,7 +16,6 @@ from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark, WatermarkS
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.test_interval_join import model as interval_model
@@ -24,6 +23,7 @@ from tests.operators.test_interval_join import subtasks
 from tests.runtime.test_valve_cases import Model as ValveModel
 from tests.windowing import slice_harness
 from tests.windowing.harness import FIRST, WindowHarness, add
+from tests.windowing.slice_harness import row_windows
 from tests.windowing.test_window_properties import ASSIGNERS, CONTENTS, LATE, Model, comparable, expected
 
 CHANNELS = 3
@@ -86,7 +86,7 @@ def test_windows_go_by_the_channels_that_are_active(kind: str, contents: str, la
 @settings(max_examples=40)
 @given(slicing=slice_harness.SLICINGS, kind=st.sampled_from(["sum", "reduce"]), lateness=st.sampled_from([0, 5]), steps=STEPS)
 def test_slices_go_by_the_channels_that_are_active(slicing: Slicing, kind: str, lateness: int, steps: list[Any]) -> None:
-    operator = SliceWindowOperator(KeySpec(lambda record: record[0]), slicing, True, kind, 1, add, None, lateness, slice_harness.LATE)
+    operator = row_windows(KeySpec(lambda record: record[0]), slicing, True, kind, 1, add, None, lateness, slice_harness.LATE)
     alone, channels = slice_harness.Alone(operator), Channels()
     model = slice_harness.Model(slicing, lambda records: (records[0][0], sum(number for _, number in records)), lambda record: record[0], lateness)
     for step in [*steps, *[(channel, what) for channel in range(CHANNELS) for what in ("active", MAX_TIMESTAMP)]]:

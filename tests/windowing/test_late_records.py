@@ -16,11 +16,10 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
-from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.joins import columns
+from tests.windowing.slice_harness import field_windows, row_windows
 from tests.windowing.test_window_contract import Chosen
 
 FIRST, WINDOWS = KeySpec(lambda pair: pair[0]), TumblingEventTimeWindows(10)
@@ -33,8 +32,8 @@ def rows(side: int, records: Any) -> RowBatch:
 
 @pytest.mark.parametrize(("operator", "batch"), [
     (lambda: WindowOperator(FIRST, WINDOWS, window_function=lambda key, window, found: [key]), rows),
-    (lambda: SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "count"), rows),
-    (lambda: WindowFieldOperator(("k",), Slicing(10, 10, 0), True, "sum", "l", 0, None), columns),
+    (lambda: row_windows(FIRST, Slicing(10, 10, 0), True, "count"), rows),
+    (lambda: field_windows(("k",), Slicing(10, 10, 0), True, "sum", "l", 0, None), columns),
     (lambda: WindowJoinOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
     (lambda: WindowCoGroupOperator(lambda left, right: left, FIRST, FIRST, WINDOWS), rows),
     (lambda: ColumnarJoinOperator(("k",), ("k",), WINDOWS), columns),

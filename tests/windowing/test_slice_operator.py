@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import FieldAggregate, RecordCount
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
@@ -19,15 +20,14 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkpy.windowing.general.built_in import CountRecords, FieldReduce
 from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
-from flinkpy.windowing.slices.slice_status import SliceTimes, Standing
+from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.times import SliceTimes, Standing
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from tests.operators.harness import ManualTimers
-from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, Model, by_time, elements_of, rescaled
+from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, Model, by_time, elements_of, rescaled, row_windows
 
 FIRST = KeySpec(selector=lambda record: record[0])
 TUMBLING, SLIDING = Slicing(10, 10, 0), Slicing(10, 5, 0)
@@ -57,8 +57,8 @@ EVALUATE: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def operator_of(kind: str, slicing: Slicing, lateness: int = 0, keyed: bool = True) -> SliceWindowOperator:
-    return SliceWindowOperator(FIRST if keyed else None, slicing, True, kind, 1, joined if kind == "reduce" else None, None, lateness, LATE)
+def operator_of(kind: str, slicing: Slicing, lateness: int = 0, keyed: bool = True) -> SliceOperator:
+    return row_windows(FIRST if keyed else None, slicing, True, kind, 1, joined if kind == "reduce" else None, None, lateness, LATE)
 
 
 @given(ELEMENTS, SLICINGS, st.sampled_from(sorted(EVALUATE)), st.sampled_from([0, 0, 1, 3, 20, MAX_TIMESTAMP]), st.booleans())
@@ -70,7 +70,7 @@ def test_windows_over_slices_give_what_windows_one_by_one_give(drawn: list[Any],
         model.push(element)
         assert by_time(alone.results) == by_time(model.results)
         assert alone.out.side == model.late
-    assert not alone.operator._slices  # type: ignore[attr-defined]  # at the end of time nothing is kept
+    assert not alone.operator.store.starts  # type: ignore[attr-defined]  # at the end of time nothing is kept
 
 
 @given(ELEMENTS, SLICINGS, st.sampled_from([0, 3]))
@@ -170,7 +170,7 @@ def summed(left: Any, right: Any) -> Any:
 def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: list[Any], slicing: Slicing, lateness: int, process: bool) -> None:
     function: Any = Report() if process else lambda key, window, inputs: [(key, window, *inputs)]
     elements = [e if isinstance(e, Watermark) else RowBatch([(k, n, 0) for k, n, _ in e.values], e.timestamps) for e in elements_of(drawn)]
-    slices = Alone(SliceWindowOperator(FIRST, slicing, True, "reduce", None, summed, function, lateness, LATE))
+    slices = Alone(row_windows(FIRST, slicing, True, "reduce", None, summed, function, lateness, LATE))
     assigner = SlidingEventTimeWindows(slicing.size, slicing.slide, slicing.offset)
     general = Alone(WindowOperator(FIRST, assigner, None, None, ReduceContents(summed), function, lateness, LATE))
     for element in elements:
@@ -183,7 +183,7 @@ def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: 
 
 def test_state_may_be_kept_and_saved_on_disk() -> None:
     def restarted(saved: bytes | None = None) -> Alone:
-        return Alone(SliceWindowOperator(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE), saved, backend="rocksdb")
+        return Alone(row_windows(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE), saved, backend="rocksdb")
 
     one = restarted()
     one.push(RowBatch([("a", 1, 0), ("b", 2, 0)], [1, 7]))
@@ -207,7 +207,8 @@ def test_state_may_be_kept_and_saved_on_disk() -> None:
 @settings(max_examples=50)
 def test_windows_that_do_not_overlap_are_the_general_operators(drawn: list[Any], size: int, kind: str, lateness: int) -> None:
     slices = Alone(operator_of(kind, Slicing(size, size, 0), lateness))
-    contents: Any = AggregateContents(CountRecords()) if kind == "count" else ReduceContents(joined if kind == "reduce" else FieldReduce(kind, 1))
+    reduce = joined if kind == "reduce" else FieldAggregate(kind, 1).update if kind != "count" else None
+    contents: Any = ReduceContents(reduce) if reduce else AggregateContents(RecordCount())
     general = Alone(WindowOperator(FIRST, TumblingEventTimeWindows(size), None, None, contents, None, lateness, LATE))
     for element in elements_of(drawn):
         slices.push(element)
@@ -221,7 +222,7 @@ def test_a_function_of_all_records_gets_the_one_value_of_the_window() -> None:
         def process(self, context: Any, elements: Any) -> Any:
             yield context.window().start, list(elements)
 
-    alone = Alone(SliceWindowOperator(None, TUMBLING, True, "count", None, None, Total()))
+    alone = Alone(row_windows(None, TUMBLING, True, "count", None, None, Total()))
     alone.push(RowBatch(["x", "y"], [3, 12]))
     alone.push(Watermark(MAX_TIMESTAMP))
     assert alone.results == [((0, [1]), 9), ((10, [1]), 19)]
@@ -232,7 +233,7 @@ def test_a_function_that_clears_up_after_itself_is_left_to_the_general_operator(
         def clear(self, context: Any) -> None: ...
 
     with pytest.raises(ProgramError, match="clear"):
-        SliceWindowOperator(FIRST, TUMBLING, True, "count", None, None, Clearing())
+        row_windows(FIRST, TUMBLING, True, "count", None, None, Clearing())
 
 
 def test_a_reduce_function_that_changes_its_argument_changes_no_other_window() -> None:
@@ -245,7 +246,7 @@ def test_a_reduce_function_that_changes_its_argument_changes_no_other_window() -
             value1["all"].extend(value2["all"])
             return value1
 
-    alone = Alone(SliceWindowOperator(None, SLIDING, True, "reduce", None, Gather()))
+    alone = Alone(row_windows(None, SLIDING, True, "reduce", None, Gather()))
     alone.push(RowBatch([{"all": [n]} for n in (1, 2, 3)], [1, 6, 11]))
     alone.push(Watermark(9))
     given_first = alone.results[-1][0]
@@ -263,14 +264,14 @@ class Sale:
 def test_fields_are_found_in_whatever_the_records_are_also_when_that_changes() -> None:
     records: list[Any] = [Sale("a", 1.0), Sale("b", 5.0), {"shop": "c", "price": 2.0}, Sale("a", 3.0)]
     select = KeySpec(selector=lambda sale: sale["shop"] if isinstance(sale, dict) else sale.shop)
-    alone = Alone(SliceWindowOperator(select, TUMBLING, True, "sum", "price"))
+    alone = Alone(row_windows(select, TUMBLING, True, "sum", "price"))
     alone.push(RowBatch(records, [1, 2, 3, 4]))
     alone.push(Watermark(9))
     assert alone.results == [(Sale("a", 4.0), 9), (Sale("b", 5.0), 9), ({"shop": "c", "price": 2.0}, 9)]
 
 
 def test_plain_numbers_are_their_own_first_field() -> None:
-    alone = Alone(SliceWindowOperator(None, TUMBLING, True, "max", 0))
+    alone = Alone(row_windows(None, TUMBLING, True, "max", 0))
     alone.push(RowBatch([3, 7, 5], [1, 2, 3]))
     alone.push(Watermark(9))
     assert alone.results == [(7, 9)]
@@ -280,7 +281,7 @@ def test_processing_time_windows_are_evaluated_when_the_clock_has_passed_their_e
     timers = ManualTimers()
     begin = timers.now_ms() // 1000 * 1000
     timers.advance((begin + 1000 - timers.now_ms()) / 1000)
-    alone = Alone(SliceWindowOperator(FIRST, Slicing(1000, 500, 0), False, "count"), timers=timers)
+    alone = Alone(row_windows(FIRST, Slicing(1000, 500, 0), False, "count"), timers=timers)
     alone.push(RowBatch(["a", "b", "a"]))
     timers.advance(0.499)
     assert alone.results == []
@@ -297,13 +298,13 @@ def test_processing_time_windows_are_evaluated_when_the_clock_has_passed_their_e
 
 def test_processing_time_windows_that_ended_while_the_job_was_down_are_evaluated_at_once() -> None:
     timers = ManualTimers()
-    alone = Alone(SliceWindowOperator(FIRST, Slicing(1000, 1000, 0), False, "count"), timers=timers)
+    alone = Alone(row_windows(FIRST, Slicing(1000, 1000, 0), False, "count"), timers=timers)
     alone.push(RowBatch(["a", "b"]))
     saved = alone.snapshot()
     alone.operator.close()
     assert timers.pending == []
     timers.advance(5)
-    again = Alone(SliceWindowOperator(FIRST, Slicing(1000, 1000, 0), False, "count"), saved, timers=timers)
+    again = Alone(row_windows(FIRST, Slicing(1000, 1000, 0), False, "count"), saved, timers=timers)
     timers.advance(0)
     assert [value for value, _ in again.results] == [1, 1]
 
@@ -319,7 +320,7 @@ def test_an_idle_stream_costs_no_timers_and_a_watermark_passes_behind_the_result
 
 
 def test_late_records_without_a_side_output_are_counted() -> None:
-    alone = Alone(SliceWindowOperator(FIRST, TUMBLING, True, "count"))
+    alone = Alone(row_windows(FIRST, TUMBLING, True, "count"))
     alone.push(Watermark(20))
     alone.push(RowBatch(["a", "b", "c"], [5, 25, 19]))
     operator: Any = alone.operator
@@ -336,7 +337,7 @@ def test_records_without_timestamps_are_refused_saying_what_to_call() -> None:
 def test_a_failing_function_is_told_with_its_record(kind: str, keyed: bool) -> None:
     key = KeySpec(selector=lambda record: 1 // record[1] and "a") if kind == "count" else FIRST
     bad = ("a", 0, 0) if kind == "count" else ("a", "no number", 0)
-    alone = Alone(SliceWindowOperator(key if keyed else None, TUMBLING, True, kind, 1))
+    alone = Alone(row_windows(key if keyed else None, TUMBLING, True, kind, 1))
     with pytest.raises(UserCodeError) as caught:
         alone.push(RowBatch([("a", 1, 0), ("a", 1, 0), bad, ("a", 1, 0)], [1, 2, 3, 4]))
     assert caught.value.record == repr(bad)
@@ -344,11 +345,11 @@ def test_a_failing_function_is_told_with_its_record(kind: str, keyed: bool) -> N
 
 def test_what_cannot_be_aggregated_is_refused_when_the_operator_is_made() -> None:
     with pytest.raises(ProgramError, match="'median' is no aggregate"):
-        SliceWindowOperator(FIRST, TUMBLING, True, "median", 1)
+        row_windows(FIRST, TUMBLING, True, "median", 1)
     with pytest.raises(ProgramError, match="position"):
-        SliceWindowOperator(FIRST, TUMBLING, True, "sum", 1.5)  # type: ignore[arg-type]
+        row_windows(FIRST, TUMBLING, True, "sum", 1.5)
     with pytest.raises(ProgramError, match="reduce"):
-        SliceWindowOperator(FIRST, TUMBLING, True, "reduce")
+        row_windows(FIRST, TUMBLING, True, "reduce")
 
 
 @given(SLICINGS, st.integers(-100, 100), st.integers(-120, 160), st.integers(0, 30))

@@ -22,10 +22,10 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
 from tests.operators.harness import ChainHarness, linear
+from tests.windowing.slice_harness import row_windows
 
 FIRST = KeySpec(lambda record: record[0])
 MANY = 40  # results of one call: several batches of these chains
@@ -70,7 +70,7 @@ GENERAL: dict[str, Callable[[bool], StreamOperator]] = {
     "count": lambda yields: WindowOperator(FIRST, GlobalWindows(), PurgingTrigger(CountTrigger(2)), window_function=Given(yields)),
     "counted sessions": lambda yields: WindowOperator(FIRST, SESSIONS, CountTrigger(2), window_function=KeepsNothing(yields), allowed_lateness=20),
     "evictor": lambda yields: WindowOperator(FIRST, TUMBLING, None, CountEvictor(2, True), None, Given(yields), 20),
-    "slices": lambda yields: SliceWindowOperator(FIRST, Slicing(10, 5, 0), True, "max", 1, None, Given(yields), 20),
+    "slices": lambda yields: row_windows(FIRST, Slicing(10, 5, 0), True, "max", 1, None, Given(yields), 20),
 }
 JOINS: dict[str, Callable[[bool], StreamOperator]] = {
     "join": lambda yields: WindowJoinOperator(Given(yields), FIRST, FIRST, TUMBLING, 20, flat=True),
@@ -133,7 +133,7 @@ ENDLESS: dict[str, Callable[[Endless], StreamOperator]] = {
     "evictor": lambda function: WindowOperator(FIRST, TUMBLING, EventTimeTrigger(), CountEvictor(2), None, function, 20),
     "late": lambda function: WindowOperator(FIRST, TUMBLING, window_function=function, allowed_lateness=20),
     "late session": lambda function: WindowOperator(FIRST, SESSIONS, window_function=function, allowed_lateness=20),
-    "slices": lambda function: SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "max", 1, None, function, 20),
+    "slices": lambda function: row_windows(FIRST, Slicing(10, 10, 0), True, "max", 1, None, function, 20),
     "join": lambda function: WindowJoinOperator(function, FIRST, FIRST, TUMBLING, 20, flat=True),
     "co-group": lambda function: WindowCoGroupOperator(function, FIRST, FIRST, TUMBLING, 20),
 }
@@ -169,7 +169,7 @@ def test_a_join_of_one_result_for_each_pair_parks_too_where_there_are_very_many_
 
 
 def test_slices_of_very_many_keys_go_on_a_batch_at_a_time() -> None:
-    harness = ChainHarness(linear(SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "count")))
+    harness = ChainHarness(linear(row_windows(FIRST, Slicing(10, 10, 0), True, "count")))
     harness.push([(key, 1) for key in range(100)], [1] * 100)
     harness.chain.control(Watermark(9))
     assert (len(harness.output), harness.chain.parked_work.pending()) == (4, True)
@@ -182,7 +182,7 @@ def test_slices_of_very_many_keys_go_on_a_batch_at_a_time() -> None:
     lambda kept: WindowOperator(FIRST, TUMBLING, CountTrigger(2), contents=kept),
     lambda kept: WindowOperator(FIRST, SESSIONS, contents=kept),
     lambda kept: WindowOperator(FIRST, SESSIONS, CountTrigger(2), contents=kept),
-    lambda kept: SliceWindowOperator(FIRST, Slicing(10, 10, 0), True, "reduce", None, kept.function),
+    lambda kept: row_windows(FIRST, Slicing(10, 10, 0), True, "reduce", None, kept.function),
 ], ids=["tumbling", "counted", "sessions", "counted sessions", "slices"])
 def test_none_is_a_value_that_windows_keep_and_give(operator: Callable[[Any], StreamOperator]) -> None:
     seen: list[Any] = []

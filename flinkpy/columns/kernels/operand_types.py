@@ -95,6 +95,13 @@ def _decimals_to_floats(values: Any) -> Any:
     return pa.array(low_halves / 10.0**kind.scale, FLOAT, mask=mask)
 
 
+def counted_in(kind: Any) -> Any:
+    """The whole numbers that moments of this type are counted in; None for other types. Python's moments are slower, and have no nanoseconds."""
+    if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
+        return None
+    return pa.int32() if kind.bit_width == 32 else pa.int64()
+
+
 def wide(kind: Any) -> Any:
     """The type in which numbers of this type are computed; TypeError if they are no numbers."""
     if pa.types.is_integer(kind):

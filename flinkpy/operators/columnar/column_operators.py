@@ -6,7 +6,8 @@ Each works out what to do for a schema once, at the first batch (or while the pr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -22,6 +23,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.chain.output_isolation import all_private
+from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.operators.user_errors import user_code_error
 
@@ -31,6 +33,20 @@ def columns(batch: Batch) -> ColumnBatch:
     if type(batch) is not ColumnBatch:
         raise EngineError(f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it")
     return batch
+
+
+@contextmanager
+def explained(data: Any, context: OperatorContext) -> Iterator[None]:
+    """What is raised over these columns (None: over those of many batches) says in which operator it was."""
+    try:
+        yield
+    except BeyondSigned as error:
+        large = [] if data is None else large_columns(data)
+        raise ProgramError(f"operator {context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
+    except ProgramError as error:
+        raise ProgramError(f"operator {context.name!r}: {error}") from None
+    except Exception as error:
+        raise user_code_error(error, context) from error
 
 
 class ColumnOperator(OneInputOperator):
@@ -52,21 +68,17 @@ class ColumnOperator(OneInputOperator):
         """The schema of the results, or None if only the results will tell. Called while the program is built."""
         return None
 
+    def prepare_for(self, schema: Any) -> None:
+        """Prepares, unless the schema is the one before."""
+        if self._schema is None or not self._schema.equals(schema):
+            self.prepare(schema)
+            self._schema = schema
+
     def process_batch(self, batch: Batch) -> Work | None:
         batch = columns(batch)
-        schema = batch.data.schema
-        try:
-            if self._schema is None or not self._schema.equals(schema):
-                self.prepare(schema)
-                self._schema = schema
+        with explained(batch.data, self.context):
+            self.prepare_for(batch.data.schema)
             result = self.process_columns(batch)
-        except BeyondSigned as error:
-            large = large_columns(batch.data)
-            raise ProgramError(f"operator {self.context.name!r}: {error.about(f'column {large[0]!r}' if large else 'a column')}") from None
-        except ProgramError as error:
-            raise ProgramError(f"operator {self.context.name!r}: {error}") from None
-        except Exception as error:
-            raise user_code_error(error, self.context) from error
         if result is not None and len(result):
             self.output.emit(result)
         return None

@@ -12,63 +12,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expressions import AggregateCall
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
+from flinkpy.operators.columnar.accumulators import KeyedAccumulators
+from flinkpy.operators.columnar.key_index import look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-
-
-class RunningAggregate:
-    """One aggregate of all keys: how many values it took, and what it made of them."""
-
-    def __init__(self, kind: str, input_type: Any) -> None:
-        self.of = ColumnAggregate(kind, input_type)
-        self._counts, self._values = Grown(np.int64, 0), Grown(self.of.dtype, self.of.nothing)
-
-    def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
-        """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
-        ids, size, codes = keyed.ids, len(keyed.ids), keyed.codes
-        if self.of.kind != "count" and self.of.computed_in == pa.string():
-            column, codes = self._reduced(column, codes)
-        counts, values = self.of.taken_in(column)
-        total = self._counts.reach(keys)[ids] + self.of.counted(counts, len(column), codes, size)
-        if values is None:
-            self.put(ids, total, None, keys)
-            return self.of.result(total, None)
-        held = self._values.reach(keys)[ids]
-        joint = np.concatenate((held, values)), np.concatenate((np.arange(size), codes))  # in their order, those before first
-        result = self.of.combined(*joint, size)
-        self.put(ids, total, result, keys)
-        return self.of.result(total, result)
-
-    def _reduced(self, column: Any, codes: Any) -> tuple[Any, Any]:
-        """Texts are compared by Arrow, which makes no Python value of each: one is left for each key."""
-        table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
-        few = table.group_by("code", use_threads=False).aggregate([("value", self.of.kind)])
-        return few.column(f"value_{self.of.kind}").combine_chunks(), few.column("code").to_numpy()
-
-    def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
-        """These are the aggregates of these keys."""
-        self._counts.reach(keys)[ids] = counts
-        if values is not None:
-            if values.dtype == object:
-                self._values.values = self._values.values.astype(object)
-            self._values.reach(keys)[ids] = values
-
-    def saved(self, keys: int) -> tuple[Any, Any]:
-        """Counts and values as Arrow arrays, by key number; no values where there is only the count."""
-        counts = self._counts.reach(keys)[:keys]
-        return pa.array(counts), None if self.of.kind == "count" else self.of.saved(counts, self._values.reach(keys)[:keys])
 
 
 class KeyedAggregatesOperator(KeyedColumnsOperator):
     """For each batch the updated row of every key in it: the key's columns, then the aggregates."""
 
     emits_updates = True
-    _aggregates: list[RunningAggregate] | None = None
     _types: list[Any]
 
     def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall]) -> None:
@@ -81,46 +38,42 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
         super().prepare(schema)
         compiled = [compile_expression(call.expression, schema) for call in self.calls]
         types = [each.type for each in compiled]
-        if self._aggregates is not None and types != self._types:
+        if self._accumulators and types != self._types:
             raise ProgramError("the types of the aggregated columns changed while the job runs")
         key_fields = [schema.field(column_index(name, schema)) for name in self.keys]
         self._evaluates, self._types = [each.evaluate for each in compiled], types
         self._as_first = list(dict.fromkeys(field.name for field in key_fields if not look_alike(field.type)))
-        if self._aggregates is None:
-            self._aggregates = [RunningAggregate(call.kind, each.type) for call, each in zip(self.calls, compiled)]
-        self._result = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._aggregates)]])
+        if not self._accumulators:
+            self._accumulators = [KeyedAccumulators(ColumnAggregate(call.kind, each.type)) for call, each in zip(self.calls, compiled)]
+        self._result = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._accumulators)]])
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
         return self._result
 
-    def open_aggregates(self) -> None:
-        self._aggregates = None
+    def first_columns(self, data: Any) -> Any:
+        return data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
 
-    def saved_columns(self) -> dict[str, Any]:
-        columns: dict[str, Any] = {}
-        for at, aggregate in enumerate(self._aggregates or ()):
-            columns[f"count {at}"], values = aggregate.saved(len(self._index))
-            if values is not None:
-                columns[f"value {at}"] = values
-        return columns
+    def values(self, data: Any) -> list[Any]:
+        return [evaluate(data) for evaluate in self._evaluates]
 
-    def take_back(self, ids: Any, saved: Any) -> None:
-        for at, aggregate in enumerate(self._aggregates or ()):
-            values = None if aggregate.of.kind == "count" else aggregate.of.taken_in(saved.column(f"value {at}"))[1]
-            aggregate.put(ids, saved.column(f"count {at}").to_numpy(), values, len(self._index))
+    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+        np.maximum.at(stamps, ids, new)
+
+    def row_of_each_key(self, results: list[Any]) -> Any:
+        firsts = self._firsts.all()
+        return pa.RecordBatch.from_arrays([*(firsts.column(name) for name in self.keys), *results], schema=self._result)
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
         keyed = self._index.of(data)
-        key_columns = data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
+        key_columns = self.first_columns(data)
         self._firsts.add(key_columns, keyed)
         shown = key_columns.take(pa.array(keyed.firsts))
         keys = dict(zip(shown.schema.names, shown.columns))
         if self._as_first:
             keys |= zip(self._as_first, self._firsts.take(keyed.ids, self._as_first))
-        aggregates = [aggregate.add(evaluate(data), keyed, len(self._index))
-                      for aggregate, evaluate in zip(self._aggregates or (), self._evaluates)]
+        aggregates = [aggregate.add(column, keyed, len(self._index)) for aggregate, column in zip(self._accumulators, self.values(data))]
         stamps = batch.timestamps
         if stamps is not None:
             latest = stamps[keyed.firsts]

@@ -247,7 +247,14 @@ class FirstRecords:
         """Keeps those of new keys."""
         if not keyed.is_new.any():
             return
-        new = keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])]
+        self._add(data, keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])])
+
+    def add_new(self, data: Any, ids: Any, known: int) -> None:
+        """The same, with the number of each record's key, of which those from ``known`` on are new."""
+        new = np.flatnonzero(ids >= known)
+        self._add(data, new[np.unique(ids[new], return_index=True)[1]])
+
+    def _add(self, data: Any, new: Any) -> None:
         self._chunks.append(pa.Table.from_batches([data.take(pa.array(new))]))
         while len(self._chunks) > 1 and self._chunks[-2].num_rows <= 2 * self._chunks[-1].num_rows:
             self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]

@@ -9,31 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from flinkpy.columns.aggregates import adding, check_sums, counting, larger, smaller, summed
+from flinkpy.aggregates.builtin import OF_FIELDS
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.compiler import column_index
-from flinkpy.columns.kernels.operand_types import as_computed
-from flinkpy.columns.values.conversion import python_values
-from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
+from flinkpy.operators.columnar.accumulators import KeyedAccumulators
+from flinkpy.operators.columnar.key_index import look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
-
-_LIMIT = 1 << 63
 
 
 class KeyedColumnAggregateOperator(KeyedColumnsOperator):
     """``position`` is a column's name or index. The other columns have the values of the key's first record, as in the row form; nulls are
     left out of the aggregate (it is null until there is a value)."""
 
-    _state: RunningState | None = None
-
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
-        if kind not in ("sum", "min", "max"):
+        if kind not in OF_FIELDS:
             raise ProgramError(f"{kind!r} is no running aggregate over columns")
         self.kind, self.position, self.keys = kind, position, tuple(keys)
 
@@ -41,16 +34,16 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         super().prepare(schema)
         self._at = self._column(schema)
         field = schema.field(self._at)
-        self._type = self._result_type(field.type)
-        if self._state is not None and self._state.type != self._type:
+        of = self._aggregate_of(field)
+        if self._accumulators and self._accumulators[0].of.result_type != of.result_type:
             raise ProgramError("the type of the aggregated column changed while the job runs")
-        self._result = schema.set(self._at, pa.field(field.name, self._type))
+        self._result = schema.set(self._at, pa.field(field.name, of.result_type))
         self._as_first = [at for at, each in enumerate(schema) if at != self._at and not (each.name in self.keys and look_alike(each.type))]
         self._kept = [at for at in range(len(schema)) if at != self._at]
         if field.name in self.keys:
             raise ProgramError(f"{self.kind}({field.name!r}): the column is part of the key")
-        if self._state is None:
-            self._state = RunningState(self.kind, self._type)
+        if not self._accumulators:
+            self._accumulators = [KeyedAccumulators(of)]
 
     def _column(self, schema: Any) -> int:
         if isinstance(self.position, str):
@@ -59,159 +52,39 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
             raise ProgramError(f"{self.kind}({self.position}): there are {len(schema)} columns")
         return self.position % len(schema)
 
-    def _result_type(self, kind: Any) -> Any:
-        if self.kind != "sum":
-            return kind
-        return summed(f"sum({self.position!r})", kind)
+    def _aggregate_of(self, field: Any) -> ColumnAggregate:
+        try:
+            return ColumnAggregate(self.kind, field.type, keeps_type=True)
+        except ProgramError as error:
+            raise ProgramError(f"column {field.name!r}: {error}") from None
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
         return self._result
 
-    def open_aggregates(self) -> None:
-        self._state = None
+    def first_columns(self, data: Any) -> Any:
+        return data.select(self._kept)
 
-    def saved_columns(self) -> dict[str, Any]:
-        return {"value": self._running().saved(len(self._index))}
+    def values(self, data: Any) -> list[Any]:
+        return [data.column(self._at)]
 
-    def take_back(self, ids: Any, saved: Any) -> None:
-        self._running().restore(ids, saved.column("value"), len(self._index))
+    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+        stamps[ids] = new  # the last assignment counts
 
-    def _running(self) -> RunningState:
-        assert self._state is not None, "prepared before"
-        return self._state
+    def row_of_each_key(self, results: list[Any]) -> Any:
+        firsts = self._firsts.all()
+        arrays = [firsts.column(name) for name in firsts.schema.names]
+        arrays.insert(self._at, results[0])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._result)
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
         keyed = self._index.of(data)
-        self._firsts.add(data.select(self._kept), keyed)
-        values = data.column(self._at)
+        self._firsts.add(self.first_columns(data), keyed)
         arrays = list(data.columns)
-        arrays[self._at] = self._running().add(as_computed(values, self._type), keyed, len(self._index))
+        arrays[self._at] = self._accumulators[0].run(arrays[self._at], keyed, len(self._index))
         if self._as_first:
             others = self._firsts.take(keyed.ids[keyed.codes], [data.schema.names[at] for at in self._as_first])
             for at, column in zip(self._as_first, others):
                 arrays[at] = column
         return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
-
-
-class RunningState:
-    """The value of every key so far."""
-
-    def __init__(self, kind: str, value_type: Any) -> None:
-        self._kind, self.type = kind, value_type
-        self._kept_in = counting(value_type) or value_type
-        self._is_float = bool(pa.types.is_floating(value_type))
-        self._is_number = self._is_float or pa.types.is_integer(self._kept_in)
-        self._values = Grown(self._kept_in.to_pandas_dtype() if self._is_number else object, 0 if self._is_number else None)
-        self._has = Grown(np.bool_, False)
-
-    def add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
-        """The running value at each record."""
-        return self._shown(self._add(values if self._kept_in == self.type else values.view(self._kept_in), keyed, keys))
-
-    def _shown(self, values: Any) -> Any:
-        return values if self._kept_in == self.type else values.view(self.type)
-
-    def _add(self, values: Any, keyed: KeyedBatch, keys: int) -> Any:
-        state, has = self._values.reach(keys), self._has.reach(keys)
-        if not self._is_number or values.null_count or self._depends_on_order(values, state, keyed):
-            return self._one_by_one(values, keyed.ids[keyed.codes], state, has)
-        order, starts = _by_key(keyed)
-        ids = keyed.ids[keyed.codes[order[starts]]]
-        numbers = values.to_numpy(zero_copy_only=False)[order]
-        ends = np.append(starts[1:], len(order)) - 1
-        running = _RUNS[self._kind](numbers, starts, ends, state[ids], has[ids])
-        state[ids], has[ids] = running[ends], True
-        results = np.empty_like(running)
-        results[order] = running
-        return pa.array(results, self._kept_in)
-
-    def saved(self, keys: int) -> Any:
-        """The values as an Arrow array, by key number; null where there is none."""
-        values, has = self._values.reach(keys)[:keys], self._has.reach(keys)[:keys]
-        return self._shown(pa.array(values, self._kept_in, mask=~has)) if self._is_number else array_of(values.tolist(), self.type)
-
-    def restore(self, ids: Any, values: Any, keys: int) -> None:
-        """What ``saved`` gave, for keys that have these numbers now."""
-        state, has = self._values.reach(keys), self._has.reach(keys)
-        has[ids] = values.is_valid().to_numpy(zero_copy_only=False)
-        for key, value in zip(ids.tolist(), python_values(values.view(self._kept_in))):
-            if value is not None:
-                state[key] = value
-
-    def _depends_on_order(self, values: Any, state: Any, keyed: KeyedBatch) -> bool:
-        """Sums of floats are rounded, of whole numbers may leave 64 bits; and of zeros of both signs the first one stays."""
-        before = state[keyed.ids]
-        if self._kind != "sum":
-            return self._is_float and any(np.signbit(each[each == 0]).any() for each in (values.to_numpy(zero_copy_only=False), before))
-        if self._is_float:
-            return True
-        bounds = pc.min_max(values).as_py()
-        reach: int = max(abs(bounds["min"]), abs(bounds["max"])) * len(values)
-        return reach + max(abs(int(before.min())), abs(int(before.max()))) >= _LIMIT
-
-    def _one_by_one(self, values: Any, ids: Any, state: Any, has: Any) -> Any:
-        """Where order, nulls or Python values matter: the row form's own steps."""
-        touched = np.unique(ids)
-        before = zip(touched.tolist(), state[touched].tolist(), has[touched].tolist())
-        current: dict[int, Any] = {key: value if known else None for key, value, known in before}
-        results: list[Any] = []
-        append = results.append
-        goes_before = {"min": smaller, "max": larger}.get(self._kind)
-        plus = adding(self.type)
-        for key, value in zip(ids.tolist(), python_values(values)):
-            old = current[key]
-            if value is not None:
-                if old is None or (goes_before is not None and goes_before(value, old)):
-                    old = current[key] = value
-                elif goes_before is None:
-                    old = current[key] = plus(old, value)
-            append(old)
-        if self._kind == "sum" and self.type == pa.int64():
-            check_sums(value for value in results if value is not None)
-        for key, value in current.items():
-            if value is not None:
-                state[key], has[key] = value, True
-        return array_of(results, self._kept_in)
-
-
-def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
-    """Positions sorted by key, records of one key in their order; and where each key's begin."""
-    codes = keyed.codes
-    if len(keyed.ids) <= 1 << 16:
-        codes = codes.astype(np.uint16)  # numpy sorts these by radix
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(keyed.codes, minlength=len(keyed.ids))
-    return order, np.concatenate(([0], np.cumsum(counts[:-1])))
-
-
-def _running_sum(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    """Of integers: one cumulative sum, and each key's start taken off again (exact, as 64-bit numbers wrap around both ways)."""
-    lengths = ends - starts + 1
-    with np.errstate(over="ignore"):
-        total = np.cumsum(numbers)
-        offset = state - (total[starts] - numbers[starts])
-        return total + np.repeat(offset, lengths)
-
-
-def _running_min(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.fmin, np.minimum, -1)
-
-
-def _running_max(numbers: Any, starts: Any, ends: Any, state: Any, has: Any) -> Any:
-    return _running_extreme(numbers, starts, ends, state, has, np.maximum, np.maximum, 1)
-
-
-def _running_extreme(numbers: Any, starts: Any, ends: Any, state: Any, has: Any, extreme: Any, of_ranks: Any, direction: int) -> Any:
-    """Ranks instead of values, each key's shifted out of the reach of the one before: then one accumulation serves all keys. A not-a-number has the
-    highest rank."""
-    numbers = numbers.copy()
-    with np.errstate(invalid="ignore"):
-        numbers[starts] = np.where(has, extreme(numbers[starts], state), numbers[starts])
-    distinct, ranks = np.unique(numbers, return_inverse=True)
-    shifts = direction * np.repeat(np.arange(len(starts)), ends - starts + 1) * len(distinct)
-    return distinct[of_ranks.accumulate(ranks + shifts) - shifts]
-
-
-_RUNS = {"sum": _running_sum, "min": _running_min, "max": _running_max}

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.elements import MIN_TIMESTAMP, CheckpointBarrier, ColumnBatch
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
+from flinkpy.operators.columnar.accumulators import KeyedAccumulators
 from flinkpy.operators.columnar.column_operators import ColumnOperator, one_batch
-from flinkpy.operators.columnar.key_index import FirstRecords, KeyIndex, check_keys
+from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
+_WAITING = 1 << 18  # in a batch job so many records are put aside before they are accumulated; more if there are more keys than that
 INPUT = b"input"  # in the table's metadata: the schema of the records it was made from
 
 
@@ -98,29 +100,71 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     takes_updates = False
     keys: Sequence[str]
     _index: KeyIndex
+    _accumulators: Sequence[KeyedAccumulators] = ()
 
     def prepare(self, schema: Any) -> None:
         check_keys(self.keys, schema)
 
     @abstractmethod
-    def saved_columns(self) -> dict[str, Any]:
-        """The aggregates of all keys, by key number."""
+    def values(self, data: Any) -> list[Any]:
+        """The columns that are aggregated."""
 
     @abstractmethod
-    def take_back(self, ids: Any, saved: Any) -> None:
-        """What ``saved_columns`` gave, for keys that have these numbers now. After ``prepare``."""
+    def first_columns(self, data: Any) -> Any:
+        """Those columns that are kept of each key's first record."""
+
+    # -- batch jobs ------------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def row_of_each_key(self, results: list[Any]) -> Any:
+        """A record batch with the aggregates of all keys, by key number."""
+
+    @abstractmethod
+    def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
+        """Changes the timestamps of keys for new records: to those that the last running row would have."""
+
+    def take(self, batch: ColumnBatch) -> None:
+        """Takes records for ``last_rows``, and gives no running results. They are put aside, and accumulated when many wait."""
+        data, known = batch.data, len(self._index)
+        ids = self._index.ids_of(data)
+        if len(self._index) > known:
+            self._firsts.add_new(self.first_columns(data), ids, known)
+        self._waiting.append((self.values(data), ids))
+        self._waiting_records += len(ids)
+        if batch.timestamps is not None:
+            self.stamp(self._stamps.reach(len(self._index)), ids, batch.timestamps)
+            self._is_stamped = True
+        if self._waiting_records > max(_WAITING, 2 * len(self._index)):
+            self._accumulate()
+
+    def last_rows(self) -> ColumnBatch | None:
+        """What each key has come to, in the order in which the keys came; None if there was no record."""
+        keys = len(self._index)
+        if not keys:
+            return None
+        self._accumulate()
+        rows = self.row_of_each_key([each.results(keys) for each in self._accumulators])
+        return ColumnBatch(rows, self._stamps.values[:keys] if self._is_stamped else None)
+
+    def _accumulate(self) -> None:
+        if self._waiting:
+            ids = np.concatenate([ids for _, ids in self._waiting])
+            for at, accumulators in enumerate(self._accumulators):
+                accumulators.take(pa.concat_arrays([values[at] for values, _ in self._waiting]), ids, len(self._index))
+            self._waiting, self._waiting_records = [], 0
+
+    # -- snapshots -------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         self._schema = None
         self._index, self._firsts = KeyIndex(self.keys), FirstRecords()
-        self.open_aggregates()
+        self._accumulators = []
+        self._waiting: list[tuple[list[Any], Any]] = []
+        self._waiting_records, self._stamps, self._is_stamped = 0, Grown(np.int64, MIN_TIMESTAMP), False
         saved = self.backend.engine_values(STATE)
         for data in saved.values():
             self._restore(from_bytes(data))
         saved.clear()
-
-    def open_aggregates(self) -> None:
-        """Begins with none."""
 
     def _restore(self, batch: Any) -> None:
         if self._schema is None:
@@ -132,13 +176,19 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         firsts = firsts.cast(pa.schema([self._schema.field(name) for name in firsts.schema.names]))
         keyed = self._index.of(firsts)
         self._firsts.add(firsts, keyed)
-        self.take_back(keyed.ids[keyed.codes], batch)
+        for at, each in enumerate(self._accumulators):
+            values = None if each.of.only_counts else each.of.values_of(batch.column(f"value {at}"))[1]
+            each.put(keyed.ids[keyed.codes], batch.column(f"count {at}").to_numpy(), values, len(self._index))
 
     def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
         saved = self.backend.engine_values(STATE)
         if len(self._index):
             firsts = self._firsts.all()
-            columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names} | self.saved_columns()
+            columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names}
+            for at, each in enumerate(self._accumulators):
+                columns[f"count {at}"], values = each.saved(len(self._index))
+                if values is not None:
+                    columns[f"value {at}"] = values
             table = pa.RecordBatch.from_pydict(columns)
             table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
             max_parallelism = self.context.task.max_parallelism

@@ -11,11 +11,11 @@ from itertools import repeat
 from operator import index, length_hint
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.aggregates.fields import field_of
 from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.fields import field_of
 from flinkpy.operators.user_errors import bounded_repr, user_code_error
 
 if TYPE_CHECKING:

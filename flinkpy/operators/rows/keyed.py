@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flinkpy.aggregates.of_records import FieldAggregate, Shape, shape_of
 from flinkpy.core.codegen.generated import Failure, failure_in, forget_source
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import Batch, RowBatch
@@ -22,7 +23,6 @@ from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
-from flinkpy.operators.rows.aggregates import FieldAggregate, Shape, shape_of
 from flinkpy.operators.rows.keyed_loops import (
     CALLED,
     LENT_UPDATE_LINE,
@@ -227,7 +227,7 @@ def _only_safe(record: Any) -> Any:
 
 
 class KeyedAggregateOperator(KeyedOperator):
-    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.operators.rows.aggregates``) of the field at ``position``.
+    """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.aggregates.of_records``) of the field at ``position``.
 
     The loop is specialised for what the first record is; at the first record of another shape the operator goes over to the general one for good.
     """

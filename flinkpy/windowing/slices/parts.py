@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 
 _WAITING = 1 << 15  # so many records are put aside before they are grouped; more where a slice has more keys than that
 
@@ -98,8 +98,8 @@ def together(parts: Sequence[Part], aggregates: Sequence[ColumnAggregate], known
     for at, aggregate in enumerate(aggregates):
         sizes = [part.size for part in parts]
         counts.append(aggregate.counted(_counts([part.counts[at] for part in parts], sizes), sum(sizes), groups.codes, len(groups)))
-        joined = None if aggregate.kind == "count" else np.concatenate([part.values[at] for part in parts])
-        values.append(None if joined is None else aggregate.combined(joined, groups.codes, len(groups)))
+        joined = None if aggregate.only_counts else np.concatenate([part.values[at] for part in parts])
+        values.append(None if joined is None else aggregate.grouped(joined, groups.codes, len(groups)))
     return Part(len(groups), None if ids is None else ids[groups.firsts], counts, values, _firsts(parts, groups.firsts))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
@@ -17,10 +17,9 @@ from flinkpy.windowing.general.evaluation import bound_call
 from flinkpy.windowing.general.per_window.namespaces import namespaced_state, remove_namespace, write_back
 from flinkpy.windowing.general.per_window.window_states import WindowStates
 from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
+from flinkpy.windowing.slices.store import Evaluated
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
-
-Evaluated: TypeAlias = "tuple[TimeWindow, Mapping[Any, Any]]"  # a window, and the value of each of its keys
 
 WINDOW_STATE = "_window state"  # key -> {window: ...}
 

@@ -5,17 +5,17 @@ So state moves by key group when a job is rescaled, and nothing in it is a Pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.aggregates import ColumnAggregate
+from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
-from flinkpy.windowing.slices.columnar_slices import Part
+from flinkpy.windowing.slices.parts import Part
 
 SLICE = "slice"
 
@@ -30,17 +30,14 @@ class SavedSlice:
 
 
 def save(
-    into: MutableMapping[Any, Any], slices: Sequence[SavedSlice], until: Mapping[int, int], default_until: int,
-    aggregates: Sequence[ColumnAggregate], input_schema: Any, max_parallelism: int,
-) -> None:
-    """``until``: up to when windows were evaluated for the keys of a key group, where that is not the default."""
-    if not slices:
-        return
+    slices: Sequence[SavedSlice], aggregates: Sequence[ColumnAggregate], input_schema: Any, max_parallelism: int,
+) -> Iterator[tuple[int, int, bytes]]:
+    """For each key group a key of it, its number, and the table of all its keys and slices."""
     batches = [_batch(each, aggregates) for each in slices]
     table = pa.Table.from_batches(batches)
     table = table.replace_schema_metadata(with_input(table.schema, input_schema).metadata).combine_chunks()
     for group, part in by_group(table, _groups(slices, max_parallelism)):
-        into[key_of_group(group, max_parallelism)] = until.get(group, default_until), to_bytes(part)
+        yield key_of_group(group, max_parallelism), group, to_bytes(part)
 
 
 def load(table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate]) -> Iterator[SavedSlice]:
@@ -58,8 +55,8 @@ def _batch(saved: SavedSlice, aggregates: Sequence[ColumnAggregate]) -> Any:
         columns.update((f"key {name}", column) for name, column in zip(saved.keys.schema.names, saved.keys.columns))
     for at, aggregate in enumerate(aggregates):
         columns[f"count {at}"] = pa.array(part.counts[at])
-        if aggregate.kind != "count":
-            columns[f"value {at}"] = aggregate.saved(part.counts[at], part.values[at])
+        if not aggregate.only_counts:
+            columns[f"value {at}"] = aggregate.accumulators(part.counts[at], part.values[at])
     if part.firsts is not None:
         columns.update((f"first {name}", column) for name, column in zip(part.firsts.schema.names, part.firsts.columns))
     return pa.RecordBatch.from_pydict(columns)
@@ -70,7 +67,7 @@ def _part(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
     values: list[Any] = []
     for at, aggregate in enumerate(aggregates):
         counts.append(rows.column(f"count {at}").to_numpy())
-        values.append(None if aggregate.kind == "count" else aggregate.taken_in(rows.column(f"value {at}"))[1])
+        values.append(None if aggregate.only_counts else aggregate.values_of(rows.column(f"value {at}"))[1])
     firsts = _select(rows, "first ")
     return Part(rows.num_rows, None, counts, values, firsts if firsts.num_columns else None)
 

@@ -1,17 +1,19 @@
-"""What the built-in aggregates of rows mean: sum, min, max, min_by and max_by, running or of a window. ``docs/values.md`` has the rules.
+"""Built-in aggregates of records: sum, min and max of a field, min_by and max_by, and the number of records.
 
-``Aggregate.update`` is the meaning; ``update_expression`` is the same for the values that most records have, written out for generated loops. Where
-that raises, the loop asks ``update``.
+``FieldAggregate.update`` is the meaning (``docs/values.md`` has the rules); ``update_expression`` is the same for the values that most records have,
+written out for generated loops. Where that raises, the loop asks ``update``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.aggregates.builtin import BUILT_IN, OF_FIELDS
+from flinkpy.aggregates.fields import Position, field_of, is_indexed, with_field
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.fields import Position, field_of, is_indexed, with_field
 
-AGGREGATES = ("sum", "min", "max", "min_by", "max_by")
+_BY = "_by"
+OF_RECORDS = (*OF_FIELDS, *(name + _BY for name, each in BUILT_IN.items() if each.selects))
 
 Shape = tuple[type, int]
 
@@ -26,31 +28,23 @@ class FieldAggregate:
     """
 
     def __init__(self, kind: str, position: Position) -> None:
-        if kind not in AGGREGATES:
-            raise ProgramError(f"{kind!r} is no aggregate; choose one of {', '.join(AGGREGATES)}")
+        if kind not in OF_RECORDS:
+            raise ProgramError(f"{kind!r} is no aggregate; choose one of {', '.join(OF_RECORDS)}")
         if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
             raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
         self.kind, self.position = kind, position
+        self._of, self._gives_record = BUILT_IN[kind.removesuffix(_BY)], kind.endswith(_BY)
 
     def update(self, current: Any, record: Any) -> Any:
-        """The aggregate so far, and one record or another aggregate. None is no value; NaN is greater than any other."""
+        """The aggregate so far, and one record or another aggregate."""
         position = self.position_in(current)
         old, new = field_of(current, position), field_of(record, position)
         if new is None:
             return current
-        if self.kind == "sum":
-            return with_field(current, position, new if old is None else old + new)
-        if old is not None and not self._is_better(new, old):
+        value = new if old is None else self._of.add(old, new)
+        if value is old and self._of.selects:
             return current
-        return record if self.kind.endswith("_by") else with_field(current, position, new)
-
-    def _is_better(self, new: Any, old: Any) -> bool:
-        smallest = self.kind.startswith("min")
-        if new != new:
-            return not smallest and bool(old == old)
-        if old != old:
-            return smallest
-        return bool(new < old if smallest else new > old)
+        return record if self._gives_record else with_field(current, position, value)
 
     def position_in(self, record: Any) -> Position:
         """PyFlink's default position is 0: of plain numbers it is the number itself. (Numpy's have a ``__getitem__``, and nothing in it.)"""
@@ -59,8 +53,6 @@ class FieldAggregate:
 
     def update_expression(self, sample: Any) -> str | None:
         """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None where there is no fast one.
-
-        It raises where a value is None. What cannot be compared is left to ``update``: it is equal to nothing, so neither form calls it equal.
 
         >>> FieldAggregate("sum", 1).update_expression(("word", 1))
         '(current[0], current[1] + record[1])'
@@ -71,16 +63,30 @@ class FieldAggregate:
         if isinstance(position, str) and not position.isidentifier() and not is_indexed(sample, position):
             return None
         access = "" if position is None else f"[{position!r}]" if is_indexed(sample, position) else f".{position}"
-        old, new = "current" + access, "record" + access
-        whole = position is None or self.kind.endswith("_by")
-        if not whole and (type(sample) is not tuple or not isinstance(position, int) or not -len(sample) <= position < len(sample)):
+
+        def changed(value: str) -> str:
+            return "record" if self._gives_record else value if position is None else _with_item(sample, position, value)
+
+        replaces_field = position is not None and not self._gives_record
+        if replaces_field and (type(sample) is not tuple or not isinstance(position, int) or not -len(sample) <= position < len(sample)):
             return None
-        changed = f"{old} + {new}" if self.kind == "sum" else new
-        replaced = (changed if self.kind == "sum" else "record") if whole else _with_item(sample, position, changed)
-        if self.kind == "sum":
-            return replaced
-        worse, better = (">=", "<") if self.kind.startswith("min") else ("<=", ">")
-        return f"current if {new} {worse} {old} else {replaced} if {new} {better} {old} else update(current, record)"
+        return self._of.expression("current" + access, "record" + access, changed)
+
+
+class RecordCount:
+    """How many records there are, whatever is in them: an AggregateFunction."""
+
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        return acc_a + acc_b
 
 
 def _with_item(sample: tuple[Any, ...], position: Any, changed: str) -> str:

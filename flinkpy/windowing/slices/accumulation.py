@@ -12,15 +12,14 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, Shape, shape_of
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import method_of
-from flinkpy.operators.rows.aggregates import AGGREGATES, FieldAggregate, Shape, shape_of
 from flinkpy.operators.rows.keyed_loops import CALLED, assigned
 from flinkpy.operators.user_errors import user_code_error
-
-KINDS = (*AGGREGATES, "count", "reduce")
 
 States = dict[Any, Any]  # of one slice: key -> accumulator
 
@@ -56,6 +55,14 @@ def slice_loop(states, others, update):
 """
 
 
+def check_aggregate(kind: str, position: int | str | None) -> None:
+    """ProgramError for what is no aggregate of windows, or no position."""
+    if kind not in (*OF_RECORDS, "count", "reduce"):
+        raise ProgramError(f"{kind!r} is no aggregate of windows; choose one of {', '.join((*OF_RECORDS, 'count', 'reduce'))}")
+    if kind in OF_RECORDS:
+        FieldAggregate(kind, position)
+
+
 class _OddShape(Exception):
     """A record that the loop at hand is not made for."""
 
@@ -68,7 +75,7 @@ class SliceLoops:
     ) -> None:
         self.kind, self._select, self._context = kind, select, context
         self._shape: Shape | None = None  # of the records the loops are made for
-        self._aggregate = FieldAggregate(kind, position) if kind in AGGREGATES else None
+        self._aggregate = FieldAggregate(kind, position) if kind in OF_RECORDS else None
         self._undecided = self._aggregate is not None
         self._update: Any = method_of(reduce, "reduce") if kind == "reduce" else None if self._aggregate is None else self._aggregate.update
         self._compiled: list[Any] = []

@@ -1,0 +1,1 @@
+"""Built-in aggregates: what each one means, for records and for columns."""

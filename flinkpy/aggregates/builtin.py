@@ -1,0 +1,11 @@
+"""The built-in aggregates by their names."""
+
+from __future__ import annotations
+
+from flinkpy.aggregates.algebra import Aggregate
+from flinkpy.aggregates.counts import Count
+from flinkpy.aggregates.extremes import Max, Min
+from flinkpy.aggregates.sums import Average, Sum
+
+BUILT_IN: dict[str, Aggregate] = {each.name: each for each in (Sum(), Min(), Max(), Count(), Average())}
+OF_FIELDS = tuple(name for name, each in BUILT_IN.items() if each.of_fields)  # those that can replace a field of the first record

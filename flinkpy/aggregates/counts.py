@@ -1,0 +1,38 @@
+"""``count``: how many values there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.aggregates.algebra import Aggregate
+
+
+class Count(Aggregate):
+    """Over a column the count that is kept for every aggregate is the result."""
+
+    name = "count"
+    of_fields = False
+    only_counts = True
+
+    def first(self, value: Any) -> int:
+        return 1
+
+    def add(self, accumulator: int, value: Any) -> int:
+        return accumulator + 1
+
+    def merge(self, accumulator: int, other: int) -> int:
+        return accumulator + other
+
+    def computed_in(self, input_type: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.int64()
+
+    def identity(self, dtype: Any) -> int:
+        return 0
+
+    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+        import pyarrow as pa
+
+        return pa.array(counts)

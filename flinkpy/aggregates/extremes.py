@@ -1,0 +1,127 @@
+"""``min`` and ``max``. A not-a-number is greater than every other value; of equal values the first stays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.aggregates.algebra import Aggregate, Runs
+from flinkpy.core.errors import ProgramError
+
+
+class Extreme(Aggregate):
+    selects = True
+    better: str  # the comparison of a value that takes the place of another one
+    worse: str
+
+    @abstractmethod
+    def replaces(self, value: Any, current: Any) -> bool:
+        """Whether the value takes the place of the current one."""
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return value if self.replaces(value, accumulator) else accumulator
+
+    def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
+        """What cannot be compared is equal to nothing, so neither comparison is true of it, and it is left to ``update``."""
+        return (f"current if {value} {self.worse} {accumulator} else {with_accumulator(value)} if {value} {self.better} {accumulator} "
+                "else update(current, record)")
+
+    def computed_in(self, input_type: Any) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.kernels.operand_types import is_text, wide
+
+        if pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
+            return input_type if pa.types.is_uint64(input_type) else wide(input_type)
+        if is_text(input_type):
+            return pa.string()
+        if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
+            return pa.decimal128(input_type.precision, input_type.scale)
+        if (pa.types.is_nested(input_type) and not pa.types.is_list(input_type)) or pa.types.is_union(input_type) or pa.types.is_interval(input_type):
+            raise ProgramError(f"{self.name} of {input_type} is not there; cast it")
+        return input_type
+
+    @abstractmethod
+    def pick(self, values: Any) -> Any:
+        """The numpy function that gives the better one of two numbers of the values' type."""
+
+    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):  # not-a-numbers are meant
+            if codes is None:
+                best = np.array([self.pick(values).reduce(values)])
+            else:
+                best = np.full(groups, self.identity(values.dtype), dtype=values.dtype)
+                self.pick(values).at(best, codes, values)
+        return _with_first_zeros(best, values, codes) if values.dtype.kind == "f" else best
+
+    def is_exact_in_any_order(self, runs: Runs) -> bool:
+        """Of zeros of both signs the first one stays."""
+        import numpy as np
+
+        return runs.numbers.dtype.kind != "f" or not any(np.signbit(each[each == 0]).any() for each in (runs.numbers, runs.before))
+
+    def running(self, runs: Runs) -> Any:
+        """Ranks instead of values, each run's shifted out of the reach of the one before: then one accumulation serves all runs. A not-a-number has
+        the highest rank."""
+        import numpy as np
+
+        numbers, starts = runs.numbers.copy(), runs.starts
+        with np.errstate(invalid="ignore"):
+            numbers[starts] = self.pick(numbers)(numbers[starts], runs.before)
+        distinct, ranks = np.unique(numbers, return_inverse=True)
+        pick = self.pick(ranks)
+        direction = 1 if pick is np.maximum else -1
+        shifts = direction * np.repeat(np.arange(len(starts)), runs.lengths) * len(distinct)
+        return distinct[pick.accumulate(ranks + shifts) - shifts]
+
+
+class Min(Extreme):
+    name = "min"
+    better, worse = "<", ">="
+
+    def replaces(self, value: Any, current: Any) -> bool:
+        return bool(value == value and (current != current or value < current))
+
+    def identity(self, dtype: Any) -> Any:
+        import numpy as np
+
+        return np.nan if dtype.kind == "f" else np.iinfo(dtype).max
+
+    def pick(self, values: Any) -> Any:
+        import numpy as np
+
+        return np.fmin if values.dtype.kind == "f" else np.minimum  # the first takes the other one of a number and a not-a-number
+
+
+class Max(Extreme):
+    name = "max"
+    better, worse = ">", "<="
+
+    def replaces(self, value: Any, current: Any) -> bool:
+        return bool(current == current and (value != value or value > current))
+
+    def identity(self, dtype: Any) -> Any:
+        import numpy as np
+
+        return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+    def pick(self, values: Any) -> Any:
+        import numpy as np
+
+        return np.maximum
+
+
+def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
+    """``best``, of floats, with the zeros that came first: numpy does not say whether it takes 0.0 or -0.0 of both."""
+    import numpy as np
+
+    at = np.flatnonzero(values == 0)
+    if len(at) and np.signbit(values[at]).any():
+        group = np.zeros(len(at), np.int64) if codes is None else codes[at]
+        first = np.zeros(len(best))
+        first[group[::-1]] = values[at[::-1]]  # the last assignment counts: the first zero
+        best = np.where(best == 0, first, best)
+    return best

@@ -1,0 +1,116 @@
+"""Aggregates of columns: which numpy values stand for an Arrow column, and how the values of groups become one each.
+
+What an aggregate does with values is said by ``flinkpy.aggregates.algebra``; this module knows Arrow's types and nulls.
+"""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.aggregates.algebra import Aggregate, Runs
+from flinkpy.aggregates.builtin import BUILT_IN
+from flinkpy.columns.kernels.operand_types import as_computed, counted_in
+from flinkpy.columns.values.conversion import python_values
+from flinkpy.columns.values.exact_arrays import array_of
+
+
+class ColumnAggregate:
+    """One aggregate over columns. ``keeps_type``: a value that is selected keeps the column's own type.
+
+    An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (moments are counted), of Python's integers where sums for
+    ``avg`` leave these, and of Python values for all other types.
+
+    >>> highest = ColumnAggregate("max", pa.int8())
+    >>> counts, values = highest.values_of(pa.array([3, None, 5]))
+    >>> highest.results(highest.counted(counts, 3, None, 1), highest.grouped(values, None, 1)).to_pylist()
+    [5]
+    """
+
+    def __init__(self, kind: str, input_type: Any, keeps_type: bool = False) -> None:
+        self.of: Aggregate = BUILT_IN[kind]
+        self.only_counts = self.of.only_counts
+        self.computed_in = self.of.computed_in(input_type)
+        self.result_type = input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
+        self._counted_in = counted_in(self.computed_in)
+        is_number = self._counted_in is not None or self.computed_in == pa.float64() or pa.types.is_integer(self.computed_in)
+        self.dtype = np.dtype("int64" if self._counted_in is not None else self.computed_in.to_pandas_dtype() if is_number else object)
+        self.identity: Any = None if self.dtype == object else self.of.identity(self.dtype)
+
+    def values_of(self, column: Any) -> tuple[Any, Any]:
+        """Counts (None: one each) and values (None: only counted) of the records of a column."""
+        nulls = column.null_count
+        counts = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
+        if self.only_counts:
+            return counts, None
+        if pa.types.is_decimal(column.type) and self.computed_in == pa.int64():  # what ``accumulators`` made of sums beyond 64 bits
+            return counts, np.array([self.identity if value is None else int(value) for value in column.to_pylist()], dtype=object)
+        column = as_computed(column, self.computed_in)
+        if self.dtype == object:
+            values = np.empty(len(column), dtype=object)
+            values[:] = python_values(column)
+            return counts, values
+        if self._counted_in is not None:
+            column = column.view(self._counted_in).cast(pa.int64())
+        return counts, (column.fill_null(self.identity) if nulls else column).to_numpy(zero_copy_only=False)
+
+    def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
+        """A column and its groups with fewer values and the same aggregates: Arrow compares texts, and makes no Python value of each."""
+        if self.computed_in != pa.string():
+            return column, codes
+        table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
+        left = table.group_by("code", use_threads=False).aggregate([("value", self.of.name)])
+        return left.column(f"value_{self.of.name}").combine_chunks(), left.column("code").to_numpy()
+
+    @staticmethod
+    def counted(counts: Any, size: int, codes: Any, groups: int) -> Any:
+        """How many values each group has, of ``size`` records; ``codes`` says the group of each (None: there is one)."""
+        if counts is None:
+            return np.array([size]) if codes is None else np.bincount(codes, minlength=groups)
+        return np.array([counts.sum()]) if codes is None else np.bincount(codes, counts, groups).astype(np.int64)
+
+    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+        """The accumulator of the values, or of the accumulators, of each group."""
+        if self.dtype != object:
+            return self.of.grouped(values, codes, groups)
+        add, found = self.of.adding(self.computed_in), np.full(groups, None, dtype=object)
+        for code, value in zip([0] * len(values) if codes is None else codes.tolist(), values.tolist()):
+            if value is not None:
+                current = found[code]
+                found[code] = value if current is None else add(current, value)
+        return found
+
+    def running(self, runs: Runs) -> Any:
+        """The accumulator after each value."""
+        if self.dtype != object and self.of.is_exact_in_any_order(runs):
+            return self.of.running(runs)
+        add, found = self.of.adding(self.computed_in), np.empty(len(runs.numbers), dtype=object)
+        values = runs.numbers.tolist()
+        for current, start, end in zip(runs.before.tolist(), runs.starts.tolist(), runs.ends.tolist()):
+            for at in range(start, end + 1):
+                value = values[at]
+                if value is not None:
+                    current = value if current is None else add(current, value)
+                found[at] = current
+        if self.dtype.kind == "i":
+            self.of.check(found)
+        return found if self.dtype == object else found.astype(self.dtype)
+
+    def results(self, counts: Any, values: Any) -> Any:
+        """The aggregate of each group as an Arrow array, null where there was no value. Without counts there was one everywhere."""
+        array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
+        return array if array.type == self.result_type else array.cast(self.result_type)
+
+    def accumulators(self, counts: Any, values: Any) -> Any:
+        """The values as an Arrow array that ``values_of`` understands."""
+        if self.dtype == object:
+            return array_of(values.tolist(), self.computed_in)
+        if values.dtype == object:
+            return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
+        mask = None if counts is None else counts == 0
+        if self._counted_in is None:
+            return pa.array(values, self.computed_in, mask=mask)
+        return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)

@@ -1,0 +1,137 @@
+"""``sum``, and ``avg``, which is a sum divided at the end. Whole numbers and decimals are added exactly, floats from first to last."""
+
+from __future__ import annotations
+
+import decimal
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.aggregates.algebra import Aggregate, Runs
+from flinkpy.core.errors import ProgramError
+
+_EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits
+_LIMIT = 1 << 63
+_EXACT_FLOATS = 1 << 53  # whole numbers below are floats exactly
+_LOW = 32
+
+
+class Sum(Aggregate):
+    name = "sum"
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return accumulator + value
+
+    def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
+        return with_accumulator(f"{accumulator} + {value}")
+
+    def computed_in(self, input_type: Any) -> Any:
+        """The widest of its numbers. Sums of decimals have up to 38 digits, as in Flink."""
+        import pyarrow as pa
+
+        from flinkpy.columns.kernels.operand_types import wide
+
+        if pa.types.is_decimal(input_type):
+            return pa.decimal256(76, input_type.scale) if pa.types.is_decimal256(input_type) else pa.decimal128(38, input_type.scale)
+        try:
+            return wide(input_type)
+        except TypeError:
+            raise ProgramError(f"{self.name} needs numbers, this is {input_type}") from None
+
+    def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
+        import pyarrow as pa
+
+        return _EXACT.add if pa.types.is_decimal(computed_in) else operator.add
+
+    def identity(self, dtype: Any) -> Any:
+        return 0 if _is_whole(dtype) else -0.0
+
+    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+        """Of whole numbers beyond 64 bits an array of Python's integers, if ``check`` lets them pass."""
+        import numpy as np
+
+        if values.dtype == np.float64:
+            return _added(values, codes, groups)
+        if values.dtype == object or max(abs(int(values.min())), abs(int(values.max()))) * len(values) >= _LIMIT:
+            exact = _exactly_added(values, codes, groups)
+            self.check(exact)
+            return exact.astype(np.int64) if all(-_LIMIT <= value < _LIMIT for value in exact) else exact
+        return _added(values, codes, groups)
+
+    def is_exact_in_any_order(self, runs: Runs) -> bool:
+        """Sums of floats are rounded, and sums of whole numbers may leave 64 bits."""
+        numbers, before = runs.numbers, runs.before
+        if not _is_whole(numbers.dtype):
+            return False
+        reach: int = max(abs(int(numbers.min())), abs(int(numbers.max()))) * len(numbers)
+        return reach + max(abs(int(before.min())), abs(int(before.max()))) < _LIMIT
+
+    def running(self, runs: Runs) -> Any:
+        """One cumulative sum, and each run's start taken off again (exact, as 64-bit numbers wrap around both ways)."""
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            total = np.cumsum(runs.numbers)
+            offset = runs.before - (total[runs.starts] - runs.numbers[runs.starts])
+            return total + np.repeat(offset, runs.lengths)
+
+    def check(self, accumulators: Any) -> None:
+        if any(not -_LIMIT <= value < _LIMIT for value in accumulators):
+            raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
+
+
+class Average(Sum):
+    """The sum divided by the count, rounded once."""
+
+    name = "avg"
+    of_fields = False
+
+    def check(self, accumulators: Any) -> None:
+        """The sums may leave 64 bits: only the mean is shown."""
+
+    def result_type(self, computed_in: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.float64()
+
+    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        if values.dtype == object:
+            return pa.array([float(value / count) if count else None for value, count in zip(values, counts.tolist())], pa.float64())
+        means, divisors = np.empty(len(values)), np.maximum(counts, 1)
+        is_large = np.zeros(len(values), np.bool_) if values.dtype == np.float64 else (values >= _EXACT_FLOATS) | (values <= -_EXACT_FLOATS)
+        if is_large.any():
+            means[is_large] = values[is_large].astype(object) / divisors[is_large].astype(object)
+            means[~is_large] = values[~is_large].astype(np.float64) / divisors[~is_large]
+        else:
+            means = values / divisors
+        return pa.array(means.astype(np.float64, copy=False), mask=counts == 0)
+
+
+def _is_whole(dtype: Any) -> bool:
+    return bool(dtype.kind in "iu")
+
+
+def _added(values: Any, codes: Any, groups: int) -> Any:
+    import numpy as np
+
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs make a not-a-number, large floats an infinity, as everywhere
+        if codes is None:  # ``sum`` adds floats by halves, ``cumsum`` from first to last, as ``add.at`` does
+            return np.cumsum(values)[-1:] if values.dtype == np.float64 else np.array([values.sum()])
+        sums = np.full(groups, -0.0 if values.dtype == np.float64 else 0, values.dtype)
+        np.add.at(sums, codes, values)
+        return sums
+
+
+def _exactly_added(values: Any, codes: Any, groups: int) -> Any:
+    """As Python's integers. The sums of both halves of the numbers stay within 64 bits."""
+    import numpy as np
+
+    if values.dtype == object:
+        sums = np.full(groups, 0, dtype=object)
+        np.add.at(sums, np.zeros(len(values), np.int64) if codes is None else codes, values)
+        return sums
+    high, low = (_added(half, codes, groups).astype(object) for half in (values >> _LOW, values & ((1 << _LOW) - 1)))
+    return high * (1 << _LOW) + low

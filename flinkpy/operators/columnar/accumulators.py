@@ -1,0 +1,93 @@
+"""The accumulators of all keys for one aggregate over columns: arrays, by the key's number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.aggregates.algebra import Runs
+from flinkpy.aggregates.builtin import BUILT_IN
+from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
+
+
+class KeyedAccumulators:
+    """For each key how many values there were, and what they make together. ``keys``: how many keys are known."""
+
+    def __init__(self, of: ColumnAggregate) -> None:
+        self.of = of
+        self._counts, self._values = Grown(np.int64, 0), Grown(of.dtype, of.identity)
+
+    def take(self, column: Any, ids: Any, keys: int) -> None:
+        """Takes values of these keys. All keys are gone through, so there should be more values than keys."""
+        column, ids = self.of.few(column, ids)
+        counts, values = self.of.values_of(column)
+        everyone = np.arange(keys)
+        total = self._counts.reach(keys)[:keys] + self.of.counted(counts, len(column), ids, keys)
+        self.put(everyone, total, None if values is None else self._grouped(values, ids, everyone, keys), keys)
+
+    def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
+        """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
+        column, codes = self.of.few(column, keyed.codes)
+        counts, values = self.of.values_of(column)
+        total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(column), codes, len(keyed.ids))
+        grouped = None if values is None else self._grouped(values, codes, keyed.ids, keys)
+        self.put(keyed.ids, total, grouped, keys)
+        return self.of.results(total, grouped)
+
+    def _grouped(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
+        """What these keys come to; those before go first, so that sums of floats are rounded as if values had been added one by one."""
+        joint = np.concatenate((self._values.reach(keys)[ids], values)), np.concatenate((np.arange(len(ids)), codes))
+        return self.of.grouped(*joint, len(ids))
+
+    def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
+        """Takes a batch's values, and gives what its key has come to at each record."""
+        order, starts = _by_key(keyed)
+        ids = keyed.ids[keyed.codes[order[starts]]]
+        counts, values = self.of.values_of(column)
+        ends = np.append(starts[1:], len(order)) - 1
+        running = self.of.running(Runs(values[order], starts, ends, self._values.reach(keys)[ids]))
+        before, shown = self._counts.reach(keys)[ids], None
+        if counts is None:
+            total = before + (ends - starts + 1)
+        else:
+            present = BUILT_IN["sum"].running(Runs(counts[order], starts, ends, before))
+            total, shown = present[ends], _back(present, order)
+        self.put(ids, total, running[ends], keys)
+        return self.of.results(shown, _back(running, order))
+
+    def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
+        """These are the accumulators of these keys."""
+        self._counts.reach(keys)[ids] = counts
+        if values is not None:
+            if values.dtype == object:
+                self._values.values = self._values.values.astype(object)
+            self._values.reach(keys)[ids] = values
+
+    def results(self, keys: int) -> Any:
+        """The aggregate of every key."""
+        return self.of.results(self._counts.reach(keys)[:keys], self._values.reach(keys)[:keys])
+
+    def saved(self, keys: int) -> tuple[Any, Any]:
+        """Counts and values as Arrow arrays, by key number; no values where there is only the count."""
+        counts = self._counts.reach(keys)[:keys]
+        return pa.array(counts), None if self.of.only_counts else self.of.accumulators(counts, self._values.reach(keys)[:keys])
+
+
+def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
+    """Positions sorted by key, records of one key in their order; and where each key's begin."""
+    codes = keyed.codes
+    if len(keyed.ids) <= 1 << 16:
+        codes = codes.astype(np.uint16)  # numpy sorts these by radix
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(keyed.codes, minlength=len(keyed.ids))
+    return order, np.concatenate(([0], np.cumsum(counts[:-1])))
+
+
+def _back(values: Any, order: Any) -> Any:
+    """Sorted values, where their records stood."""
+    results = np.empty_like(values)
+    results[order] = values
+    return results

@@ -1,0 +1,271 @@
+"""Slices of columns: each slice is a few arrays.
+
+A batch is cut into slices, and its keys and values are put aside there; they are grouped by kernels, not record by record (``parts``).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.aggregates.builtin import OF_FIELDS
+from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.columns.compiler import column_index, compile_expression
+from flinkpy.columns.expressions import AggregateCall
+from flinkpy.columns.values.conversion import rows_of_batch
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import key_group
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.operators.columnar.key_index import check_keys
+from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, input_schema_of
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.user_errors import user_code_error
+from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.held_keys import WindowKeys
+from flinkpy.windowing.slices.parts import Part, SliceColumns, together
+from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.windows import TimeWindow
+
+WINDOW_COLUMNS = ("window_start", "window_end")
+_LARGEST = 1 << 15  # rows in one batch of results
+
+
+class ColumnSlices(SliceStore):
+    """What the two forms share. ``keys``: the key columns, none for windows over all records."""
+
+    state_name = "_slices of columns"  # a key of each key group -> Arrow table of the group
+    _schema: Any = None  # of the records so far
+    _aggregates: Sequence[ColumnAggregate] = ()
+    _result: Any
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = tuple(keys)
+
+    @abstractmethod
+    def prepare(self, schema: Any) -> None:
+        """Chooses kernels for batches of this schema; ProgramError for what it cannot do with it."""
+
+    @abstractmethod
+    def taken_in(self, data: Any, ids: Any) -> Part:
+        """The records of a batch."""
+
+    @abstractmethod
+    def result(self, part: Part, window: TimeWindow) -> Any:
+        """The record batch of a window's groups."""
+
+    def output_schema(self, schema: Any) -> Any:
+        self.prepare(schema)
+        return self._result
+
+    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+        self._context = context
+        self._slices: dict[int, SliceColumns] = {}
+        self.known_keys = WindowKeys(self.keys)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
+        parts = [(start, held.grouped(self._aggregates, len(self.known_keys))) for start, held in self._slices.items()]
+        slices = [SavedSlice(start, self._key_batch(part.ids), part) for start, part in parts]
+        return save(slices, self._aggregates, self._schema, self._context.task.max_parallelism) if slices else ()
+
+    def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        for data in saved.values():
+            table = from_bytes(data)
+            self._prepare(input_schema_of(table.schema))
+            for each in load(table, self.keys, self._aggregates):
+                ids = self.known_keys.numbers(each.keys) if each.keys is not None else None
+                self._put(each.start, Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts))
+        return {key: key_group(key, self._context.task.max_parallelism) for key in saved}
+
+    def _prepare(self, schema: Any) -> None:
+        if self._schema is None or not self._schema.equals(schema):
+            self.prepare(schema)
+            self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only what the program said travels: nothing prepared."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+    # -- batches ---------------------------------------------------------------------------------------------------------------
+
+    def records_of(self, batch: Batch) -> Part:
+        data = columns(batch).data
+        with explained(data, self._context):
+            self._prepare(data.schema)
+            return self.taken_in(data, self.known_keys.numbers(data))
+
+    def span(self, batch: Batch) -> tuple[int, int] | None:
+        stamps = columns(batch).timestamps
+        return None if stamps is None else (int(stamps.min()), int(stamps.max()))
+
+    def stamps(self, batch: Batch) -> list[int]:
+        stamps = columns(batch).timestamps
+        return [] if stamps is None else stamps.tolist()
+
+    def by_slice(self, batch: Batch, records: Part, slicing: Slicing) -> Iterator[tuple[int, Part]]:
+        stamps = columns(batch).timestamps
+        assert stamps is not None
+        starts = slicing.slices_of_all(stamps)
+        order = np.argsort(starts, kind="stable")
+        ordered = starts[order]
+        ends = (np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist()
+        for begin, end in zip([0, *ends], [*ends, len(order)]):
+            yield int(ordered[begin]), records.taken(order[begin:end])
+
+    def one(self, records: Part, position: int) -> Part:
+        return records.taken(np.array([position]))
+
+    def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
+        """Side outputs are streams of rows."""
+        stamps = self.stamps(batch)
+        return RowBatch(rows_of_batch(columns(batch).data.take(pa.array(positions))), [stamps[at] for at in positions])
+
+    # -- slices ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def starts(self) -> Collection[int]:
+        return self._slices.keys()
+
+    def add(self, start: int, records: Part) -> None:
+        try:
+            self._put(start, records)
+        except Exception as error:
+            raise user_code_error(error, self._context) from error
+
+    def _put(self, start: int, part: Part) -> None:
+        held = self._slices.get(start)
+        if held is None:
+            held = self._slices[start] = SliceColumns()
+        held.add(part, self._aggregates, len(self.known_keys))
+
+    def forget(self, starts: list[int], is_over: Callable[[TimeWindow], bool]) -> None:
+        """Keys that no slice holds any more are forgotten too, when they are many."""
+        for start in starts:
+            del self._slices[start]
+        numbers = self.known_keys.renumbering(ids for held in self._slices.values() for ids in held.ids)
+        if numbers is not None:
+            for held in self._slices.values():
+                held.renumber(numbers)
+
+    def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
+        return self._together(self._grouped(starts))
+
+    def evaluate_key(self, starts: list[int], record: Part) -> Part:
+        parts = self._grouped(starts)
+        if record.ids is not None:
+            parts = [part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == record.ids[0]))]
+        return self._together(parts)
+
+    def only(self, contents: Part, is_wanted: Callable[[Any], bool]) -> Part:
+        if contents.ids is None:
+            return contents
+        groups = group_numbers(self._key_batch(contents.ids), self.keys, self._context.task.max_parallelism).tolist()
+        return contents.taken(np.flatnonzero([is_wanted(group) for group in groups]))
+
+    def _grouped(self, starts: list[int]) -> list[Part]:
+        return [self._slices[start].grouped(self._aggregates, len(self.known_keys)) for start in starts]
+
+    def _together(self, parts: list[Part]) -> Part:
+        return parts[0] if len(parts) == 1 else together(parts, self._aggregates, len(self.known_keys))
+
+    def _key_batch(self, ids: Any) -> Any:
+        return None if ids is None else pa.RecordBatch.from_arrays(self.known_keys.columns(ids), names=list(self.keys))
+
+    # -- results ---------------------------------------------------------------------------------------------------------------
+
+    def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
+        for window, data in self._results(windows):
+            for at in range(0, data.num_rows, _LARGEST):
+                piece = data.slice(at, _LARGEST)
+                operator.output.emit(ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64)))
+                if at + _LARGEST < data.num_rows:
+                    yield
+
+    def _results(self, windows: Iterable[Evaluated]) -> Iterator[tuple[TimeWindow, Any]]:
+        try:
+            for window, part in windows:
+                if part.size:
+                    yield window, self.result(part, window)
+        except Exception as error:
+            raise user_code_error(error, self._context) from error
+
+
+class AggregateSlices(ColumnSlices):
+    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates, and the window's begin and end; these are
+    instants where event time has a ``zone``."""
+
+    _types: list[Any]
+
+    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], zone: str | None = None) -> None:
+        super().__init__(keys)
+        self.calls, self.zone = tuple(calls), zone
+        names = [*self.keys, *(call.name for call in self.calls), *WINDOW_COLUMNS]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ProgramError(f"aggregate(): two columns would be called {doubled[0]!r}; rename one with .alias(\"name\")")
+
+    def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
+        compiled = [compile_expression(call.expression, schema) for call in self.calls]
+        types = [each.type for each in compiled]
+        if self._schema is not None and types != self._types:
+            raise ProgramError("the types of the aggregated columns changed while the job runs")
+        self._evaluates, self._types = [each.evaluate for each in compiled], types
+        self._aggregates = [ColumnAggregate(call.kind, each) for call, each in zip(self.calls, types)]
+        fields = [schema.field(column_index(name, schema)) for name in self.keys]
+        fields += [pa.field(call.name, each.result_type) for call, each in zip(self.calls, self._aggregates)]
+        self._moment = pa.timestamp("ms", self.zone)
+        self._result = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
+
+    def taken_in(self, data: Any, ids: Any) -> Part:
+        taken = [aggregate.values_of(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
+        return Part(data.num_rows, ids, [counts for counts, _ in taken], [values for _, values in taken])
+
+    def result(self, part: Part, window: TimeWindow) -> Any:
+        aggregates = [each.results(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
+        moments = [pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window]
+        return pa.RecordBatch.from_arrays([*self.known_keys.columns(part.ids), *aggregates, *moments], schema=self._result)
+
+
+class FieldSlices(ColumnSlices):
+    """``sum``, ``min`` and ``max`` of a column: the first record of each window and key with the column replaced, as with rows."""
+
+    def __init__(self, keys: Sequence[str], kind: str, position: int | str) -> None:
+        super().__init__(keys)
+        if kind not in OF_FIELDS:
+            raise ProgramError(f"{kind!r} is no aggregate of windows over columns")
+        self.kind, self.position = kind, position
+
+    def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
+        if isinstance(self.position, str):
+            self._at = column_index(self.position, schema)
+        elif -len(schema) <= self.position < len(schema):
+            self._at = self.position % len(schema)
+        else:
+            raise ProgramError(f"{self.kind}({self.position}): there are {len(schema)} columns")
+        field = schema.field(self._at)
+        if field.name in self.keys:
+            raise ProgramError(f"{self.kind}({field.name!r}): the column is part of the key")
+        self._aggregates = [ColumnAggregate(self.kind, field.type, keeps_type=True)]
+        self._others = [name for at, name in enumerate(schema.names) if at != self._at]
+        self._result = schema.set(self._at, pa.field(field.name, self._aggregates[0].result_type))
+
+    def taken_in(self, data: Any, ids: Any) -> Part:
+        counts, values = self._aggregates[0].values_of(data.column(self._at))
+        return Part(data.num_rows, ids, [counts], [values], data.select(self._others) if self._others else None)
+
+    def result(self, part: Part, window: TimeWindow) -> Any:
+        arrays = [] if part.firsts is None else list(part.firsts.columns)
+        arrays.insert(self._at, self._aggregates[0].results(part.counts[0], part.values[0]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._result)

@@ -1,0 +1,179 @@
+"""Windows by slices: one accumulator per key and slice, shared by the windows that overlap.
+
+The results are those of the general window operator with the default trigger: a window is evaluated when time has reached its end, and again for
+every record that comes later but within the allowed lateness. There is no timer per key: which windows are due is read off the slices that hold
+something (``times``). What a slice holds, and how accumulators are put together, is the matter of its store: of rows or of columns.
+
+Windows that do not overlap are never put together: their records are reduced as they come. In windows that overlap records meet slice by slice, in
+order of time, and within a slice as they come. So where records are out of order and the result depends on their order (a reduce function that is
+associative but not commutative, the other fields of ``sum``, which of several equal records ``max_by`` gives), it is by time and not by arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.common.output_tag import OutputTag
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Watermark
+from flinkpy.core.errors import ProgramError
+from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.event_time.late_records import DropsLateRecords
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.wake_up import WakeUp
+from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
+from flinkpy.windowing.windows import TimeWindow
+
+NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these have none: call assign_timestamps_and_watermarks(...) before, "
+                 "or use windows of processing time")
+
+
+class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
+    """Results carry the last moment of their window."""
+
+    parks = True
+
+    def __init__(
+        self, store: SliceStore, slicing: Slicing, event_time: bool, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
+    ) -> None:
+        self.store, self.slicing, self.event_time = store, slicing, event_time
+        self.allowed_lateness = allowed_lateness if event_time else 0
+        self.late_tag = late_tag
+
+    def output_schema(self, schema: Any) -> Any:
+        """Of columns, the schema of the results."""
+        return self.store.output_schema(schema)
+
+    # -- lifecycle -------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        self._times = SliceTimes(self.slicing, self.allowed_lateness)
+        self.store.open(self.context, self.backend)
+        self._restore()
+        self._wake_up = WakeUp(self.context.timers, self._due)
+        if not self.event_time:
+            self._wake_up.at(self._times.wake)
+
+    def close(self) -> None:
+        if hasattr(self, "_wake_up"):
+            self._wake_up.cancel()
+        try:
+            super().close()
+        finally:
+            self.store.close()
+
+    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+        saved, now = self.backend.engine_values(self.store.state_name), self._times.now
+        saved.update((key, (max(now, self._ahead.get(share, now)), data)) for key, share, data in self.store.saved())
+        try:
+            return super().snapshot_state(barrier)
+        finally:
+            saved.clear()
+
+    def _restore(self) -> None:
+        """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
+        saved = self.backend.engine_values(self.store.state_name)
+        self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
+        shares = self.store.restore({key: data for key, (_, data) in saved.items()})
+        self._ahead: dict[Any, int] = {shares[key]: until for key, (until, _) in saved.items() if until > now}  # evaluated until
+        saved.clear()
+        self._times.settle(self.store.starts)
+
+    # -- records ---------------------------------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        store = self.store
+        records = store.records_of(batch)
+        if not self.event_time:
+            self._add_now(records)
+            return None
+        span = store.span(batch)
+        if span is None or span[0] == MIN_TIMESTAMP:
+            raise ProgramError(f"operator {self.context.name!r}: {NO_TIMESTAMPS}")
+        start = self.slicing.slice_of(span[0])
+        if span[1] < start + self.slicing.width and self._times.standing(start) is Standing.OPEN:
+            self._add(start, records)
+            return None
+        standings: dict[int, Standing] = {}
+        for start, part in store.by_slice(batch, records, self.slicing):
+            standings[start] = standing = self._times.standing(start)
+            if standing is Standing.OPEN:
+                self._add(start, part)
+        if set(standings.values()) == {Standing.OPEN}:
+            return None
+        return self._add_behind_time(batch, records, standings)
+
+    def _add(self, start: int, records: Any) -> None:
+        if start not in self.store.starts:
+            self._times.entered(start)
+        self.store.add(start, records)
+
+    def _add_now(self, records: Any) -> None:
+        now = max(self.context.timers.now_ms(), self._times.now + 1)  # a clock that was set back reopens nothing
+        start = self.slicing.slice_of(now)
+        if self._times.standing(start) is not Standing.OUTSIDE:
+            self._add(start, records)
+            self._wake_up.at(self._times.wake)
+
+    def _add_behind_time(self, batch: Batch, records: Any, standings: dict[int, Standing]) -> Work:
+        """One by one, as each may make windows be evaluated again."""
+        late: list[int] = []
+        yield from self.store.emit(self._again(batch, records, standings, late), self._times.now, self)
+        if late and self.late_tag is None:
+            self.drop_late(len(late))
+        elif late and self.late_tag is not None:
+            self.output.emit_side(self.late_tag.tag_id, self.store.late_records(batch, late))
+
+    def _again(self, batch: Batch, records: Any, standings: dict[int, Standing], late: list[int]) -> Iterator[Evaluated]:
+        """Adds each record when it is its turn; gives the windows to evaluate again, for its key alone."""
+        store, slice_of = self.store, self.slicing.slice_of
+        for position, stamp in enumerate(store.stamps(batch)):
+            start = slice_of(stamp)
+            standing = standings[start]
+            if standing is Standing.REOPENED:
+                one = store.one(records, position)
+                self._add(start, one)
+                for window in reversed(self._times.evaluated(start)):  # in the order the assigner would name them
+                    yield window, store.evaluate_key(self._within(window), one)
+            elif standing is Standing.OVER or (standing is Standing.OUTSIDE and self._times.is_late(stamp)):
+                late.append(position)
+
+    # -- time ------------------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        if self.event_time and watermark.timestamp > self._times.now:
+            yield from self._advance(watermark.timestamp)
+        super().process_watermark(watermark)
+
+    def _due(self, moment: int) -> None:
+        self.do(self._at_timer(moment))
+
+    def _at_timer(self, moment: int) -> Work:
+        yield from self._advance(max(moment, self._times.now))
+        self._wake_up.at(self._times.wake)
+
+    def _advance(self, until: int) -> Work:
+        """Time goes on: evaluates what is due, and lets go of what is over."""
+        times, store = self._times, self.store
+        if times.is_quiet(until):
+            times.now = until
+            return
+        yield from store.emit(map(self._evaluated, times.due(store.starts, until)), until, self)
+        times.now = until
+        store.forget(times.over(store.starts), times.is_cleaned_up)
+        times.settle(store.starts)
+        if self._ahead and until >= max(self._ahead.values()):
+            self._ahead = {}
+
+    def _evaluated(self, window: TimeWindow) -> Evaluated:
+        contents = self.store.evaluate(self._within(window), lambda start: self._times.survives(start, window))
+        if self._ahead:  # without the keys for which the window was evaluated before the job was rescaled
+            contents = self.store.only(contents, lambda share: self._ahead.get(share, MIN_TIMESTAMP) < window.end - 1)
+        return window, contents
+
+    def _within(self, window: TimeWindow) -> list[int]:
+        return slices_within(window, self.slicing, self.store.starts)
+
+

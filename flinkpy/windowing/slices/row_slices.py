@@ -1,0 +1,204 @@
+"""Slices of rows: a dict from key to accumulator for each slice, filled and put together by generated loops (``accumulation``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import canonical_key
+from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.process.yielding import Results, stamp_new
+from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.rows.stateless import rows
+from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.windowing.general.evaluation import check_window_function
+from flinkpy.windowing.slices.accumulation import SliceLoops, States, check_aggregate
+from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.slices.window_calls import SliceFunction, can_follow_slices
+from flinkpy.windowing.windows import TimeWindow
+
+
+class RowSlices(SliceStore):
+    """``kind`` is sum, min, max, min_by, max_by (of the field at ``position``), count or reduce.
+
+    ``sum``, ``min`` and ``max`` give the window's first record of the key with the field replaced, ``min_by`` and ``max_by`` a whole record,
+    ``count`` the number of records; a ``window_function`` is called with that one value. Without a key all records are one group.
+    """
+
+    state_name = "_slices"  # key -> [(slice, accumulator), ...]
+
+    def __init__(
+        self, key: KeySpec | None, kind: str, position: int | str | None = None, reduce_function: Any = None, window_function: Any = None,
+    ) -> None:
+        check_aggregate(kind, position)
+        if key is not None:
+            key_function(key)
+        if kind == "reduce":
+            method_of(reduce_function, "reduce")
+        self.key, self.kind, self.position, self.reduce_function, self.window_function = key, kind, position, reduce_function, window_function
+        check_window_function(window_function, key is not None)
+        if not can_follow_slices(window_function):
+            raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
+
+    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+        select = None
+        if self.key is not None:
+            open_function(self.key.selector, context)
+            select = key_function(self.key)
+        open_function(self.reduce_function, context)
+        self._context = context
+        self._select: Callable[[Any], Any] = select or _no_key
+        self._function: SliceFunction | None = None
+        if self.window_function is not None:
+            self._function = SliceFunction(self.window_function, self.key is not None, context, backend)
+        self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, context)
+        self._slices: dict[int, States] = {}
+        self._mutable: dict[int, tuple[int, bool]] = {}
+
+    def close(self) -> None:
+        if hasattr(self, "_loops"):
+            self._loops.forget()
+        try:
+            close_function(self.reduce_function)
+            if getattr(self, "_function", None) is not None:
+                close_function(self.window_function)
+        finally:
+            if self.key is not None:
+                close_function(self.key.selector)
+
+    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
+        by_key: dict[Any, list[tuple[int, Any]]] = {}
+        for start, states in self._slices.items():
+            for key, accumulator in states.items():
+                if key in by_key:
+                    by_key[key].append((start, accumulator))
+                else:
+                    by_key[key] = [(start, accumulator)]
+        return ((key, key, slices) for key, slices in by_key.items())
+
+    def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        accumulators: list[Any] = []
+        for key, slices in saved.items():
+            for start, accumulator in slices:
+                self._slice(start)[key] = accumulator
+                accumulators.append(accumulator)
+        self._loops.restored(accumulators)
+        return {key: key for key in saved}
+
+    # -- batches ---------------------------------------------------------------------------------------------------------------
+
+    def records_of(self, batch: Batch) -> list[Any]:
+        return rows(batch).values
+
+    def span(self, batch: Batch) -> tuple[int, int] | None:
+        stamps = rows(batch).timestamps
+        return None if stamps is None else (min(stamps), max(stamps))
+
+    def stamps(self, batch: Batch) -> list[int]:
+        return rows(batch).timestamps or []
+
+    def by_slice(self, batch: Batch, records: list[Any], slicing: Slicing) -> Iterator[tuple[int, list[Any]]]:
+        width, offset = slicing.width, slicing.offset
+        parts: dict[int, list[Any]] = {}
+        end = begin = 0
+        append: Callable[[Any], None] = [].append
+        for record, stamp in zip(records, self.stamps(batch)):
+            if not begin <= stamp < end:
+                begin = stamp - (stamp - offset) % width
+                end = begin + width
+                append = parts.setdefault(begin, []).append
+            append(record)
+        return iter(parts.items())
+
+    def one(self, records: list[Any], position: int) -> list[Any]:
+        return [records[position]]
+
+    def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
+        values, stamps = rows(batch).values, self.stamps(batch)
+        return RowBatch([values[at] for at in positions], [stamps[at] for at in positions])
+
+    # -- slices ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def starts(self) -> Collection[int]:
+        return self._slices.keys()
+
+    def add(self, start: int, records: list[Any]) -> None:
+        self._loops.add(records, self._slice(start))
+
+    def _slice(self, start: int) -> States:
+        states = self._slices.get(start)
+        if states is None:
+            states = self._slices[start] = self._loops.new_states()
+        return states
+
+    def forget(self, starts: list[int], is_over: Callable[[TimeWindow], bool]) -> None:
+        for start in starts:
+            del self._slices[start]
+            self._mutable.pop(start, None)
+        if self._function is not None:
+            self._function.forget(is_over)
+
+    def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> States:
+        return self._loops.together([self._taken(start, start == starts[0], survives(start)) for start in starts])
+
+    def evaluate_key(self, starts: list[int], record: list[Any]) -> States:
+        key = canonical_key(self._select(record[0]))
+        found = [self._slices[start] for start in starts]
+        return {key: self._loops.together([{None: private_copy(states[key])} for states in found if key in states])[None]}
+
+    def only(self, contents: States, is_wanted: Callable[[Any], bool]) -> States:
+        return {key: value for key, value in contents.items() if is_wanted(key)}
+
+    def _taken(self, start: int, is_first: bool, survives: bool) -> States:
+        """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
+        states = self._slices[start]
+        if not survives:
+            return states
+        if self._could_be_mutated(start, states):
+            return {key: private_copy(value) for key, value in states.items()}
+        return dict(states) if is_first else states
+
+    def _could_be_mutated(self, start: int, states: States) -> bool:
+        """Looked at again when keys have come: what is made of values that cannot change is of their kind."""
+        if self.kind == "count" or (self._context.object_reuse and self.kind != "reduce"):
+            return False
+        keys, mutable = self._mutable.get(start, (0, False))
+        if keys != len(states) and not mutable:
+            mutable = could_be_mutated(states.values())
+            self._mutable[start] = len(states), mutable
+        return mutable
+
+    # -- results ---------------------------------------------------------------------------------------------------------------
+
+    def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
+        """In batches of the usual size, if there is no function."""
+        if self._function is not None:
+            yield from self._function.evaluate(windows, now, operator)
+            return
+        results, limit = Results(True), self._context.batch_records
+        for window, merged in windows:
+            results.values.extend(merged.values())
+            stamp_new(results, window.end - 1)
+            if len(results.values) >= limit:
+                yield from self._emit_results(results, operator)
+                results = Results(True)
+        yield from self._emit_results(results, operator)
+
+    def _emit_results(self, results: Results, operator: StreamOperator) -> Work:
+        values, stamps, limit = results.values, results.stamps or [], self._context.batch_records
+        for at in range(0, len(values), limit):
+            operator.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
+            if at + limit < len(values):
+                yield
+
+
+def _no_key(record: Any) -> None:
+    return None

@@ -1,0 +1,103 @@
+"""What the slice operator keeps its accumulators in: a port with two forms, of rows and of columns.
+
+A store is a recipe that travels with the operator, and holds accumulators from ``open`` to ``close``. ``records`` are what ``records_of`` makes of a
+batch, or a part of it; ``contents`` are the accumulators of some keys in one window. Both are the store's own affair.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.operators.base import StreamOperator, Work
+from flinkpy.operators.context import OperatorContext
+from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.windows import TimeWindow
+
+Evaluated: TypeAlias = "tuple[TimeWindow, Any]"  # a window and its contents
+
+
+class SliceStore(ABC):
+    """The accumulators of one subtask, by slice and key. A share of the keys is what has one point in time in a snapshot: a key, or a key group."""
+
+    state_name: str
+
+    def output_schema(self, schema: Any) -> Any:
+        """Of columns, the schema of the results for records of this schema; ProgramError for what cannot be aggregated."""
+        return None
+
+    @abstractmethod
+    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+        """Begins with no slices."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Also if ``open`` failed or was never called."""
+
+    @abstractmethod
+    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
+        """For a snapshot: keys of the backend, the share each stands for, and what to keep under the key."""
+
+    @abstractmethod
+    def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """Takes back what was saved. Gives the share that each of the keys stands for."""
+
+    # -- batches ---------------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def records_of(self, batch: Batch) -> Any:
+        """The records of a batch."""
+
+    @abstractmethod
+    def span(self, batch: Batch) -> tuple[int, int] | None:
+        """The smallest and the greatest timestamp; None if there are none."""
+
+    @abstractmethod
+    def stamps(self, batch: Batch) -> list[int]:
+        """The timestamp of each record."""
+
+    @abstractmethod
+    def by_slice(self, batch: Batch, records: Any, slicing: Slicing) -> Iterator[tuple[int, Any]]:
+        """The records of each slice, in their order."""
+
+    @abstractmethod
+    def one(self, records: Any, position: int) -> Any:
+        """A single record."""
+
+    @abstractmethod
+    def late_records(self, batch: Batch, positions: list[int]) -> RowBatch:
+        """Records of the batch as they go to a side output."""
+
+    # -- slices ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def starts(self) -> Collection[int]:
+        """The slices that hold something, by their starts."""
+
+    @abstractmethod
+    def add(self, start: int, records: Any) -> None:
+        """Adds records to a slice, which may be new."""
+
+    @abstractmethod
+    def forget(self, starts: list[int], is_over: Callable[[TimeWindow], bool]) -> None:
+        """These slices go, and whatever is kept of windows that are over."""
+
+    @abstractmethod
+    def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Any:
+        """The contents of a window made of these slices. Those that survive it are needed again, so they must not change."""
+
+    @abstractmethod
+    def evaluate_key(self, starts: list[int], record: Any) -> Any:
+        """The same, for the key of a single record. All the slices survive."""
+
+    @abstractmethod
+    def only(self, contents: Any, is_wanted: Callable[[Any], bool]) -> Any:
+        """The contents of those keys whose share is wanted."""
+
+    @abstractmethod
+    def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
+        """Evaluates the windows one by one and emits their results. ``now``: how far time has come."""
