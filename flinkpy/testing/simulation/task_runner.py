@@ -147,11 +147,11 @@ class SimulatedTaskRunner:
         for gate in task.descriptor.gates:
             task.gates.append(self._pool(owner, len(gate.producers)))
         for pool in (*task.partitions, *task.gates):
-            pool.take_up_to(self._chance.randint(0, pool.size))
+            pool.take_segments_up_to(self._chance.randint(0, pool.size))
 
     def _pool(self, owner: str, channels: int) -> LocalBufferPool:
         most = min(self.SEGMENTS_AT_MOST, self.SEGMENTS_PER_CHANNEL * channels)
-        return self.pool.create(owner, min(2, most), most)
+        return self.pool.create_pool(owner, min(2, most), most)
 
     def _run(self, task: SimulatedTask) -> None:
         missing = self._missing_result(task)
@@ -183,7 +183,7 @@ class SimulatedTaskRunner:
         if task.timer is not None:
             task.timer.cancel()
         for pool in (*task.partitions, *task.gates):
-            pool.close()
+            pool.close_pool()
         del self._tasks[task.attempt_id]
         left = sum(partition.partition_type.is_blocking for partition in task.descriptor.partitions)
         if left and state is _S.FINISHED:
