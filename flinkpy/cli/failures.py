@@ -1,4 +1,4 @@
-"""What a user is told when a command fails: short, their own code first, the engine's frames only with ``--verbose``."""
+"""The error message of a failed command: short, the user's own code first, the engine's frames only with ``--verbose``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from flinkpy.core.program.launch_context import ProgramAborted, set_launch_conte
 
 def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,
               conf: Path | None, verbose: bool) -> int:
-    """Draws the plan; the exit code."""
+    """Draws the plan; returns the exit code."""
 
     drawn: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""``flinkpy list`` and ``cancel``: what a session on Ray can be asked from another process."""
+"""``flinkpy list`` and ``cancel``: queries and commands to a session on Ray, from another process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def duration(ms: int) -> str:
 
 
 def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str) -> None:
-    """Cancels the job with that id, or the only one whose id begins so."""
+    """Cancels the job with that id, or the only one whose id begins with it."""
     session = _session(target, definitions, conf)
     job = session.find_job(job_id)
     if JOB.is_terminal(job.state):

@@ -1,4 +1,4 @@
-"""``flinkpy``: the commands and their options. What each does stands in the module named for it."""
+"""``flinkpy``: the commands and their options. Each command is implemented in a module of its own."""
 
 from __future__ import annotations
 

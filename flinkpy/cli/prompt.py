@@ -141,7 +141,7 @@ class Above:
         return f"\r\x1b[K{lines}\n{self._line.prompt}{self._line.typed()}" if newline else ""
 
     def give_out(self) -> None:
-        """What was begun and never ended."""
+        """Prints the rest of an unfinished line."""
         with self._lock:
             for text in self._begun.values():
                 self._under.write(text + "\n")

@@ -1,4 +1,4 @@
-"""``flinkpy run``: gathers the options, runs the program, and turns what went wrong into a short message and an exit code."""
+"""``flinkpy run``: gathers the options, runs the program, and turns an error into a short message and an exit code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_job(
     script: str, arguments: Sequence[str], *, target: str | None, parallelism: int | None, definitions: Sequence[str], detached: bool,
     pyflink: bool = False, conf: Path | None, verbose: bool,
 ) -> int:
-    """Runs it; the exit code."""
+    """Runs the program; returns the exit code."""
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
@@ -84,8 +84,8 @@ def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the program as Ctrl-C does: an attached job is cancelled, and does not live on without anybody who waits for it. A child that the
-    program forks ends as it would under Python: at once."""
+    """SIGTERM ends the program like Ctrl-C: an attached job is cancelled, and does not go on unattended. A child that the program forks ends at
+    once, as it would under Python."""
 
     def interrupt(number: int, frame: object) -> None:
         raise Terminated
@@ -116,7 +116,7 @@ def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | Non
 
 
 def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
-    """Runs the program through ``run``; whatever goes wrong is told on standard error, in proportion."""
+    """Runs the program through ``run``; errors are reported on standard error, in short form."""
     path: Path | None = None
     try:
         path = find_script(script)

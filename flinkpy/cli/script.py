@@ -26,7 +26,7 @@ def find_script(name: str) -> Path:
 
 
 def run_script(script: Path, arguments: Sequence[str]) -> None:
-    """Runs it to its end; what it raises comes through. ``sys.exit(0)`` is a good end."""
+    """Runs the program to its end; its exceptions propagate. ``sys.exit(0)`` is a normal end."""
     with _as_program(script, arguments):
         try:
             runpy.run_path(str(script), run_name="__main__")
@@ -36,7 +36,7 @@ def run_script(script: Path, arguments: Sequence[str]) -> None:
 
 
 def exit_code(end: SystemExit) -> int:
-    """The code Python ends with: what is no whole number is a message, and the end a bad one."""
+    """Python's exit code: a value that is not an integer is a message, and the code is 1."""
     if end.code is None:
         return 0
     return end.code if isinstance(end.code, int) else 1

@@ -26,7 +26,7 @@ CANCEL_TIMEOUT_S = 10.0
 
 
 def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
-    """Opens it; the exit code, when it was left: 1 where lines from a file or pipe failed."""
+    """Runs the prompt; returns the exit code, which is 1 where lines from a file or pipe failed."""
     settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
     try:
@@ -58,7 +58,7 @@ def has_spark() -> bool:
 
 
 class LazySpark:
-    """Stands for the Spark session until it is used for the first time: then it starts, and ``started`` is told."""
+    """Stands for the Spark session until it is first used: then Spark starts, and ``started`` is called."""
 
     def __init__(self, started: Callable[[Any], None], start: Callable[[], Any] | None = None) -> None:
         self.__dict__.update(_started=started, _start=start or _start_spark, _session=None)
@@ -87,7 +87,7 @@ def _start_spark() -> Any:
 
 
 def banner(settings: dict[str, Any], namespace: dict[str, Any]) -> str:
-    """What stands above the first prompt."""
+    """The text above the first prompt."""
     where = "in this process" if choose_target(settings) is Target.EMBEDDED else "on Ray"
     return "\n".join([
         f"flinkpy {__version__}, Python {sys.version.split()[0]}; jobs run {where}",
@@ -141,7 +141,7 @@ def _ipython(namespace: dict[str, Any], text: str) -> int:
 
 
 def leave() -> None:
-    """Says what becomes of jobs that still run: those in this process are cancelled, a session on Ray runs its own on."""
+    """Reports what happens to jobs that still run: those in this process are cancelled, those in a session on Ray continue."""
     for job in submitted_jobs():
         try:
             if JOB.is_terminal(job.status()):
@@ -152,4 +152,4 @@ def leave() -> None:
             else:
                 click.echo(job.runs_on, err=True)
         except FlinkpyError:
-            pass  # its session is gone, and it with it
+            pass  # its session is gone, and the job with it

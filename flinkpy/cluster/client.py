@@ -1,7 +1,7 @@
 """The client's side of a session: blocking calls to its Dispatcher, and the handle of a submitted job.
 
-A job's end is waited for in long polls: each asks the Dispatcher to answer when the job has ended or a few seconds are over, so no call
-stays open for longer than its timeout and a dead cluster is noticed by the next one at the latest.
+A client waits for a job's end in long polls: the Dispatcher answers each when the job has ended, or after a few seconds. So no call stays open for
+longer than its timeout, and the next call at the latest notices a dead cluster.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SILENT_GRACE_S = 1.0  # before it says that it waits
 
 
 class Watcher(Protocol):
-    """Shown the job while somebody waits for it (the progress line)."""
+    """Gets the job's state while a program waits for it (the progress display)."""
 
     interval_s: float
 
@@ -64,12 +64,12 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """``gone`` is what the user is told when the session does not answer any more; ``ends_with_program``: the session does."""
+    """``gone`` is the message for the user when the session does not answer; with ``ends_with_program`` the session ends with this program."""
 
     ask_timeout_s: float = 10.0
     gone: str = "the flinkpy session does not answer any more"
     ends_with_program: bool = False
-    reached_by: str = ""  # what a command needs besides to find this session
+    reached_by: str = ""  # options that a command needs to find this session
 
     @property
     def poll_s(self) -> float:
@@ -78,7 +78,7 @@ class ClientConfig:
 
 
 class ClusterClient:
-    """A session as its clients see it: every call blocks and raises what went wrong.
+    """A session as its clients see it: every call blocks, and raises an error when it fails.
 
     >>> client.list_jobs()[0].state  # doctest: +SKIP
     <JobState.RUNNING: 'RUNNING'>
@@ -88,14 +88,14 @@ class ClusterClient:
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
                  prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
                  make_output: Callable[[], Output] | None = None, check: Callable[[float], None] | None = None) -> None:
-        self._check = check  # told the time; raises when the cluster is gone, whatever is still answered
+        self._check = check  # called with the time; raises when the cluster is gone, even if calls are still answered
         self.dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
-        self._prepare = prepare  # what the kind of session adds to a job before it is submitted
+        self._prepare = prepare  # what this kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
         self._make_watcher = make_watcher
 
     def submit(self, job_graph: JobGraph) -> ClusterJob:
-        """Hands the job over; it runs when this returns."""
+        """Submits the job; it runs when this returns."""
         ready = self._prepare(job_graph)
         output = self._make_output() if self._make_output is not None else None
         try:
@@ -103,7 +103,7 @@ class ClusterClient:
         except BaseException as error:
             if output is not None:
                 output.close()
-            if isinstance(error, KeyboardInterrupt):  # the job may be there by now, and nobody would wait for it
+            if isinstance(error, KeyboardInterrupt):  # the job may have been accepted, and no client would wait for it
                 self.dispatcher.cancel_job(job_graph.job_id)
                 shorten(error, f"job {job_graph.name!r} was cancelled")
             raise
@@ -118,7 +118,7 @@ class ClusterClient:
         return self.wait_for(self.dispatcher.list_jobs())
 
     def find_job(self, prefix: str) -> JobOverview:
-        """The one job whose id begins so; raises ProgramError when none does, or several, or ``prefix`` is empty."""
+        """The one job whose id begins with ``prefix``; raises ProgramError when there is none, or several, or ``prefix`` is empty."""
         if not prefix:
             raise ProgramError("name the job by its id, or the first digits of it; `flinkpy list` shows them")
         found = [job for job in self.list_jobs() if job.job_id.startswith(prefix)]
@@ -128,11 +128,11 @@ class ClusterClient:
         return found[0]
 
     def overview(self) -> ClusterOverview:
-        """How many TaskExecutors, slots and running jobs there are."""
+        """Counts of TaskExecutors, slots and running jobs."""
         return self.wait_for(self.dispatcher.request_cluster_overview())
 
     def wait_for(self, future: Future[T], extra_s: float = 0.0) -> T:
-        """The future's value; a session that is gone becomes one clear message."""
+        """The future's value; if the session is gone, an error with one clear message."""
         try:
             return self._answer(future, self.config.ask_timeout_s + 1 + extra_s)
         except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
@@ -153,7 +153,7 @@ class ClusterClient:
 
 
 class ClusterJob:
-    """A submitted job: ask how it goes, cancel it, wait for its end."""
+    """A submitted job: query it, cancel it, wait for its end."""
 
     def __init__(self, client: ClusterClient, job_id: JobId, name: str, make_watcher: Callable[[], Watcher | None],
                  output: Output | None = None) -> None:
@@ -165,16 +165,16 @@ class ClusterJob:
 
     @property
     def ends_with_program(self) -> bool:
-        """Whether it does: it lives in this process, or in the program's own cluster."""
+        """Whether the job ends with the program: it runs in this process, or in the program's own cluster."""
         return self._client.config.ends_with_program
 
     @property
     def runs_on(self) -> str:
-        """What a program that leaves it in a session says: where it runs, and what ends it."""
+        """The message of a program that leaves the job in a session: where it runs, and how to end it."""
         return f"job {self.name!r} runs on in the session on Ray; to end it: flinkpy cancel{self._client.config.reached_by} {self.job_id[:8]}"
 
     def status(self) -> JobState:
-        """The state it is in now."""
+        """The job's current state."""
         state = self._result.state if self._result is not None else self._client.wait_for(self._client.dispatcher.request_job_status(self.job_id))
         self.end_was_told = self.end_was_told or JOB.is_terminal(state)
         return state
@@ -184,28 +184,28 @@ class ClusterJob:
         return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
 
     def metrics(self) -> JobMetrics:
-        """Accumulators, and what is counted in the subtasks now."""
+        """Accumulators, with the current counts of running subtasks."""
         return self._client.wait_for(self._client.dispatcher.request_job_metrics(self.job_id))
 
     def picture(self) -> JobPicture:
-        """How it goes now; throughput is that since the last picture."""
+        """The job's progress now; throughput is measured since the last picture."""
         details = self.details()
         if JOB.is_terminal(details.overview.state):
-            self._close_output()  # perhaps nobody ever waits for the result
+            self._close_output()  # the program may never wait for the result
         return self._pictures.picture(details, self._client.clock.time_ms())
 
     def cancel(self) -> None:
-        """Tells the job to end; returns when it was told. A job that has ended stays as it is."""
+        """Cancels the job; returns when the JobMaster has the request. A job that has ended stays as it is."""
         if self._result is None:
             self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
         """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C, or SIGTERM, meanwhile cancels the job.
 
-        Not ``watched``: draws no progress.
+        Without ``watched`` no progress is drawn.
 
         Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, SystemExit
-        when whoever read what it prints has gone.
+        when the reader of its output has gone.
         """
         if self._result is None:
             try:
@@ -259,7 +259,7 @@ class ClusterJob:
         return self._client.wait_for(self._client.dispatcher.request_job_result(self.job_id, wait_s), wait_s)
 
     def _cancel_and_wait(self) -> None:
-        """As far as it goes: the interrupted user is not kept by a cluster that has trouble."""
+        """Cancels if the cluster answers soon: a user who interrupted must not wait for a cluster in trouble."""
         try:
             self.cancel()
             now = self._client.clock.monotonic()
@@ -288,10 +288,11 @@ def _checked(result: JobResult) -> JobResult:
 
 
 def _raised_by_user(cause: BaseException) -> BaseException | None:
-    """What the user's function raised, where it has travelled. Else nothing is chained: the text tells the cause, a traceback would tell it twice."""
+    """The exception of the user's function, if it could be pickled. Otherwise nothing is chained: the message has the cause, and a traceback would
+    repeat it."""
     original = cause.original if isinstance(cause, UserCodeError) else None
     try:
         raised = None if original is None else loads(original)
-    except Exception:  # it cannot be built again, or not here
+    except Exception:  # it cannot be unpickled here
         return None
     return raised if isinstance(raised, BaseException) else None

@@ -4,9 +4,9 @@ It starts with the first job, serves all that follow, and ends with the process.
 loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
 job then needs, each with a loop of its own, and batches travel over sockets, as between processes.
 
-Python cannot end a function that does not return. Once a job with such a one was cancelled, the jobs that come get a session beside this one.
-A function that runs a job of its own keeps the loop it is called in from everything else, so that job gets a session beside this one. A forked
-child has none of its parent's threads, and starts with no session.
+Python cannot end a function that does not return. After a job with such a function was cancelled, later jobs get another session. A function that
+runs a job of its own blocks the loop that calls it, so that job gets another session too. A forked child has none of its parent's threads, and
+starts without a session.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from flinkpy.runtime.task_runner import SlotTaskRunner
 
 LOG = logging.getLogger(__name__)
 
-MIN_SLOTS = 64  # of the one TaskExecutor: a slot that is not used costs nothing, and the next job may be wider
+MIN_SLOTS = 64  # of the one TaskExecutor: an unused slot costs nothing, and the next job may be wider
 STOP_TIMEOUT_S = 5.0
 STUCK_AFTER_S = 5.0
 WHO_HOLDS_SLOTS = "other jobs of this program hold them"
@@ -87,7 +87,7 @@ class LocalWorkerDriver:
             service.stop()
 
     def _leave_behind(self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str) -> None:
-        """A thread cannot be ended, so the function keeps its own; the job ends without it, and the next one gets another TaskExecutor."""
+        """A thread cannot be ended, so the function keeps running in its own; the job ends without it, and the next job gets another TaskExecutor."""
         if resource_id in self._workers:
             LOG.error("%s: its job ends without it (task.cancellation.timeout)", reason)
             self.stop_worker(resource_id)
@@ -103,7 +103,7 @@ class LocalWorkerDriver:
 
 
 class EmbeddedCluster:
-    """A session in this process. ``configuration`` is that of the first job; ``slots`` what it needs at least."""
+    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots``."""
 
     def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
@@ -116,7 +116,7 @@ class EmbeddedCluster:
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
-        """A client of this session, with the progress display the configuration wants."""
+        """A client of this session, with the progress display that the configuration chooses."""
         config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
         return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=without_resources)
 
@@ -129,7 +129,7 @@ class EmbeddedCluster:
 
 
 def without_resources(job_graph: JobGraph) -> JobGraph:
-    """One process has what it has: what slot sharing groups ask for is for clusters."""
+    """Removes the demands of slot sharing groups: they apply to clusters, one process cannot choose its resources."""
     return replace(job_graph, vertices=[replace(vertex, resources=ANY) for vertex in job_graph.vertices])
 
 

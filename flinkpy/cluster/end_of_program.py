@@ -1,8 +1,8 @@
-"""The end of a program that began jobs with ``execute_async`` and did not wait for them.
+"""The end of a program that started jobs with ``execute_async`` and did not wait for them.
 
-A job that lives in the program, or in a cluster of its own, would end with it: so it is awaited, and Ctrl-C cancels it. One that failed, and whose
-end the program never asked about, makes the program fail. Of a job in a session it is told that it runs on. A program that ended with an error, which
-is on the screen by then, waits for nothing, and at a prompt nobody would expect it.
+A job in the program's process, or in a cluster of its own, would end with the program: so the program waits for it, and Ctrl-C cancels it. If such a
+job has failed and the program never asked for its result, the program fails. For a job in a session, a message says that it continues. A program
+that ended with an error does not wait, nor does an interactive prompt.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def begun(job: ClusterJob) -> None:
         job.wait_until_deployed()  # this Python starts no thread once the program's last line was run, and slots need some
     if not _is_registered:
         _is_registered = True
-        # before the interpreter takes thread pools away, which the job may need; ``atexit`` comes behind that
+        # before the interpreter shuts down thread pools, which the job may need; ``atexit`` runs after that
         with contextlib.suppress(RuntimeError):  # the end has come already
             getattr(threading, "_register_atexit", atexit.register)(_at_exit)
 
 
 def see_off() -> None:
-    """Waits for the jobs that end with the program, and says of the others where they run. Raises what made the first of them fail."""
+    """Waits for the jobs that end with the program, and reports where the others run. Raises the error of the first job that failed."""
     first: FlinkpyError | None = None
     for job in _unheard():
         if not job.ends_with_program:
@@ -67,7 +67,7 @@ def let_go() -> None:
 
 
 def _unheard() -> list[ClusterJob]:
-    """The jobs that run, and those that failed with the program without its knowing."""
+    """The jobs that run, and those whose failure the program has not seen."""
     taken, _begun[:] = list(_begun), []
     return [job for job in taken if not job.end_was_told and _has_news(job)]
 
@@ -76,7 +76,7 @@ def _has_news(job: ClusterJob) -> bool:
     try:
         state = job.status()
     except FlinkpyError:
-        return False  # its session is gone, and it with it
+        return False  # its session is gone, and the job with it
     return (not JOB.is_terminal(state) and state is not JobState.CANCELLING) or (state is JobState.FAILED and job.ends_with_program)
 
 
@@ -88,7 +88,7 @@ def _at_exit() -> None:
         return
     try:
         see_off()
-    except SystemExit:  # nobody reads what they print
+    except SystemExit:  # standard error is closed
         atexit.register(_exit_with, READER_GONE)
     except KeyboardInterrupt:
         print("interrupted: the jobs the program has begun were cancelled", file=sys.stderr)
@@ -99,7 +99,7 @@ def _at_exit() -> None:
 
 
 def _exit_with(code: int) -> None:
-    """Called first of what runs at the exit: the others are called here, as the interpreter would exit with 0 behind them."""
+    """Called first at exit. It calls the other exit functions itself, as the interpreter would exit with 0 after them."""
     atexit.unregister(_exit_with)
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -1,4 +1,5 @@
-"""Which flinkpy this process runs: two builds of one version are told apart, and so is one that changed, or went, while a session runs on it."""
+"""The fingerprint of the flinkpy installation of this process: it distinguishes two builds of one version, and an installation that changed or was
+removed while a session runs on it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def fingerprint() -> str:
 
 
 def state() -> frozenset[tuple[str, int, int]]:
-    """What tells that a source was changed, without reading it; empty when they are gone."""
+    """Sizes and times of the sources, which show a change without reading the files; empty when the files are gone."""
     try:
         return frozenset((str(source), (found := source.stat()).st_size, found.st_mtime_ns) for source in _sources(_home()))
     except OSError:  # they are being removed, or replaced

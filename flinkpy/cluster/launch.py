@@ -1,7 +1,7 @@
-"""``submit``: where a job goes. ``env.execute()`` ends here.
+"""``submit`` chooses the session of a job and submits it; ``env.execute()`` calls it.
 
-The target is what ``execution.target`` says; else Ray, when the program runs inside a Ray job or has Ray initialised; else this process. Whether on
-Ray it is a session or the program's own cluster, ``modes`` decides.
+The target is the option ``execution.target``; without it, Ray if the program runs inside a Ray job or has initialised Ray; else this process. On Ray,
+``modes`` chooses between a session and the program's own cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RAY_ADDRESS = "RAY_ADDRESS"
 
 
 def submit(job_graph: JobGraph, configuration: Mapping[str, Any]) -> ClusterJob:
-    """Hands the job to the session the configuration chooses, starting one where there is none; it runs when this returns.
+    """Submits the job to the session that the configuration chooses, which is started if necessary; the job runs when this returns.
 
     Raises ResourceUnavailableError when there is no such cluster or it can never hold the job, ConfigurationError for a bad option.
     """
@@ -42,8 +42,8 @@ def submitted_jobs() -> list[ClusterJob]:
 
 
 def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True) -> ClusterClient:
-    """A client of the cluster the configuration chooses: for a job, the one jobs of this program go to; else the session of that name. Without
-    ``start`` a session that is not there is an error."""
+    """A client of the cluster that the configuration chooses: for a job, the cluster of this program's jobs; else the session of that name. Without
+    ``start``, a session that does not exist is an error."""
     if choose_target(configuration) is Target.RAY:
         logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)  # in notebooks `import ray` asks for a package that nothing here needs
         from flinkpy.cluster.ray.ray_sessions import connect_program, connect_session

@@ -1,4 +1,4 @@
-"""Whose cluster the jobs of a program on Ray go to: a session's, which others use too, or the program's own."""
+"""Chooses the cluster for a program's jobs on Ray: a session, which other programs use too, or the program's own."""
 
 from __future__ import annotations
 

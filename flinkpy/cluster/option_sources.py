@@ -1,10 +1,10 @@
-"""Where options come from, outside the program: a file, environment variables, ``-D`` on the command line. Later ones win; code wins over all.
+"""The sources of options outside the program: a file, environment variables, ``-D`` on the command line. Later ones win; code wins over all.
 
 File: ``flinkpy-conf.yaml`` in the folder named by ``FLINKPY_CONF_DIR`` (or the path given to ``--conf``), flat keys or nested ones. Where it is
 absent, Flink's own ``config.yaml`` is read.
 Environment: ``FLINKPY_`` and the key in capitals, anything else than letters and digits as ``_``: ``FLINKPY_PARALLELISM_DEFAULT=4``.
-An unknown key is refused with the place it stands in and the nearest known key. In Flink's own file, and for a program written for PyFlink
-(``--pyflink``), unknown keys are kept, have no effect, and are told in one warning.
+For an unknown key, the error names the source and the nearest known key. In Flink's own file, and for a program written for PyFlink
+(``--pyflink``), unknown keys are kept without effect, and listed in one warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE_NAME = "flinkpy-conf.yaml"
 FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # today's, and that of Flink 1.x
 ENVIRONMENT_PREFIX = "FLINKPY_"
 CONF_DIR = "FLINKPY_CONF_DIR"
-_NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of what YAML reads out of plain words
+_NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of the types that YAML gives to plain words
 _NOT_OPTIONS = frozenset({CONF_DIR, "FLINKPY_CONF"})  # the latter: flinkpy.core.program.launch_context
 
 
@@ -48,7 +48,7 @@ def load_settings(
 
 
 def program_settings() -> dict[str, Any]:
-    """What a new environment of the program starts from: what ``flinkpy run`` gathered, or file and environment under plain ``python``."""
+    """The options of a new environment: those gathered by ``flinkpy run``, or file and environment variables under plain ``python``."""
     return launch_configuration() if launched_by_command_line() else load_settings()
 
 

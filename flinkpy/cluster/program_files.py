@@ -1,6 +1,6 @@
-"""What a program ships to its workers, where there are none: embedded, functions run in the program's own process.
+"""Requirements and archives of an embedded program, whose functions run in the program's own process.
 
-So its requirements must be installed there, and archives are not unpacked: both are told before the job runs.
+There are no workers to ship them to: requirements must be installed already, and archives are not unpacked. Both are reported before the job runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_program_files(configuration: Mapping[str, Any]) -> None:
 
 
 def requirement_lines(file: str) -> list[str]:
-    """The lines of a requirements.txt that name something; raises ConfigurationError where there is no such file."""
+    """The lines of a requirements.txt that name a package; raises ConfigurationError where there is no such file."""
     if not Path(file).exists():
         raise ConfigurationError(f"set_python_requirements(): there is no {file}")
     lines = Path(file).read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""What clients and sessions agree on: the options a session is started with, and how it says what it is. Light to import: clients need no more."""
+"""The contract between clients and sessions: the options a session is started with, and its description. It is cheap to import for clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", 
 
 @dataclass(frozen=True)
 class SessionConfig:
-    """What the endpoints of a session are configured with; read once, when it starts."""
+    """The configuration of a session's endpoints; read once, when it starts."""
 
     rpc: RpcConfig
     slots: SlotConfig
@@ -31,31 +31,31 @@ class SessionConfig:
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that a session reads once, when it starts; the others belong to each job."""
+    """The options that a session reads once, when it starts; the others belong to each job."""
     keys = {key: SCHEMA.get(key).key for key in configuration if key in SCHEMA}
     return {name: configuration[key] for key, name in keys.items() if name.startswith(_OF_SESSION) and name != TASK_CPUS.key}
 
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """What a session says of itself."""
+    """The description of a session."""
 
     version: str
     options: dict[str, Any]
     is_application: bool = False  # belongs to one program, and ends with it
     dispatcher: LeaderInformation = NO_LEADER  # where jobs are submitted, and under which token
-    installation: str | None = None  # fingerprint of the flinkpy it was started from; None: of one that did not say
-    is_intact: bool = True  # whether that one still lies there, for its next worker
+    installation: str | None = None  # fingerprint of the flinkpy it was started from; None: unknown
+    is_intact: bool = True  # whether that installation is still there, for the next worker
 
 
 class SessionGateway(Protocol):
-    """Asked first by every client, so it never changes: how else would two versions find out that they are two?"""
+    """Every client calls it first. It must never change, as it is how clients of another version recognise the difference."""
 
     def describe(self) -> Future[SessionInfo]: ...
 
 
 class SessionEndpoint(RpcEndpoint):
-    """Says which flinkpy the session runs, and with which options."""
+    """Describes the session: its flinkpy and its options."""
 
     gateway = SessionGateway
 

@@ -1,8 +1,8 @@
 """Calls from the program's main thread that Ctrl-C cannot leave half done.
 
-A KeyboardInterrupt comes between any two steps of the main thread's Python code. Inside the machinery of a call it can leave a lock taken that an
-endpoint then waits for, for ever: the session would be dead for the next job. So the main thread makes no call itself. It hands it to a thread where
-no interrupt comes, and waits at a queue that is one step, interrupted or not.
+A KeyboardInterrupt can occur between any two steps of the main thread's Python code. Inside the RPC code it can leave a lock taken, for which an
+endpoint then waits for ever: the session would be unusable for the next job. So the main thread makes no calls itself. Another thread, which gets no
+interrupts, makes them; the main thread waits at a queue, which is a single step.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _thread: threading.Thread | None = None
 
 
 def uninterrupted(gateway: G) -> G:
-    """The same gateway, safe to call where Ctrl-C may come. Its answers know ``result(timeout)`` and nothing else."""
+    """The same gateway, safe to call where Ctrl-C may occur. Its answers offer ``result(timeout)`` only."""
     return cast(G, _Gateway(gateway))
 
 
 class Answer(Generic[T]):
-    """What a call gives: to be waited for."""
+    """The answer of a call."""
 
     def __init__(self, box: queue.SimpleQueue[Future[T]]) -> None:
         self._box = box
 
     def result(self, timeout: float | None = None) -> T:
-        """The value; raises the call's error, or RpcTimeoutError when there is none in time. To be asked once."""
+        """The value; raises the call's error, or RpcTimeoutError when there is none in time. May be called once."""
         try:
             return self._box.get(timeout=timeout).result(0)
         except queue.Empty:

@@ -1,1 +1,1 @@
-"""The graphs of the client side: transformations, StreamGraph, JobGraph; and what one subtask is told (the deployment descriptor)."""
+"""The graphs of the client side: transformations, StreamGraph, JobGraph; and the deployment descriptor of one subtask."""

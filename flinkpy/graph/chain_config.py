@@ -1,4 +1,4 @@
-"""The chain as it travels in ``JobVertex.chain``: operators, and where each one's outputs lead."""
+"""The content of ``JobVertex.chain``: a chain's operators, and the targets of each operator's outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ChainingStrategy(Enum):
 
 @dataclass(frozen=True)
 class ChainedEdge:
-    """To an operator further down the same chain, by position."""
+    """An output to an operator further down the same chain, by position."""
 
     target: int
     side_tag: str | None = None  # None: the main output
@@ -28,7 +28,7 @@ class ChainedEdge:
 
 @dataclass(frozen=True)
 class NetworkEdge:
-    """To the network output of that index (``ResultPartitionDescriptor.output_index``)."""
+    """An output to the network output of that index (``ResultPartitionDescriptor.output_index``)."""
 
     output_index: int
     partitioning: Partitioning
@@ -42,7 +42,7 @@ class ChainedOperator:
     operator_id: OperatorId
     name: str
     uid: str | None
-    operator: Any  # a flinkpy.operators.base.StreamOperator, which this floor does not know
+    operator: Any  # a flinkpy.operators.base.StreamOperator, which this package must not import
     edges: tuple[ChainedEdge | NetworkEdge, ...] = ()
 
 

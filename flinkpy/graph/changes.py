@@ -1,7 +1,8 @@
 """Whether a stream only adds records, or also brings new versions of earlier ones: updates, one for a key whenever its aggregate has changed.
 
-How many updates there are depends on how records came in batches; only the last one of a key counts. So nobody may add them up, join them, or put
-them into windows: operators say so (``takes_updates``), and a program that does it is refused. In BATCH there is one row for a key, and all is well.
+The number of updates depends on how records are grouped in batches; only the last update of a key is valid. So updates must not be added up, joined,
+or put into windows: operators declare whether they accept them (``takes_updates``), and other programs are refused. In BATCH there is one row for
+each key, so the question does not arise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one subtask is told when it is deployed: its code, its partitions, its gates and where their producers are."""
+"""The deployment descriptor of one subtask: its code, its partitions, its gates and the locations of their producers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ShuffleDescriptor:
 
 
 class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
-    """The producers of a wide edge, shared by its consumers and pickled once: a thousand TaskExecutors are told of the same thousands of
+    """The producers of a wide edge, shared by its consumers and pickled once: a thousand TaskExecutors get the same thousands of
     producers, and each message carries the same bytes."""
 
     _pickled: bytes | None = None
@@ -74,7 +74,7 @@ class InputGateDescriptor:
 
 @dataclass(frozen=True)
 class TaskDeploymentDescriptor:
-    """All a TaskExecutor needs to run one attempt of one subtask."""
+    """Everything a TaskExecutor needs to run one attempt of one subtask."""
 
     attempt_id: ExecutionAttemptId
     allocation_id: AllocationId
@@ -86,7 +86,7 @@ class TaskDeploymentDescriptor:
     partitions: tuple[ResultPartitionDescriptor, ...] = ()
     gates: tuple[InputGateDescriptor, ...] = ()
     configuration: dict[str, Any] = field(default_factory=dict)
-    restore: bytes | None = None  # state to start from (milestone: checkpoints)
+    restore: bytes | None = None  # state to start from
     out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain names
 
     @property
@@ -111,8 +111,8 @@ class TaskExecutionState:
 class TaskMetrics:
     """Counters of one task, cumulative since it started; carried by heartbeats.
 
-    ``read_ms`` is the monotonic time of the task's process when they were read, so that of two readings of an attempt the later one is known;
-    ``accumulators`` what :class:`flinkpy.metrics.live.LiveAccumulators` told then.
+    ``read_ms`` is the monotonic time at which the task's process read them, which orders two readings of one attempt;
+    ``accumulators`` comes from :class:`flinkpy.metrics.live.LiveAccumulators`.
     """
 
     attempt_id: ExecutionAttemptId
@@ -147,7 +147,7 @@ class SlotStatus:
 
 @dataclass(frozen=True)
 class JobMasterRegistration:
-    """What a JobMaster tells the ResourceManager and the TaskExecutors of itself."""
+    """How a JobMaster introduces itself to the ResourceManager and the TaskExecutors."""
 
     job_id: JobId
     resource_id: ResourceId

@@ -1,13 +1,13 @@
-"""Operator ids: the same program gives the same ids, on every machine and every run, so that state finds its operator again.
+"""Operator ids: the same program has the same ids on every machine and in every run, so that state can be restored to its operator.
 
-An id set by the user wins: ``uid`` is hashed, ``uid_hash`` taken as it is. Otherwise the id follows from where the operator stands: its
-kind, and for each input who is read (by that operator's id), on which input and which side output. Operators that stand at equal places
-are told apart by their order in the program.
+An id set by the user wins: ``uid`` is hashed, ``uid_hash`` taken as it is. Otherwise the id is computed from the operator's
+kind, and for each input from the id of the operator that is read, the input's number, and the side output. Operators for which all this is equal are
+distinguished by their order in the program.
 
-A source stands nowhere: it is known by what it is, its class and name, and where several of a program have both in common, by how each is set up. So
-the sides of a union may change places. Only of equal sources the order in the program decides. (Flink's own hash knows neither.)
+A source has no inputs: it is identified by its class and name, and where several sources of a program share both, by their configuration. So the
+sides of a union may change places. The order in the program decides between equal sources only. (Flink's own hash has neither rule.)
 
-What is deliberately left out: names of others and functions (so that renaming or editing a lambda keeps its state), parallelism and chaining (so
+Deliberately left out are names and functions (so that renaming or editing a lambda keeps its state), parallelism and chaining (so
 that rescaling, or switching chaining off to debug, does too), and the position among unrelated operators (so that a branch added elsewhere
 changes nothing here; Flink's own hash counts the nodes visited before, and does change).
 """
@@ -28,7 +28,7 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def digest(*parts: str) -> str:
-    """128 bits over the parts; each is length-prefixed, so that no two lists of parts look alike."""
+    """128 bits over the parts; each part is length-prefixed, so that no two lists of parts have the same bytes."""
     hasher = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -37,7 +37,7 @@ def digest(*parts: str) -> str:
 
 
 def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
-    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash`` and when two operators come out alike."""
+    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash`` and when two operators get the same id."""
     ids: dict[int, OperatorId] = {}
     owners: dict[str, StreamNode] = {}
     equals: dict[str, int] = {}
@@ -71,13 +71,13 @@ def _given(node: StreamNode) -> str | None:
 
 
 def _place(node: StreamNode, ids: dict[int, OperatorId], source: str) -> str:
-    """Where the node stands. A union reads its inputs in any order, so they are sorted."""
+    """The node's kind and inputs. A union reads its inputs in any order, so they are sorted."""
     inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in node.in_edges)
     return digest(node.kind.value, type(node.operator).__qualname__, source, *inputs)
 
 
 def _sources(graph: StreamGraph) -> dict[int, str]:
-    """What each source without an id of its own is."""
+    """The identity of each source that has no id of its own."""
     alike: dict[str, list[StreamNode]] = {}
     for node in graph.nodes.values():
         if node.kind is NodeKind.SOURCE and _given(node) is None:
@@ -95,7 +95,7 @@ def _read_by(node: StreamNode) -> Any:
 
 
 def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[int, int]]:
-    """Inputs first, and among equals in the order the program made them, whichever sink was registered first."""
+    """Inputs first; otherwise in the order of the program, whichever sink was registered first."""
     depth: dict[int, int] = {}
     for node in graph.nodes.values():
         depth[node.id] = 1 + max((depth[edge.source] for edge in node.in_edges), default=-1)

@@ -1,4 +1,4 @@
-"""The JobGraph: chained vertices, the data sets between them, and how those are distributed. What the client submits.
+"""The JobGraph: chained vertices, the data sets between them, and how they are distributed. The client submits it.
 
 Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
 ``flinkpy.core.program.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those
@@ -26,7 +26,7 @@ class DistributionPattern(Enum):
 
 
 class ResultPartitionType(Enum):
-    """PIPELINED hands on what there is; BLOCKING makes its consumers wait until all is produced."""
+    """PIPELINED passes records on as they are produced; the consumers of BLOCKING wait until all are produced."""
 
     PIPELINED = "PIPELINED"
     BLOCKING = "BLOCKING"
@@ -38,7 +38,7 @@ class ResultPartitionType(Enum):
 
 @dataclass(frozen=True)
 class OperatorInfo:
-    """What a person wants to know of one operator of a chain."""
+    """One operator of a chain, for display."""
 
     operator_id: OperatorId
     name: str
@@ -47,7 +47,7 @@ class OperatorInfo:
 
 @dataclass(frozen=True)
 class IntermediateDataSet:
-    """What a vertex produces on one of its network outputs, read by exactly one edge."""
+    """The data set of one of a vertex's network outputs; exactly one edge reads it."""
 
     id: IntermediateDataSetId
     producer: JobVertexId
@@ -57,12 +57,12 @@ class IntermediateDataSet:
 
 @dataclass(frozen=True)
 class JobEdge:
-    """A vertex's input: which data set it reads, distributed how, for which input of its head operator."""
+    """An input of a vertex: the data set it reads, how it is distributed, and the input of the head operator it leads to."""
 
     data_set: IntermediateDataSet
     consumer: JobVertexId
     pattern: DistributionPattern
-    ship_strategy: str  # the partitioner's name, for people: FORWARD, REBALANCE, HASH ...
+    ship_strategy: str  # the partitioner's name, for display: FORWARD, REBALANCE, HASH ...
     input_index: int = 0  # which input of the head operator (0 or 1 for two-input operators)
 
 
@@ -104,7 +104,7 @@ class JobGraph:
 
     @property
     def slots_needed(self) -> int:
-        """Slots for the whole job at once: per sharing group its largest parallelism."""
+        """Slots needed to run the whole job at once: for each sharing group its largest parallelism."""
         widest: dict[str, int] = {}
         for vertex in self.vertices:
             widest[vertex.slot_sharing_group] = max(widest.get(vertex.slot_sharing_group, 0), vertex.parallelism)

@@ -1,4 +1,4 @@
-"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex, what is left of the edges crosses the network.
+"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex, and the other edges cross the network.
 
 A chain is a tree: a chained operator has exactly one input, so every edge from outside enters at the head.
 """
@@ -27,7 +27,7 @@ _INPUTS = {NodeKind.SOURCE: 0, NodeKind.ONE_INPUT: 1, NodeKind.TWO_INPUT: 2}
 
 
 def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Mapping[str, Any] | None = None) -> JobGraph:
-    """The JobGraph: vertices in topological order, user code pickled. Raises ProgramError that names the operator which cannot travel."""
+    """The JobGraph: vertices in topological order, user code pickled. Raises ProgramError that names an operator which cannot be pickled."""
     chains = Chains(stream_graph)
     ids = operator_ids(stream_graph)
     vertices: dict[int, JobVertex] = {}
@@ -42,7 +42,7 @@ def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Map
                              for edge in stream_graph.nodes[head].in_edges)
         vertices[head] = vertex
     _refuse_scattered_co_location(vertices.values())
-    values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}  # AUTOMATIC is decided by now
+    values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}  # AUTOMATIC has been resolved
     return JobGraph(job_id, stream_graph.name, list(vertices.values()), values, stream_graph.is_bounded)
 
 
@@ -63,7 +63,7 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
 
 
 class Chains:
-    """Which operators run together: the trees, each known by the node at its head."""
+    """The operators that run together: trees, each identified by the node at its head."""
 
     def __init__(self, graph: StreamGraph) -> None:
         self.graph = graph
@@ -101,7 +101,7 @@ class Chains:
 def _chained_edges(graph: StreamGraph) -> set[StreamEdge]:
     chained: set[StreamEdge] = set()
     depth: dict[int, int] = {}
-    for node in graph.nodes.values():  # a node comes before those that read it
+    for node in graph.nodes.values():  # a node comes before its readers
         here = depth.setdefault(node.id, 1)
         for edge in node.out_edges:
             if here < LONGEST_CHAIN and is_chainable(graph, edge):
@@ -140,7 +140,7 @@ def _chain_config(chains: Chains, head: int, members: list[StreamNode], ids: Map
 
 
 def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]) -> bytes:
-    """Pickled as a whole, so that what its operators share stays shared; only when that fails is the culprit looked for."""
+    """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if that fails are the operators tried one by one."""
     try:
         return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain", out_of_band)
     except ProgramError:

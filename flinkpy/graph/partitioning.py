@@ -1,4 +1,4 @@
-"""How records are shared out among the channels of an edge, as the program says it. ``flinkpy.network.partitioning.partitioners`` carries it out."""
+"""How a program distributes records over the channels of an edge; ``flinkpy.network.partitioning.partitioners`` implements it."""
 
 from __future__ import annotations
 

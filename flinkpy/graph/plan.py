@@ -1,4 +1,4 @@
-"""The plan for people and tools: Flink's execution plan as JSON, and a drawing for the terminal."""
+"""The plan of a program: Flink's execution plan as JSON for tools, and a drawing for the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MIN_WIDTH = 24
 
 
 def plan_json(stream_graph: StreamGraph) -> str:
-    """What PyFlink's ``get_execution_plan()`` gives: operators (not yet chained) and the streams between them."""
+    """The result of PyFlink's ``get_execution_plan()``: operators (not yet chained) and the streams between them."""
     return json.dumps({"nodes": [_node_json(node) for node in sorted(stream_graph.nodes.values(), key=lambda node: node.id)]}, indent=2)
 
 

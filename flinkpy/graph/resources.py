@@ -1,4 +1,4 @@
-"""What a slot must have: CPUs, GPUs, memory, named Ray resources, and the runtime environment of its process."""
+"""The resources of a slot: CPUs, GPUs, memory, named Ray resources, and the runtime environment of its process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ResourceProfile:
         return self == ANY
 
     def fits_in(self, supply: ResourceProfile) -> bool:
-        """Whether a slot with ``supply`` serves this demand: one made for just that, or any where nothing in particular is demanded.
+        """Whether a slot with ``supply`` serves this demand: it must be equal, or the demand ``ANY``.
 
         A larger slot does not serve a smaller demand: a job of many small slots would hold all of a cluster's CPUs in a few large ones
-        and wait for ever for the rest. Nor does a process with a runtime environment serve who has none.
+        and wait for ever for the rest. Nor does a process with a runtime environment serve a demand without one.
         """
         return self == supply or (self.is_any and not supply.environment)
 

@@ -1,5 +1,5 @@
-"""What a source is, as text: its class, and how it is set up. The same in every run, so nothing of it depends on where an object lies in memory,
-on the order of a set, or on the code of a function."""
+"""The identity of a source, as text: its class and its configuration. It is the same in every run, so it does not depend on memory addresses, on the
+order of a set, or on the code of a function."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 PLAIN = (type(None), bool, int, float, complex, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
          pathlib.PurePath, uuid.UUID, range)
 DEEPEST = 12
-MOST = 10_000  # of a collection's values; of what lies behind them only how many they are
+MOST = 10_000  # of a collection's values; of the rest only their number counts
 
 
 def described(value: Any, depth: int = 0) -> str:
-    """A text that is equal for equal set-ups.
+    """A text that is equal for equal configurations.
 
     >>> described({"b": {2, 1}, "a": [1.5, None]})
     "dict{'a': list[1.5, None], 'b': set[1, 2]}"

@@ -1,8 +1,8 @@
 """The StreamGraph: the program as nodes and edges, one node per operator. Partitioning, union and side outputs, which the API
 records as transformations of their own, are virtual here: written onto the edges that pass through them.
 
-All defaults are filled in on this floor (parallelism, max parallelism, partitioning, slot sharing group, buffer timeout), so whoever
-reads a StreamGraph decides nothing twice.
+All defaults (parallelism, max parallelism, partitioning, slot sharing group, buffer timeout) are filled in here, so that readers of a StreamGraph
+need not repeat these decisions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StreamEdge:
 
 @dataclass(eq=False)
 class StreamNode:
-    """One operator with everything decided but its chain."""
+    """One operator with all its settings; chaining is decided later."""
 
     id: int
     name: str
@@ -76,12 +76,12 @@ class StreamNode:
 
     @property
     def label(self) -> str:
-        """How error messages name it: ``'Map' (job.py:12)``."""
+        """Its name in error messages: ``'Map' (job.py:12)``."""
         return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
 
     @property
     def is_sink(self) -> bool:
-        """Whether nobody reads it."""
+        """Whether no operator reads it."""
         return not self.out_edges and self.kind is not NodeKind.SOURCE
 
 
@@ -92,7 +92,7 @@ class StreamGraph:
     name: str
     nodes: dict[int, StreamNode]
     chaining: bool
-    runtime_mode: RuntimeMode  # STREAMING or BATCH: AUTOMATIC is decided by now
+    runtime_mode: RuntimeMode  # STREAMING or BATCH; AUTOMATIC has been resolved
     is_bounded: bool
     resources: dict[str, ResourceProfile]  # by slot sharing group; a group without demands is absent
 
@@ -106,10 +106,10 @@ def build_stream_graph(
     buffer_timeout_ms: int = 100, runtime_mode: RuntimeMode = RuntimeMode.STREAMING, name: str = "flinkpy job",
     batch_form: Callable[[Any], Any] = lambda operator: operator,
 ) -> StreamGraph:
-    """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too does no harm).
-    In BATCH mode ``batch_form`` gives what runs instead of an operator.
+    """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too is harmless).
+    In BATCH mode ``batch_form`` returns the operator that runs in place of another.
 
-    Raises ProgramError for what cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
+    Raises ProgramError for programs that cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
     max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode, an aggregate of updates in a stream.
     """
     order = _topological(transformations)
@@ -129,7 +129,7 @@ def build_stream_graph(
 
 
 def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transformation]) -> RuntimeMode:
-    """The one place that decides it: AUTOMATIC is BATCH when every source is bounded and there is no loop; BATCH with an unbounded source is
+    """Resolves AUTOMATIC, in this one place: it is BATCH when every source is bounded and there is no loop; BATCH with an unbounded source is
     refused."""
     transformations = list(transformations)
     unbounded = [each for each in transformations if isinstance(each, SourceTransformation) and not each.is_bounded]
@@ -143,7 +143,7 @@ def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transform
 
 
 class _Upstream(NamedTuple):
-    """A real node as seen through virtual ones. None: no virtual node said anything."""
+    """A real node seen through virtual ones. None: no virtual node set the field."""
 
     node: StreamNode
     partitioning: Partitioning | None = None
@@ -265,7 +265,7 @@ def _display_name(transformation: Transformation) -> str:
 
 
 def _slot_sharing_group(transformation: Transformation, upstream: Sequence[_Upstream]) -> str:
-    """Its own, else the one all inputs have in common, else the default."""
+    """The node's own group, else the common group of all inputs, else the default."""
     if transformation.slot_sharing_group is not None:
         return transformation.slot_sharing_group
     groups = {each.node.slot_sharing_group for each in upstream}
@@ -273,7 +273,7 @@ def _slot_sharing_group(transformation: Transformation, upstream: Sequence[_Upst
 
 
 def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode]) -> dict[str, ResourceProfile]:
-    """What each slot sharing group demands; whoever states demands for a group must state the same."""
+    """The demands of each slot sharing group; all operators that state demands for a group must state the same."""
     demands: dict[str, tuple[ResourceProfile, StreamNode]] = {}
     for transformation in order:
         if transformation.resources == ANY or transformation.id not in nodes:
@@ -287,7 +287,7 @@ def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode
 
 
 def _check_loops(order: Iterable[Transformation], mode: RuntimeMode) -> None:
-    """Every loop is closed; and none is in a BATCH program, where its body would wait for all that its head will ever give (Flink refuses it too)."""
+    """Every loop is closed; and none is in a BATCH program, where its body would wait for the end of its head's output (Flink refuses it too)."""
     for each in order:
         if isinstance(each, IterationHeadTransformation):
             begun = f"the loop begun by iterate() at {each.where}"

@@ -1,4 +1,4 @@
-"""Transformations: the program as the API records it, before any graph is made. Each knows its inputs; the environment keeps the sinks' ends."""
+"""Transformations: the program as the API records it, before any graph is made. Each has its inputs; the environment keeps the sinks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkpy.graph.resources import ANY, ResourceProfile
 
 @dataclass(eq=False, kw_only=True)
 class Transformation:
-    """What every node of the program has. ``None`` means: not set, take the default."""
+    """The fields of every node of the program. ``None`` means not set: the default applies."""
 
     id: int
     name: str
@@ -28,7 +28,7 @@ class Transformation:
     chaining: ChainingStrategy | None = None  # overrides the operator's own
     output_type: Any = None  # a flinkpy.common.typeinfo.TypeInformation, or None
     where: str | None = None  # file:line of the user's program, for error messages
-    updates_of: Transformation | None = field(init=False, repr=False)  # who makes the updates among its records (``flinkpy.graph.changes``)
+    updates_of: Transformation | None = field(init=False, repr=False)  # the operator that makes its records updates (``flinkpy.graph.changes``)
 
     def __post_init__(self) -> None:
         emits = getattr(getattr(self, "operator", None), "emits_updates", None)
@@ -64,7 +64,7 @@ class IterationHeadTransformation(SourceTransformation):
 
 @dataclass(eq=False, kw_only=True)
 class OneInputTransformation(Transformation):
-    """Also sinks, which nobody reads."""
+    """Also used for sinks, which have no readers."""
 
     input: Transformation
     operator: Any
@@ -90,7 +90,7 @@ class TwoInputTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class PartitionTransformation(Transformation):
-    """Virtual: written onto the edge."""
+    """Virtual: stored on the edge."""
 
     input: Transformation
     partitioning: Partitioning

@@ -1,4 +1,4 @@
-"""Spark at work on the partitions of a DataFrame, seen from the program: which are there by now, and what went wrong.
+"""Spark's computation of a DataFrame's partitions, seen from the program: which partitions are ready, and what failed.
 
 Spark's driver lives in this program and knows where each partition that an executor keeps is; it is asked again and again.
 """
@@ -44,7 +44,7 @@ class Computation:
         self._beginnings = 0
 
     def begin(self) -> None:
-        """Spark sets to work."""
+        """Starts the computation in Spark."""
         self._beginnings += 1
         self._job = self._rdd.toJavaRDD().countAsync()
 
@@ -74,15 +74,15 @@ class Computation:
         return self._actors[executor]
 
     def cancel(self) -> None:
-        """Spark stops working on it."""
+        """Stops the computation in Spark."""
         self._job.cancel(True)
 
     def release(self) -> None:
-        """Spark keeps nothing of it any more."""
+        """Makes Spark drop the partitions it keeps."""
         self._rdd.unpersist(False)
 
     def silence(self) -> None:
-        """Spark says nothing on the terminal any more."""
+        """Silences Spark on the terminal."""
         self._context.setLogLevel("OFF")
 
     def advice(self, error: BaseException) -> str:
@@ -104,7 +104,7 @@ class Computation:
 
 
 def reason_of(text: str) -> str:
-    """The line of a Python or Java traceback that says what happened.
+    """The line of a Python or Java traceback that has the error message.
 
     >>> reason_of("SparkException: PythonException: Traceback (most recent call last):\\n  File x\\nValueError: no\\n\\n\\tat a.b")
     'ValueError: no'

@@ -33,7 +33,7 @@ class HandOver:
         self._thread = threading.Thread(target=self._run, name="from_spark", daemon=True)
 
     def start(self) -> None:
-        """Begins, and returns. Spark computes under the name and with the settings of the thread that calls."""
+        """Starts the hand-over, and returns. Spark computes under the name and with the settings of the calling thread."""
         self._computation.begin()
         _under_way.add(self)
         atexit.unregister(_give_up_all)
@@ -41,12 +41,12 @@ class HandOver:
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns when it has ended, however. Ctrl-C ends the wait."""
+        """Returns when the hand-over has ended or failed. Ctrl-C ends the wait."""
         while self._thread.is_alive():
             self._thread.join(WAIT_S)  # without a bound, a signal that another thread receives would go unnoticed
 
     def forget(self) -> None:
-        """The program has no stream of it any more: what Spark keeps for it goes as soon as a job cannot miss it."""
+        """The program has dropped the stream: Spark drops its partitions once no job can need them."""
         with self._lock:
             self._is_forgotten = True
             is_over = self._is_over
@@ -95,7 +95,7 @@ def _try(action: Callable[[], object]) -> None:
 
 
 def wait_for_all() -> None:
-    """Returns when nothing is on its way any more."""
+    """Returns when no hand-over is in progress."""
     for each in list(_under_way):
         each.wait()
 

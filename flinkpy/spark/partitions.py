@@ -35,6 +35,6 @@ class Partitions:
 
 
 def own_namespace() -> str:
-    """Where this program's executors are."""
+    """The nodes of this program's executors."""
     name: str = ray.get_runtime_context().namespace
     return name

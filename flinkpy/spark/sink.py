@@ -19,7 +19,7 @@ BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes it, have a bloc
 
 
 class SparkSink(RayBlockSink):
-    """Takes a stream of columns. After the job, ``dataframe`` gives what it wrote; the blocks stay for as long as this program runs."""
+    """Takes a stream of columns. After the job, ``dataframe`` returns the records written; the blocks stay as long as this program runs."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         super().__init__(keeper, block_bytes)

@@ -1,4 +1,4 @@
-"""Spark on the Ray cluster the streams run on, through RayDP, with everything that takes on Java 17; nothing of it is the user's to know."""
+"""Spark on the Ray cluster the streams run on, through RayDP, with all the settings it needs on Java 17, so that users need not know them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a Ray cluster Spark gets, so that the stream's slots find room beside it. Arithmetic only."""
+"""Computes how much of a Ray cluster Spark gets, so that the stream's slots have room beside it."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from flinkpy.cluster.ray import ray_sessions as ray_cluster
 from flinkpy.cluster.ray import runtime_environment as ray_environment
-from flinkpy.cluster.ray import sessions as ray_cluster
 from flinkpy.cluster.ray.runtime_environment import NO_ENVIRONMENT, job_environment, options_of
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.ids import JobId

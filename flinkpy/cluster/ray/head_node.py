@@ -1,7 +1,7 @@
 """Whether Ray's head node is still there, for programs that wait.
 
-Without it (its global control service) nothing new starts, and Ray ends every process of the cluster, this one too, after a minute in which it says
-nothing. A port that refuses connections for a few seconds is sign enough; silence is not, as a head may be busy.
+Without it (its global control service) nothing new starts, and after a silent minute Ray ends every process of the cluster, this one too. If the port
+refuses connections for a few seconds, the head is gone; if it does not answer, the head may be busy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from flinkpy.core.errors import ResourceUnavailableError
 LOOK_EVERY_S = 1.0
 GONE_AFTER_S = 3.0
 CONNECT_TIMEOUT_S = 1.0
-RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"  # Ray's own: set by who has a head that comes back
+RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"  # Ray's own variable, set where the head can restart
 
 
 class RayHead:
-    """``address`` is host:port; ``gone`` is what the user is told."""
+    """``address`` is host:port; ``gone`` is the message for the user."""
 
     def __init__(self, address: str, gone: str) -> None:
         self._address, self._gone = address, gone
@@ -32,7 +32,7 @@ class RayHead:
         return self._refused_since is not None
 
     def check(self, now: float) -> None:
-        """Looks now and then; raises ResourceUnavailableError when nobody has been there for a while."""
+        """Checks from time to time; raises ResourceUnavailableError when the head has been unreachable for a while."""
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY_S

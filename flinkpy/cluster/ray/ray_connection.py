@@ -1,5 +1,5 @@
-"""Getting this process connected to a Ray cluster: the one it is connected to, the one an address names, the one on this machine, or, when there is
-none, a new one on this machine that outlives the process."""
+"""Connects this process to a Ray cluster: the one it is connected to, the one that an address names, the one on this machine, or else a new one on
+this machine, which outlives the process."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _require_reachable(address: str) -> None:
-    """Ray itself tries for minutes; a host and port that nobody listens on are known at once."""
+    """Refuses an address without a listener at once; Ray itself would try for minutes."""
     if address.startswith(("ray://", "http://", "https://")):
         raise ConfigurationError(f"{RAY_ADDRESS.key} (or $RAY_ADDRESS) is {address}; give auto, or the host:port that `ray start` prints")
     _, colon, port = address.rpartition(":")
@@ -162,7 +162,7 @@ def _require_reachable(address: str) -> None:
 
 
 def _unreachable(address: str) -> str | None:
-    """Why nobody answers there; None when somebody does."""
+    """Why the address does not answer; None when it does."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), REACHABLE_TIMEOUT_S).close()
@@ -198,7 +198,7 @@ _started: list[str] = []  # clusters of this program's
 
 
 def tell_what_stays() -> None:
-    """What was said at the start may have scrolled away by now."""
+    """Repeats the notice of the start, which may have scrolled off the screen."""
     if _started:
         _started.clear()
         print("the Ray cluster this program has started keeps running (`ray stop` ends it)", file=sys.stderr, flush=True)
@@ -213,7 +213,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """What Ray says before it goes into detail; all of it where the first line has only begun, as with two versions that do not agree."""
+    """The first line of Ray's message; the whole message where the first line is incomplete, as it is for a version mismatch."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return " ".join(lines) if lines[0].endswith(":") else lines[0]
 

@@ -4,7 +4,7 @@
 *application*  the program's own. Its actor belongs to the program's Ray job, so it ends with the program, however that ends.
 
 A job's runtime environment is part of what its slots must have, so a session serves jobs with different ones, each in its own workers. Its JobManager
-must have none, or the first program's would be everybody's: a program that has one runs as an application, unless it names a session that is there.
+must have none, or all programs would get the first one's: a program that has one runs as an application, unless it names a session that is there.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class RunningCluster:
 
 
 def running_clusters(configuration: Mapping[str, Any]) -> list[RunningCluster]:
-    """All there are on this Ray cluster, by name."""
+    """All sessions and applications on this Ray cluster, by name."""
     connect_ray(configuration, start=False)
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = sorted(actor["name"].removeprefix(_PREFIX) for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(_PREFIX))
@@ -165,7 +165,7 @@ def running_clusters(configuration: Mapping[str, Any]) -> list[RunningCluster]:
 
 
 def start_session(configuration: Mapping[str, Any]) -> bool:
-    """Makes sure the session ``cluster.id`` names is there; whether it was started now."""
+    """Starts the session that ``cluster.id`` names unless it exists; returns whether it was started."""
     with _LOCK:
         connect_ray(configuration, start=True)
         fresh = find_host(_key(configuration).process) is None
@@ -237,7 +237,7 @@ def _no_session(key: SessionKey) -> str:
 
 
 def _named(configuration: Mapping[str, Any]) -> str:
-    """What tells a command which Ray cluster and which session, where these are not the usual ones."""
+    """The options that select the Ray cluster and the session of a command, where they are not the defaults."""
     return "".join(f" -D {option.key}={value}" for option in (RAY_ADDRESS, CLUSTER_NAME) if (value := read(configuration, option)) != option.default)
 
 
@@ -293,7 +293,7 @@ def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool)
 
 
 def is_another_installation(info: SessionInfo) -> str | None:
-    """What is wrong with the flinkpy a session runs, for this program; None when it is the same."""
+    """How the session's flinkpy differs from this program's; None when it is the same."""
     if info.version != __version__:
         return f"was started by flinkpy {info.version}, this is {__version__}"
     if not info.is_intact:

@@ -1,4 +1,4 @@
-"""How many slots a Ray cluster can ever have, and the words for it when they are too few. Arithmetic only; ``workers`` brings the numbers."""
+"""Computes how many slots a Ray cluster can have, and the error message when they are too few. ``workers`` supplies the numbers."""
 
 from __future__ import annotations
 

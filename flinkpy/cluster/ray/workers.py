@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-RESOURCES_AGE_S = 1.0  # for so long what Ray said of its nodes is believed
+RESOURCES_AGE_S = 1.0  # how long Ray's answer about its nodes is cached
 KEEP_INTERVAL_S = PIN_S / 5
 
 SWITCH_INTERVAL_S = 100e-6
@@ -106,7 +106,7 @@ class RayWorkerDriver:
             host.kill()  # it runs nothing; a polite end takes Ray seconds, while others may wait for the CPUs
 
     def _keep(self) -> None:
-        """In a timer's thread, from time to time: what the next worker needs must still be there."""
+        """Runs periodically in a timer's thread: keeps the packages that the next worker needs."""
         try:
             keep_packages(set(self._environments.copy().values()))
         except Exception as error:  # Ray is in trouble, or another Ray than this was written for: workers that run need nothing
@@ -172,12 +172,12 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
 
 
 def _collect() -> None:
-    """What the last job left is full of cycles; with thresholds like these the next one would run among it for minutes."""
+    """Collects the garbage of the last job, which has many cycles; with these thresholds it would otherwise stay for minutes."""
     gc.collect()
 
 
 def _end_at_once(reason: str) -> None:
-    """What runs in a thread cannot be ended otherwise. Who waits for it hears of the process's end at once."""
+    """Ends the process: there is no other way to end a thread. Its watchers are notified at once."""
     LOG.critical("%s: this worker ends (task.cancellation.timeout)", reason)
     logging.shutdown()
     os._exit(1)
@@ -190,5 +190,5 @@ def _close_input() -> None:
 
 
 def first_line(error: BaseException | None) -> str:
-    """What an error says, in a line."""
+    """An error as one line."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

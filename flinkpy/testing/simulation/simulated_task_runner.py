@@ -62,7 +62,7 @@ class SimulatedTask:
         for gate in self.descriptor.gates:
             self.gates.append(make_pool(len(gate.producers)))
         for lent in self.pools:
-            lent.take_up_to(chance.randint(0, lent.size))
+            lent.take_segments_up_to(chance.randint(0, lent.size))
 
 
 class SimulatedTaskRunner:
@@ -184,7 +184,7 @@ class SimulatedTaskRunner:
         if task.timer is not None:
             task.timer.cancel()
         for pool in task.pools:
-            pool.close()
+            pool.close_pool()
         del self._tasks[task.attempt_id]
         left = sum(partition.partition_type.is_blocking for partition in task.descriptor.partitions)
         if left and state is _S.FINISHED:
