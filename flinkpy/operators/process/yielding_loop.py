@@ -56,7 +56,7 @@ def private_lines(value: str, indent: int) -> list[str]:
     """Statements that make ``value`` what ``private`` gives for it; of numbers, text, and tuples of these without a call.
 
     >>> len(private_lines("x", 0))
-    11
+    12
     """
     changed = f"{value} = private({value})"
     return _indented(indent, f"""\
