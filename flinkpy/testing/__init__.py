@@ -3,10 +3,10 @@ itself: the simulated cluster, and a reactor that is stepped by hand.
 """
 
 from flinkpy.core.elements import Watermark
-from flinkpy.testing.clock import ManualClock
 from flinkpy.testing.collecting_sink import CollectingSink
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.testing.function_harness import KeyedOneInputHarness, KeyedTwoInputHarness, OneInputHarness, TwoInputHarness
+from flinkpy.testing.manual_time import ManualClock
 from flinkpy.testing.scripted_source import ACTIVE, IDLE, At, Fail, ScriptedFailure, ScriptedSource
 
 __all__ = [

@@ -21,8 +21,8 @@ from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
 from flinkpy.state.snapshot_container import redistribute_all
-from flinkpy.testing.clock import ManualClock, ManualTimers
 from flinkpy.testing.harness_mail import HarnessMail
+from flinkpy.testing.manual_time import ManualClock, ManualTimers
 from flinkpy.testing.recorder import Recorder
 from flinkpy.testing.wiring import Piece, Wiring
 

@@ -1,7 +1,7 @@
 """Fusion: adjacent stages of a chain as generated loops over a whole batch.
 
-The sources are made for this chain alone, one statement a line, the user's functions bound as default arguments (fast locals), and those that are
-mere expressions written out (here the second, ``lambda x: x > 3``)::
+The source text is made for this chain alone, with one statement a line. The user's functions are bound as default arguments, because locals are fast;
+those that only compute an expression are inlined (here the second, ``lambda x: x > 3``)::
 
     def fused(values, f0=f0, f1=f1, f2=f2):
         out = []
@@ -16,23 +16,22 @@ mere expressions written out (here the second, ``lambda x: x > 3``)::
 
 Five decisions, the first three measured:
 
-- A function that only computes from its argument is not called but written out (``flinkpy.core.codegen.inlining``): a call costs more than what it
-does.
+- A function that only computes an expression of its argument is inlined (``flinkpy.core.codegen.inlining``): the call would cost more than the
+  expression.
+- A single map is a comprehension, the fastest form there is; the position of its iterator tells which record failed. Everything else is a plain loop
+  with ``out.append(...)``, which is within a few percent of a comprehension (the interpreter specialises both). ``extend`` makes flat_map a quarter
+  faster. When something raises, the loop's ``x0``, ``x1`` … are still in the frame, on every version of Python (3.12 inlines comprehensions and
+  clears their variables). So finding the failing record costs nothing: the line and the locals of the frame tell it.
+- A loop has at most one stage that changes the number of records. The length of its result is the count of every stage behind that one, so exact
+  counters need no instruction per record. A second such stage starts another loop, and so does whatever follows a flat_map.
+- A loop with a flat_map is a generator. If the user's function yields, the loop hands its results on after a moment, or when the batch is full, and
+  the run parks (``flinkpy.operators.process.parking``). A list is taken as a whole, which is faster.
+- For batches with timestamps there is a second variant of the function. Only loops with a filter or flat_map touch the timestamps.
 
-- A map that stands alone is a comprehension, the fastest form there is; how far its iterator had come tells the failing record. All else is
-  a plain loop with ``out.append(...)``: within a few percent of it (the interpreter specialises both), ``extend`` makes flat_map a quarter
-  faster, and the loop keeps ``x0``, ``x1`` … in the frame when something raises, on every version (3.12 inlines comprehensions and
-  clears their variables on the way out). So the failing record costs nothing to find: it is line and locals of the frame.
-- One loop holds at most one stage that changes the number of records. Behind it the length of the list is the count of every stage of that loop,
-  so exact counters need no instruction per record. A second such stage starts a loop of its own, and so does what follows a flat_map.
-- A loop with a flat_map is a generator: of a function that yields it hands on what there is after a moment, or when the batch is full, and the run
-  parks (``flinkpy.operators.process.parking``). What is a list goes the fast way.
-- Timestamps are a second variant of the function, and only its loops with a filter or flat_map touch them: maps keep the list as it is.
-
-What a called function gives is copied where it could be changed (``flinkpy.operators.chain.output_isolation``), be it the result of a map or the
-record a filter lets through. An expression keeps nothing, so its result needs no copy; but of one value it may give a flat_map several that are the
-same object. Of many functions it can be read that of a text or a number they make new things or such that cannot change, and keep nothing
-(``flinkpy.core.codegen.escape_analysis``): then a look at the type of what they get is enough.
+The result of a called function is copied if it can be changed (``flinkpy.operators.chain.output_isolation``); so is the record that a filter lets
+through. An inlined expression keeps nothing, so its result needs no copy, except with flat_map, where several results may be the same object. For
+many functions the bytecode shows that they keep no result of a text or a number (``flinkpy.core.codegen.escape_analysis``): for these a look at
+the argument's type is enough.
 """
 
 from __future__ import annotations
@@ -149,7 +148,7 @@ class _Loop:
         return f"{name} if type({name}) in ATOMS{or_fixed} else private({name})"
 
     def _or_fixed(self, index: int, value: str) -> str:
-        """For a function that keeps nothing of what it makes of a plain value: if this is one, the result needs no copy."""
+        """A further condition under which a result needs no copy: the function keeps no result of a plain value, and this value is plain."""
         return "" if kind_of_results(self.stages[index].function) is None else f" or type({value}) in PLAIN"
 
     def _add_map(self, index: int, value: str) -> str:
@@ -169,7 +168,7 @@ class _Loop:
         return following
 
     def _add_flat_map(self, index: int, value: str) -> None:
-        """A list is taken as it is; what is anything else is taken one by one, and handed on in time."""
+        """Takes a list as a whole; takes the results of anything else one by one, and hands them on in time."""
         source, fixed = self.source, False
         source.add(2, f"many = {self._result(index, value)}", index, value)
         if self.copies and kind_of_results(self.stages[index].function) in (Kind.FIXED, Kind.FLAT):
@@ -204,7 +203,7 @@ class _Loop:
 
 
 class FusedRun:
-    """The fused form of adjacent operators: takes the batches in their place and passes the results on to where the last one leads.
+    """The fused form of adjacent operators: processes batches in their place, and emits the results to the output of the last one.
 
     Only records come here. The operators keep their lifecycle, and control elements go through each of them.
     """
@@ -238,7 +237,7 @@ class FusedRun:
         return None
 
     def _through(self, number: int, values: list[Any], stamps: list[int] | None) -> Work:
-        """Through the loops from that one on. What a loop hands on early goes all the way before the loop goes on."""
+        """Takes records through the loops from that one on. What a loop hands on early goes all the way before the loop continues."""
         for loop in (self._plain if stamps is None else self._stamped)[number:]:
             number += 1
             try:
@@ -272,7 +271,7 @@ class FusedRun:
         return counted or [(0, 0)] * len(self.operators)
 
     def close(self) -> None:
-        """Gives the sources back."""
+        """Forgets the source texts."""
         for loop in (*self._plain, *self._stamped):
             forget_source(loop.function)
 

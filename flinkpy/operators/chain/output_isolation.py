@@ -1,13 +1,12 @@
-"""What a function has given out is not its own any more: it may change an object and give it out again, and each counts as it was at its time.
+"""Output isolation: a function may change an object that it has already emitted, and emit it again, without changing the record emitted before.
 
-That is Flink's rule where object reuse is not enabled: a record handed on is not affected by what its giver does later, nor its giver by what becomes
-of it. It does not depend on how many records share a batch, nor on whether stages are fused. So each value a function gives is copied at that moment,
-if its type says that it could be changed. Numbers, text, bytes, dates, enums, and tuples of these are handed on as they are.
+That is Flink's rule unless object reuse is enabled: what a function does later does not affect a record it has emitted, and what happens to the
+record does not affect the function. The rule holds however many records share a batch, and whether or not stages are fused. So each result of a
+function is copied at once, if its type says that it could be changed. Numbers, text, bytes, dates, enums, and tuples of these are not copied.
 
-Copied is everything else, in whole: lists, dicts, sets, arrays, data frames, Rows, dataclasses and other objects. What one record holds twice, its
-copy holds twice. What cannot be copied (a lock), or ends with its object (``__del__``), is handed on as it is, and so is Arrow's data, which nobody
-can change.
-``enable_object_reuse`` leaves the copies out.
+Everything else is copied in depth: lists, dicts, sets, arrays, data frames, Rows, dataclasses and other objects. An object that a record holds twice
+is one object in the copy too. An object that cannot be copied (a lock), or that releases something when it dies (``__del__``), is passed on as it is;
+so is Arrow's data, which cannot be changed. With ``enable_object_reuse`` nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from flinkpy.common.types import Row, named_row
 from flinkpy.core.mutability import ATOMS, is_safe
 
 _TUPLES: set[type] = {tuple}
-ATOMS.add(OutputTag)  # it says where, and stays as it is
+ATOMS.add(OutputTag)  # it only names a side output
 
 
 def private(value: Any) -> Any:
-    """The value if nobody can change it, else a copy.
+    """The value itself if it cannot be changed, else a copy.
 
     >>> pair, row = ("a", 1), [1, [2]]
     >>> private(pair) is pair, private(row) is row, private(row) == row
@@ -55,7 +54,7 @@ def private(value: Any) -> Any:
 
 
 def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
-    """The same of all the values a function gave at once."""
+    """The same for all values of a list or tuple."""
     kinds = set(map(type, values))
     if kinds <= ATOMS or (kinds == _TUPLES and set(map(type, chain.from_iterable(values))) <= ATOMS):
         return values
@@ -134,5 +133,5 @@ def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
 
 
 def with_private_results(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The function of two records, whose result goes out."""
+    """The function of two records, with its result copied if it could be changed."""
     return lambda one, other: private(function(one, other))

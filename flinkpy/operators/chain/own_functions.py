@@ -1,7 +1,8 @@
-"""Every operator and every writer of a task has functions of its own.
+"""Gives every operator and every writer of a task its own copy of the user's functions.
 
-A chain travels in one piece, so that classes of the program are the same in all of it. A function object that the program used twice would then be
-one object in two places: opened twice, and counting in one what it saw in both. In Flink each operator has a copy; here the second place gets one.
+A chain is pickled in one piece, so that the program's classes are the same in all of it. A function object that the program used twice would
+therefore be one object in two places: it would be opened twice, and its fields would mix what it saw in both. In Flink each operator has a copy;
+here the second place gets one.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _FEW = 16  # a longer list holds data
 
 
 def with_own_functions(chain: ChainConfig) -> ChainConfig:
-    """The chain, in which no function object has two places; the same one where that is so already."""
+    """The chain with no function object in two places; unchanged if there is none."""
     taken: set[int] = set()
     return replace(chain, operators=tuple([_own_operator(operator, taken) for operator in chain.operators]))
 
 
 def functions_of_writer(partitioning: Partitioning) -> list[Function]:
-    """The function objects that a writer calls: of the key, and of the channel."""
+    """The function objects that a writer calls: the key selector and the partitioner."""
     called = (None if partitioning.key is None else partitioning.key.selector, partitioning.custom)
     owners = [one.__self__ if isinstance(one, MethodType) else one for one in called]
     return list({id(owner): owner for owner in owners if isinstance(owner, Function)}.values())

@@ -1,11 +1,12 @@
 """Assigns event times and makes watermarks, batch by batch, with exactly the results of one record at a time.
 
-Watermarks stand between batches. That hides nothing: a *periodic* generator is asked by a timer, timers run between two batches, and what it
-answers depends only on the records before it, so a batch may be looked at as a whole (the bounded one needs no more than its greatest
-timestamp). A *punctuated* generator is asked behind each record, and where it emits, the batch is cut: records behind the cut
-follow the watermark, and are late downstream if it says so.
+Watermarks are emitted between batches, and that cannot be seen in the results. A *periodic* generator is asked by a timer. Timers run between two
+batches, and its answer depends only on the records before it, so it may see a batch as a whole (the generator for bounded disorder needs only the
+greatest timestamp). A *punctuated* generator is asked after each record. Where it emits a watermark the batch is cut: the records behind
+the cut follow the watermark, and may be late downstream.
 
-Watermarks and idle statuses from upstream end here, as this operator knows better; only the last watermark, which ends event time, passes.
+Watermarks and idle statuses from upstream end here, because this operator replaces them. Only the last watermark, which ends event time, and the
+rounds of loops pass.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Lets watermarks out in rising order, and idle statuses in turn. What was emitted waits until ``release``: behind the batch at hand."""
+    """Lets watermarks out in rising order, and idle statuses in turn. What the generator emits waits until ``release``, behind the current batch."""
 
     def __init__(self) -> None:
         self.watermark, self.idle = MIN_TIMESTAMP, False
@@ -56,7 +57,7 @@ class WatermarkEmitter(WatermarkOutput):
             self.waiting.append(WatermarkStatus(idle=False))
 
     def release(self, output: Output) -> None:
-        """Passes on what waits."""
+        """Emits what waits."""
         waiting, self.waiting = self.waiting, []
         for element in waiting:
             output.emit_control(element)
@@ -66,7 +67,7 @@ class WatermarkEmitter(WatermarkOutput):
 
 
 class IdlenessTimer:
-    """Whether no record came for so long. The silence begins when it is first noticed, as nobody looks at the clock for each record."""
+    """Whether no record has come for the timeout. The time counts from the first look without records: the clock is not read for each record."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
@@ -90,7 +91,7 @@ class IdlenessTimer:
 
 
 class TimestampsAndWatermarksOperator(OneInputOperator):
-    """Carries a WatermarkStrategy out, for rows and for columns."""
+    """Applies a WatermarkStrategy, for rows and for columns."""
 
     batch_form = BatchForm.AS_IN_STREAM
     zone: str | None = None  # of the column the moments are read from
@@ -170,7 +171,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
     def _emit_periodically(self) -> None:
         generator, emitter = self._generator, self._emitter
         if emitter.watermark >= BEYOND_TIME:
-            return  # event time has ended, there is nothing left to say
+            return  # event time has ended
         if self._idleness is not None and self._idleness.is_idle():
             emitter.mark_idle()
         elif generator is not None:
@@ -205,7 +206,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     @property
     def event_time(self) -> int:
-        """The watermark that would be emitted now; of generators of the program's own, the last one that was."""
+        """The watermark that would be emitted now; with a generator of the program's own, the last one emitted."""
         generator = self._generator
         if type(generator) is BoundedOutOfOrdernessWatermarks:
             return max(generator.current, self._emitter.watermark)
@@ -213,7 +214,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     @property
     def idle(self) -> bool:
-        """Whether it was said that there are no records for now."""
+        """Whether the last status emitted was idle."""
         return self._emitter.idle
 
     def __repr__(self) -> str:

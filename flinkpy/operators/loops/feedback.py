@@ -1,15 +1,15 @@
-"""The way back of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
+"""The feedback edge of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
 
-A loop is no cycle in the graph. Its head is a source, its tail a sink, and what the tail takes the head gives out again. Both stand in one slot
-(their vertices are co-located), so the way back is a queue in memory. It is not bounded, as in Flink: a bounded one could fill while the head waits
-for room in an output that only the tail, further down, could clear. But the entry takes no further input while much is on its way back: the loop does
-not need it to go on, so nothing can stand still, and only a loop that makes ever more records of its own fills the memory.
+The graph has no cycle: the head of a loop is a source, its tail a sink, and the head emits again what the tail takes. Both are in one slot (their
+vertices are co-located), so the channel is a queue in memory. As in Flink it is not bounded: a bounded one could fill up while the head waits for
+room in an output that only the tail, further down, can clear. But the entry takes no further input while many records are in the channel. The loop
+does not need that input to go on, so it cannot get stuck, and only a loop that makes ever more records by itself fills the memory.
 
-Barriers do not travel here, so records on the way back would be missing in a checkpoint; programs with loops and checkpoints are refused.
+Barriers do not pass through the channel, so its records would be missing in a checkpoint; programs with loops and checkpoints are refused.
 
-Rounds. When all input has ended, the heads' coordinator looks for the moment when nothing is in the loop any more. Round ``k`` is a watermark
-``BEYOND_TIME + k``, sent by each head behind everything it had: as watermarks are combined over all channels, a tail sees it only when all that was
-sent before it has gone through. If in all tails nothing came between two of them, there is nothing left.
+Termination. When all input has ended, the heads' coordinator finds out whether the loop is empty. Round ``k`` is a watermark ``BEYOND_TIME + k``,
+which each head sends behind everything it had. Watermarks are combined over all channels, so a tail sees the round only when everything sent before
+has gone through. If no tail got a record between two rounds, nothing is left.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ class FeedbackChannel:
         return self._wake_head is not None
 
     def listen(self, wake_head: Callable[[], None]) -> None:
-        """The head is there; it is woken, from any thread, when something comes after it had found nothing."""
+        """Connects the head: it is called, from any thread, when something arrives after it found the channel empty."""
         self._wake_head = wake_head
 
     def call_when_room(self, call_entry: Callable[[], None]) -> None:
-        """The entry is there; it is called, from any thread, when there is room after ``has_room`` was False."""
+        """Connects the entry: it is called, from any thread, when there is room after ``has_room`` was False."""
         self._call_entry = call_entry
 
     @property
     def has_room(self) -> bool:
-        """Whether the loop can do with more input."""
+        """Whether the entry may take more input."""
         if self.records < ENOUGH_RECORDS:
             return True
         self._full = True
@@ -74,7 +74,7 @@ class FeedbackChannel:
 
     @property
     def records(self) -> int:
-        """On their way back."""
+        """How many records are in the channel."""
         return self._put_records - self._taken_records
 
     def put(self, item: Item) -> None:
@@ -87,7 +87,7 @@ class FeedbackChannel:
             self._wake_head()
 
     def take(self) -> Item | None:
-        """The next item; None where there is none, and then the head will be woken."""
+        """The next item; None if there is none, and then the head is called when one arrives."""
         if not self._items:
             self._hungry = True
             if not self._items:  # else it came between looking and saying so
@@ -96,7 +96,7 @@ class FeedbackChannel:
         return self._items.popleft()
 
     def take_batch(self, first: RowBatch, limit: int) -> RowBatch:
-        """The batch just taken, and those that follow it as long as they are of one kind and not too many together: loops make small ones."""
+        """The batch just taken, joined with those that follow it if they fit: loops make small batches."""
         items, values, stamps = self._items, first.values, first.timestamps
         while items and isinstance(following := items[0], RowBatch) and len(values) + len(following.values) <= limit:
             if (following.timestamps is None) != (stamps is None):

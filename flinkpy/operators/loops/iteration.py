@@ -1,4 +1,4 @@
-"""Both ends of a loop that are no source: the entry, through which its input comes, and the tail, which sends back what goes round again."""
+"""The entry of a loop, through which its input comes, and its tail, which sends records back to the head."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class LoopEnd(OneInputOperator):
 class IterationEntryOperator(LoopEnd):
     """Passes the input on and tells the head when it has ended.
 
-    The end of event time stays here: it comes into the loop when the loop is over. So does idleness, which would let the heads' watermark through,
-    and that is beyond all time.
+    The end of event time stops here: it comes into the loop when the loop is over. Idleness stops here too: an idle channel would let the watermarks
+    of the heads through, which are beyond all time.
     """
 
     _on_available: Callable[[], None] | None = None
@@ -87,7 +87,7 @@ class IterationTailOperator(LoopEnd):
 
     def process_watermark(self, watermark: Watermark) -> None:
         if BEYOND_TIME <= watermark.timestamp < MAX_TIMESTAMP:
-            if not self._channel.has_head:  # it is what sent this watermark
+            if not self._channel.has_head:  # the head sent this watermark
                 raise EngineError(f"{self.context.task.subtask_name} and the head of its loop are not in one process")
             if watermark.timestamp > BEYOND_TIME:
                 self._channel.put(RoundPassed(watermark.timestamp - BEYOND_TIME, self._records))

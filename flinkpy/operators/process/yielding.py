@@ -1,7 +1,7 @@
-"""What functions give moves on while they give it.
+"""Calls a function for each record and emits its results, while it still yields if need be.
 
-A function may return a list, or yield: then what it has yielded so far goes on when a moment has passed, or as many records are there as make a
-batch, and the operator parks (``flinkpy.operators.process.parking``). A list or tuple is there already, and goes on with its batch.
+A function may return a list, or it may yield. What it has yielded so far is emitted after a moment, or when there are enough records for a batch, and
+the operator parks (``flinkpy.operators.process.parking``). A list or tuple is complete, and its results are emitted with the batch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from flinkpy.state.backend import CurrentKey
 
 
 class Keyed(NamedTuple):
-    """How the current key is set before each call: ``shown`` is the expression of ``select``. ``hashes``: a key that cannot be hashed fails there.
-    ``clock``: where state may expire, it is read then too, once for all state the record touches."""
+    """How the current key is set before each call. ``shown``: the expression that calls ``select``, or its inlined form. ``hashes``: the loop checks
+    that the key can be hashed. ``clock``: given if state may expire; the loop reads it once for all state the record touches."""
 
     current: CurrentKey
     select: Callable[[Any], Any] | None
@@ -34,7 +34,7 @@ class Keyed(NamedTuple):
 
 
 class Moment:
-    """The time of the record at hand, for functions that do not ask for it."""
+    """Stands in for the context of functions that have none: holds the time of the current record."""
 
     __slots__ = ("_timestamp",)
 
@@ -43,7 +43,7 @@ class Moment:
 
 
 def keyed_by(current: CurrentKey, select: Callable[[Any], Any], *, hashes: bool, clock: Callable[[], int] | None) -> Keyed:
-    """The key that the selector gives for each record."""
+    """The key is what the selector returns for each record."""
     return Keyed(current, select, call_or_inline(select, "select", "record"), hashes, clock)
 
 
@@ -51,7 +51,7 @@ _WITHOUT_KEY = Keyed(CurrentKey(), None, None, False, None)
 
 
 class Results:
-    """Gathers what a function gives, in order; main and side outputs are taken apart once per batch."""
+    """Collects the results of a function, in order; they are divided into main and side outputs once per batch."""
 
     __slots__ = ("stamps", "values")
 
@@ -60,7 +60,7 @@ class Results:
         self.stamps: list[int] | None = [] if stamped else None
 
     def emit(self, output: Output) -> None:
-        """Passes everything on."""
+        """Emits them."""
         if not self.values:
             return
         if not may_hold_tags(self.values):
@@ -68,7 +68,7 @@ class Results:
             return
         batches = self._by_tag()
         main = batches.pop(None, None)
-        for tag_id, batch in batches.items():  # before the main output's consumers may change what stands in both
+        for tag_id, batch in batches.items():  # first, because consumers of the main output may change values that are in both
             output.emit_side(tag_id, batch)
         if main is not None:
             output.emit(main)
@@ -105,7 +105,7 @@ class UntaggedResults(Results):
 
 
 def may_hold_tags(values: list[Any]) -> bool:
-    """Whether one of the results could be ``(OutputTag, value)``; looks at all of them at once, by type."""
+    """Whether one of the results could be ``(OutputTag, value)``, judged by the types of all of them at once."""
     if not OutputTag.exists:
         return False
     kinds = set(map(type, values))
@@ -120,7 +120,7 @@ def may_hold_tags(values: list[Any]) -> bool:
 
 
 def stamp_new(results: Results, timestamp: int) -> None:
-    """The results that have no timestamp yet get this one."""
+    """Gives the results that have no timestamp yet this one."""
     stamps = results.stamps
     if stamps is not None:
         missing = len(results.values) - len(stamps)
@@ -135,10 +135,10 @@ def emit_results(
     operator: StreamOperator, *,
     keyed: Keyed | None = None, endless: bool = False, kind: type[Results] = Results, names_record: bool = True,
 ) -> Work:
-    """Calls ``process(record, at)`` for each record and emits what it gives; None is nothing.
+    """Calls ``process(record, at)`` for each record and emits its results; None means no results.
 
-    ``at`` knows the record's time, which the results get too if there are ``stamps``. ``keyed``: the current key, set before each call, and how it is
-    found. ``endless``: the records are no batch, there may be any number.
+    ``at`` is told the record's time, which the results get too if there are ``stamps``. ``keyed``: how the current key is set before each call.
+    ``endless``: there may be any number of records, more than one batch. ``names_record``: an error names the record.
     """
     context, output = operator.context, operator.output
     keyed = keyed or _WITHOUT_KEY

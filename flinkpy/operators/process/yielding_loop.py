@@ -1,7 +1,7 @@
-"""The loop that calls a process function for each record and gathers what it gives, generated for what the records at hand need.
+"""The loop that calls a process function for each record and collects its results, generated for the kind of records at hand.
 
-There is no line in it for what is not there: timestamps, keys, state that expires, copies. A key selector that is an expression stands in the loop,
-as a call of most costs more than what they do (``flinkpy.core.codegen.inlining``); and so does what ``private`` finds out of the usual results.
+It has lines for timestamps, keys, expiring state and copies only if they are needed. A key selector that is an expression is inlined
+(``flinkpy.core.codegen.inlining``), because the call usually costs more than the expression; so is the test whether a usual result can be changed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.chain.output_isolation import all_private, private
 
-MOMENT_S = 0.02  # so long results wait for others
-FEW = 3  # results of one call, of which each is looked at by itself; more of them all at once
-LONGEST_STRIDE = 16  # results between two looks at the clock, where they come fast
+MOMENT_S = 0.02  # results wait at most this long for further ones
+FEW = 3  # up to this many results of a call are checked one by one; more of them all at once
+LONGEST_STRIDE = 16  # at most this many results between two looks at the clock
 _NAMES = {
     "ATOMS": ATOMS, "private": private, "all_private": all_private, "PLAIN_KEYS": PLAIN_KEYS, "canonical_key": canonical_key,
     "GENERATOR": GeneratorType, "MOMENT_S": MOMENT_S, "FEW": FEW, "LONGEST_STRIDE": LONGEST_STRIDE}
@@ -26,7 +26,7 @@ _FAST = "ATOMS=ATOMS, PLAIN_KEYS=PLAIN_KEYS, GENERATOR=GENERATOR"  # locals of t
 
 
 class LoopKind(NamedTuple):
-    """What a loop is made for. ``key``: the expression that gives a record's key. ``hashes``: a key that cannot be hashed fails here."""
+    """What a loop needs. ``key``: the expression for a record's key. ``hashes``: the loop checks that the key can be hashed."""
 
     stamped: bool
     copies: bool
@@ -37,7 +37,7 @@ class LoopKind(NamedTuple):
 
 
 class ResultLoop:
-    """The function, a generator, and the lines of it on which a key is selected."""
+    """The function, which is a generator, and the numbers of its lines that select a key."""
 
     def __init__(self, kind: LoopKind) -> None:
         lines = list(_lines(kind))
@@ -48,7 +48,7 @@ class ResultLoop:
 
 @lru_cache(256)
 def result_loop(kind: LoopKind) -> ResultLoop:
-    """The loop; the same one for all that need the same."""
+    """The loop for that kind, made once."""
     return ResultLoop(kind)
 
 
@@ -56,7 +56,7 @@ def private_lines(value: str, indent: int) -> list[str]:
     """Statements that make ``value`` what ``private`` gives for it; of numbers, text, and tuples of these without a call.
 
     >>> len(private_lines("x", 0))
-    11
+    12
     """
     changed = f"{value} = private({value})"
     return _indented(indent, f"""\
@@ -108,7 +108,7 @@ def _key(kind: LoopKind) -> str:
 
 
 def _of_list(kind: LoopKind) -> list[str]:
-    """It is there already, and goes on with its batch."""
+    """Takes a list or tuple as a whole."""
     if not kind.copies:
         return _indented(3, "out += given")
     lines = _indented(3, "if len(given) > FEW:\n    out += all_private(given)\nelse:\n    for value in given:")
@@ -128,7 +128,7 @@ def _one_by_one(kind: LoopKind) -> list[str]:
 
 
 def _stamping(indent: int) -> list[str]:
-    """The results that have no timestamp yet get the record's."""
+    """Gives the results that have no timestamp yet the record's."""
     return _indented(indent, """\
 missing = len(out) - len(kept)
 if missing == 1:

@@ -1,4 +1,4 @@
-"""Both ends of a job inside a task: sources whose ``run`` blocks, and sinks of every kind."""
+"""The operators at both ends of a job: for sources whose ``run`` blocks, and for sinks of every kind."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _Stamped:
 
 
 class _Cancelled(BaseException):
-    """Unwinds a source's ``run`` from inside ``collect``; no ``except Exception`` of the user's holds it up."""
+    """Ends a source's ``run`` from inside ``collect``. It is no Exception, so the user's ``except Exception`` does not catch it."""
 
 
 class BoundedHandOver:
-    """From the source's thread to the task's: a bounded queue whose sender waits for room and whose receiver never waits.
+    """A bounded queue from the source's thread to the task's. The sender waits for room; the receiver never waits.
 
-    The receiver says when it found nothing (``hungry``); only then does a sender wake it up, so a fast source costs no wake-ups.
-    Single sender, single receiver; ``deque`` makes appending and taking safe without a lock.
+    The receiver sets ``hungry`` when it found nothing, and only then does the sender wake it up, so a fast source costs no wake-ups.
+    There is one sender and one receiver; appending to a ``deque`` and taking from it are safe without a lock.
     """
 
     def __init__(self, capacity: int, wake_up: Callable[[], None]) -> None:
@@ -54,7 +54,7 @@ class BoundedHandOver:
         return len(self._items)
 
     def put(self, item: Any) -> None:
-        """Waits while the queue is full; unwinds the sender when the receiver is gone."""
+        """Waits while the queue is full; ends the source's ``run`` when the receiver is gone."""
         if self._closed:
             raise _Cancelled
         self._items.append(item)
@@ -82,13 +82,13 @@ class BoundedHandOver:
                 self._room.notify()
         if not taken:
             self._hungry = True
-            if items:  # it came between looking and saying so
+            if items:  # put between the look and ``hungry``
                 self._hungry = False
                 return self.take(limit)
         return taken
 
     def close(self) -> None:
-        """Nobody takes any more: a waiting sender is released."""
+        """The receiver is gone: releases a waiting sender."""
         with self._room:
             self._closed = True
             self._room.notify_all()
@@ -96,7 +96,7 @@ class BoundedHandOver:
 
 
 class _LegacySourceContext:
-    """What the user's ``run`` sees. ``own`` makes of a value one that the function cannot change any more."""
+    """The context for the user's ``run``. ``own``: copies a value, so that the function cannot change it any more."""
 
     def __init__(self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]) -> None:
         self._queue, self._lock, self._own = queue, lock, own
@@ -120,11 +120,11 @@ class _LegacySourceContext:
 class LegacySourceOperator(SourceOperator):
     """A SourceFunction, whose ``run`` may block and therefore has a thread of its own.
 
-    The thread hands over through a queue of two batches; when that is full it waits, which is back-pressure. It is never waited for:
-    on cancellation ``cancel()`` is called, the next ``collect`` unwinds ``run``, and the thread calls the function's ``close()`` itself.
+    The thread hands records over through a queue of two batches; it waits when that is full, which is back-pressure. The task never waits for the
+    thread: on cancellation it calls ``cancel()``, the next ``collect`` ends ``run``, and the thread calls the function's ``close()`` itself.
 
-    A CheckpointedFunction's state must fit the records before the barrier. So its ``run`` holds the checkpoint lock over ``collect`` and the change
-    of its state; at a barrier the task takes the lock, and what is in the queue goes out first.
+    A CheckpointedFunction's state must match the records before the barrier. So its ``run`` holds the checkpoint lock over ``collect`` and the change
+    of its state. At a barrier the task takes the lock, and first emits what is in the queue.
     """
 
     def __init__(self, source_function: Any) -> None:
@@ -148,7 +148,7 @@ class LegacySourceOperator(SourceOperator):
             self.function.run(_LegacySourceContext(self._queue, self._lock, (lambda value: value) if self.context.object_reuse else copied))
         except _Cancelled:
             pass
-        except BaseException as error:  # SystemExit too: here it would end this thread, and nobody would hear of it
+        except BaseException as error:  # SystemExit too: otherwise it would end this thread unnoticed
             self._error = error
         try:
             close_function(self.function)
@@ -163,7 +163,7 @@ class LegacySourceOperator(SourceOperator):
         return self._thread is not None and self._thread.is_alive()
 
     def emit_next(self) -> InputStatus:
-        ended = self._ended  # before looking: what is there after the end was said is all there will be
+        ended = self._ended  # read before the queue: what is in the queue after the end is all there will be
         items = self._queue.take(min(self.batch_size, self.context.batch_records))
         if items:
             self._emit(items)
@@ -177,7 +177,7 @@ class LegacySourceOperator(SourceOperator):
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         if isinstance(self.function, CheckpointedFunction) and not self._locked:
-            while not self._lock.acquire(timeout=LOCK_POLL_S):  # whoever holds it may be waiting for room in the queue
+            while not self._lock.acquire(timeout=LOCK_POLL_S):  # the source may hold it while it waits for room in the queue
                 self._emit_queued()
             self._locked = True
             self._emit_queued()

@@ -1,4 +1,4 @@
-"""How a task spends its time: busy in its steps, held back by its consumers, or idle for want of input. Two looks at the clock per step."""
+"""How a task spends its time: busy in its steps, held back by its consumers, or idle without input. It reads the clock twice per step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Waiting(Enum):
 
 
 class BusyTime:
-    """Adds up seconds; what goes on now counts too. A step that ends with a ``reason`` waits for it until the next step begins."""
+    """Adds up seconds, including those of the current step or wait. A task whose step ends with a ``reason`` waits for that until its next step."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class BusyTime:
         self._since = 0.0
 
     def step_begins(self) -> None:
-        """What was waited until now is over."""
+        """The wait until now is over."""
         now = self._clock.monotonic()
         if self._between is Waiting.INPUT:
             self._for_input += now - self._since
@@ -35,7 +35,7 @@ class BusyTime:
         self._between, self._since, self._in_step = None, now, True
 
     def step_ends(self) -> float:
-        """The task was busy since the step began: gives the seconds."""
+        """The task was busy since the step began; gives the seconds."""
         now = self._clock.monotonic()
         taken = now - self._since
         self._in_step = False
@@ -44,7 +44,7 @@ class BusyTime:
         return taken
 
     def stop(self) -> None:
-        """The task has ended: it waits for nothing more."""
+        """The task has ended."""
         self.step_begins()
         self.reason, self._in_step = None, False
 

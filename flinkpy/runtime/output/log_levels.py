@@ -1,4 +1,4 @@
-"""What is logged in a worker, where nobody has set up logging: Python's own way for that, at the level of the program whose job runs."""
+"""Logging in a worker whose program has not set it up: as Python does it then, at the level of the program whose job runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 
 class LogLevels:
-    """What is logged in a worker goes to standard error, as in a program that has set up nothing; while jobs are there, from the least level on that
-    one of their programs has. A program's functions that set up logging themselves have it their way."""
+    """Log records of a worker go to standard error, as in a program without logging set-up. While jobs run, the level is the lowest of
+    their programs' levels. Functions that set up logging themselves override this."""
 
     def __init__(self) -> None:
         self._before: int | None = None
@@ -19,7 +19,7 @@ class LogLevels:
         logging.lastResort = written  # in use as long as there is no other
         engine = logging.getLogger("flinkpy")
         if engine.level == logging.NOTSET:
-            engine.setLevel(logging.WARNING)  # what the engine tells beyond that is of no job
+            engine.setLevel(logging.WARNING)  # lower records of the engine concern no job
 
     def begin(self, level: int) -> None:
         """A job comes."""

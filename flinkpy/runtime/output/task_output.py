@@ -1,9 +1,9 @@
-"""What tasks print and log, on its way to the program waiting for the job: a copy of each line, with the task's name, over a connection of its own.
+"""Sends what tasks print and log to the program that waits for the job: a copy of each line, with the task's name, over its own connection.
 
-A worker's standard output and error stay what they are (Ray's log files). In front of them stands a thin writer that asks which task is running and
-hands the text on; a thread for each job sends it. Nothing here keeps a task waiting: what a slow client does not take in time is dropped and
-counted, and a client that has gone is forgotten. Only a task that ends before the connection stands waits for that, a moment, before its end is told:
-after the end of its job nobody would listen any more.
+A worker's standard output and error still go where they went (Ray's log files). A thin writer in front of them asks which task is running and passes
+the text on; a thread for each job sends it. A task never waits for this: lines that a slow client does not take in time are dropped and counted,
+and a client that has gone is forgotten. The one exception is a task that ends before the connection is made: it waits a moment for it before its end
+is reported, because after the end of the job the client no longer listens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OutputAddress:
     port: int
     token: bytes
     named: bool = True  # a task's name before every line
-    level: int = logging.WARNING  # of the program's root logger: what its tasks log below that is nobody's wish
+    level: int = logging.WARNING  # of the program's root logger; what its tasks log below that is not sent
 
     def __repr__(self) -> str:
         return f"OutputAddress({self.host}:{self.port})"
@@ -58,7 +58,7 @@ def name_of(descriptor: TaskDeploymentDescriptor) -> str:
 
 
 class JobOutput:
-    """What the tasks of one job in this process have said, and the thread that sends it. ``lines`` comes from any thread and never waits."""
+    """The output of one job's tasks in this process, and the thread that sends it. ``lines`` may be called from any thread and never waits."""
 
     def __init__(self, address: OutputAddress) -> None:
         self._address = address
@@ -71,7 +71,7 @@ class JobOutput:
         self._thread.start()
 
     def lines(self, channel: str, name: str, text: str) -> None:
-        """Whole lines. Those there is no room for are dropped."""
+        """Queues whole lines; drops them if the queue is full."""
         if self._dead:
             return
         if self._address.named:
@@ -86,13 +86,13 @@ class JobOutput:
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Waits until the client knows of what is there, if there is anything: it then listens to the end."""
+        """If lines are queued, waits until the client is connected: it then listens to the end."""
         with self._changed:
             if self._queue:
                 self._changed.wait_for(lambda: self._connected or self._dead, CONNECT_WAIT_S)
 
     def finish(self) -> None:
-        """Nothing more will come; what is there is still sent."""
+        """No more lines will come; those that are queued are still sent."""
         with self._changed:
             self._finished = True
             self._changed.notify_all()
@@ -108,7 +108,7 @@ class JobOutput:
                 while (frame := self._next()) is not None:
                     sock.sendall(HEADER.pack(KIND_BATCH, len(frame)) + frame)
                 sock.sendall(HEADER.pack(KIND_END, 0))
-        except Exception as error:  # the client went away, which is its right; the text is in this process's own log
+        except Exception as error:  # the client went away, which it may; the text is in this process's own log
             LOG.debug("the output of tasks goes to the log only: %s", error)
         finally:
             with self._changed:
@@ -134,7 +134,7 @@ class JobOutput:
 
 
 class TaskOutput:
-    """Of one worker process. ``running()`` names the task that the calling thread is running, if it runs one."""
+    """The output of all tasks of one worker process. ``running()``: the task that the calling thread runs, if any."""
 
     def __init__(self, running: Callable[[], TaskDeploymentDescriptor | None]) -> None:
         self._running = running
@@ -145,13 +145,13 @@ class TaskOutput:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Puts itself before this process's standard output and error, and has what is logged written there."""
+        """Puts itself in front of this process's standard output and error, and lets log records be written there."""
         sys.stdout = _Tee(sys.stdout, STDOUT, self)
         sys.stderr = _Tee(sys.stderr, STDERR, self)
         self._levels.install()
 
     def deployed(self, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> TaskReporter:
-        """A task comes; the connection is made now, so that it stands when there is something to say. Returns what the task is to report to."""
+        """A task is deployed: connects to the client now, before there is something to send. Returns the reporter that the task is to use."""
         address = descriptor.configuration.get(CLIENT)
         if not isinstance(address, OutputAddress):
             return reporter
@@ -189,7 +189,7 @@ class TaskOutput:
                 job.lines(channel, name, rest + "\n")
 
     def take(self, channel: str, text: str) -> None:
-        """Text that somebody in this process wrote. Of threads that run no task it is taken when it can only be of one job."""
+        """Takes text written by any thread of this process. A thread that runs no task counts for a job if it can only be of that one."""
         if not self._jobs or not text:
             return
         descriptor = self._running() or self._only_task()
@@ -200,11 +200,11 @@ class TaskOutput:
             self._pass_on(next(iter(self._jobs.copy().values()), None), threading.get_ident(), f"process {os.getpid()}", channel, text)
 
     def _only_task(self) -> TaskDeploymentDescriptor | None:
-        """Whose threads all threads are: those of asynchronous functions, and of libraries."""
+        """The task, if it is alone here, to which threads of asynchronous functions and libraries belong."""
         return next(iter(self._deployed.copy().values()), None) if len(self._deployed) == 1 else None
 
     def _pass_on(self, job: JobOutput | None, who: ExecutionAttemptId | int, name: str, channel: str, text: str) -> None:
-        """What is a line by now; a begun line waits for its end."""
+        """Passes on complete lines; the beginning of a line waits for its end."""
         if job is None:
             return
         key = (who, channel)
@@ -216,7 +216,7 @@ class TaskOutput:
 
 
 class _Reporter:
-    """Does ``before_end`` before the task's end is reported."""
+    """Calls ``before_end`` before it reports the task's end."""
 
     def __init__(self, under: TaskReporter, before_end: Callable[[], None]) -> None:
         self._under, self._before_end = under, before_end
@@ -229,7 +229,7 @@ class _Reporter:
 
 
 class _Tee:
-    """Standard output, or error: what it was, and a copy."""
+    """Standard output or error: writes to the original stream, and passes a copy on."""
 
     def __init__(self, under: TextIO, channel: str, output: TaskOutput) -> None:
         self._under, self._channel, self._output = under, channel, output
