@@ -1,8 +1,8 @@
 """The loop for aligned windows (tumbling and sliding) with their default trigger: one look-up per record and window.
 
 It is the general way of the window operator without the cases that cannot occur. If all windows of a record end after the watermark (or the
-clock), the record is not late and no default trigger fires: the loop adds it, and registers the timers of new windows. All other records are
-handed back to ``element``, which is the general way itself. The windows of a slice of time are computed once per slice and batch.
+clock), the record is not late and no default trigger fires: the loop adds it, and registers the timers of new windows. All other records
+go to ``hand_back``, which takes the general way. The windows of a slice of time are computed once per slice and batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flinkpy.windowing.slices.slicing import Slicing, slicing_of
 from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
 _LOOP = """\
-def aligned_loop(values, stamps, select, pages, placed, place, element, opened):
+def aligned_loop(values, stamps, select, state, placed, place, hand_back, opened):
     last = windows = None
     for record, stamp in zip(values, stamps):
         start = stamp - (stamp - offset) % width
@@ -36,21 +36,21 @@ def aligned_loop(values, stamps, select, pages, placed, place, element, opened):
             last = start
         key = select(record)
         if windows is None:
-            element(key, record, stamp)
+            hand_back(key, record, stamp)
             continue
-        page = pages.get(key)
-        if page is None:
+        by_window = state.get(key)
+        if by_window is None:
             key = canonical(key)
-            page = pages.get(key)
-            if page is None:
-                page = pages[key] = {{}}
+            by_window = state.get(key)
+            if by_window is None:
+                by_window = state[key] = {{}}
         for window in windows:
-            contents = page.get(window, missing)
+            contents = by_window.get(window, missing)
             if contents is missing:
-                page[window] = {first}
+                by_window[window] = {first}
                 opened(key, window)
             else:
-                page[window] = {add}
+                by_window[window] = {add}
 """
 
 AlignedLoop = Callable[..., None]

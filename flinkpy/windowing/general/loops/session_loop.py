@@ -2,7 +2,7 @@
 
 It is the general way of the window operator without the cases that cannot occur. A record whose own window ends after the watermark (or the
 clock) is not late, and no default trigger fires for it. If it meets at most one open session, only an interval changes: the contents stay where
-they are, and the timers move to the new end. All other records are handed back to ``element``, which is the general way itself.
+they are, and the timers move to the new end. All other records go to ``hand_back``, which takes the general way.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, 
 from flinkpy.windowing.windows import time_window
 
 _LOOP = """\
-def session_loop(values, stamps, select, pages, sessions, time, element, opened, moved):
+def session_loop(values, stamps, select, state, sessions, time, hand_back, opened, moved):
     for record, stamp in zip(values, stamps):
         key = select(record)
         end = stamp + {gap}
         if end - 1 <= time:
-            element(key, record, stamp)
+            hand_back(key, record, stamp)
             continue
         open_ones = sessions.get(key)
         if open_ones is None:
@@ -45,9 +45,9 @@ def session_loop(values, stamps, select, pages, sessions, time, element, opened,
                     break
                 met = window
         else:
-            page = pages.get(key)
-            if page is None:
-                page = pages[key] = {{}}
+            by_window = state.get(key)
+            if by_window is None:
+                by_window = state[key] = {{}}
             if met is None:
                 home = window = time_window((stamp, end))
                 open_ones[window] = window
@@ -60,10 +60,10 @@ def session_loop(values, stamps, select, pages, sessions, time, element, opened,
                     window = time_window((start if start < stamp else stamp, last if last > end else end))
                     home = open_ones[window] = open_ones.pop(met)
                     moved(key, met, window)
-            contents = page.get(home, missing)
-            page[home] = {first} if contents is missing else {add}
+            contents = by_window.get(home, missing)
+            by_window[home] = {first} if contents is missing else {add}
             continue
-        element(key, record, stamp)
+        hand_back(key, record, stamp)
 """
 
 SessionLoop = Callable[..., None]
