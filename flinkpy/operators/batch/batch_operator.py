@@ -1,0 +1,136 @@
+"""What all batch forms share: they wrap an operator, let no time pass before the end of the input, and finish in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement, Watermark
+from flinkpy.core.options.schema import read
+from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
+from flinkpy.operators.base import OperatorContext, Output, ProcessingTimeService, StreamOperator, Work
+
+
+class StandingTime(ProcessingTimeService):
+    """Processing time that tells the time and lets no timer fire before ``end``."""
+
+    class _Timer:
+        def __init__(self, action: Callable[[], None] | None) -> None:
+            self.action = action
+
+        def cancel(self) -> None:
+            self.action = None
+
+    def __init__(self, time: ProcessingTimeService) -> None:
+        self._time = time
+        self._pending: list[StandingTime._Timer] = []
+        self._ended = False
+
+    def now_ms(self) -> int:
+        return MAX_TIMESTAMP if self._ended else self._time.now_ms()
+
+    def call_later(self, delay_s: float, action: Callable[[], None]) -> _Timer:
+        timer = self._Timer(action)
+        if not self._ended:
+            self._pending = [each for each in self._pending if each.action is not None]
+            self._pending.append(timer)
+        return timer
+
+    def end(self) -> None:
+        """The end of time: everything is due. What is asked for from now on never comes, or it would go on for ever."""
+        self._ended = True
+        for timer in self._pending:
+            if timer.action is not None:
+                timer.action()
+
+
+class BatchOperator(StreamOperator):
+    """Wraps an operator. Its results go through ``self.results``; watermarks wait until the end."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.chaining, self.parks = inner.chaining, inner.parks
+
+    def make_results(self) -> Output:
+        """Where the wrapped operator's results go."""
+        return WithoutTime(self.output)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self.time = StandingTime(context.timers)
+        self._end_of_time: Watermark | None = None
+        self._rest: Iterator[None] | None = None
+        self.results = self.make_results()
+        configuration = {**context.configuration, STATE_BACKEND.key: self.backend_kind(context)}
+        self.inner.do = self.do
+        self.inner.setup(replace(context, timers=self.time, configuration=configuration), self.results)
+
+    def backend_kind(self, context: OperatorContext) -> StateBackendKind:
+        return StateBackendKind(read(context.configuration, STATE_BACKEND))
+
+    def initialize_state(self, restored: bytes | None) -> None:
+        self.inner.initialize_state(restored)
+
+    def open(self) -> None:
+        self.inner.open()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def process_watermark(self, watermark: Watermark) -> Work | None:
+        if watermark.timestamp == MAX_TIMESTAMP:
+            self._end_of_time = watermark
+        return None
+
+    def handle_operator_event(self, event: Any) -> None:
+        self.inner.handle_operator_event(event)
+
+    # -- the end -------------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        self._rest = self._work()
+
+    @property
+    def has_rest(self) -> bool:
+        return self._rest is not None
+
+    def emit_rest(self) -> None:
+        if self._rest is None:
+            return
+        if next(self._rest, self) is self:
+            self._rest = None
+
+    def _work(self) -> Iterator[None]:
+        yield from self.work()
+        self.inner.finish()
+        self.flush()
+        if self._end_of_time is not None:
+            self.output.emit_control(self._end_of_time)
+
+    def work(self) -> Iterator[None]:
+        """What is left to do when the input has ended, in steps."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Passes on what was gathered."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.inner!r}>"
+
+
+class WithoutTime(Output):
+    """Passes everything on but watermarks: those are the wrapper's."""
+
+    def __init__(self, target: Output) -> None:
+        self.target = target
+
+    def emit(self, batch: Batch) -> None:
+        self.target.emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        self.target.emit_side(tag_id, batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        if not isinstance(element, Watermark):
+            self.target.emit_control(element)
