@@ -18,7 +18,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermar
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.windowing.slices import parts as columnar_slices
+from flinkpy.windowing.slices import grouped_parts
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.slicing import Slicing
 from tests.operators.harness import ManualTimers
@@ -60,7 +60,7 @@ def as_columns(element: RowBatch | Watermark, schema: Any = SCHEMA) -> ColumnBat
 
 @pytest.fixture(autouse=True)
 def _few_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_slices, "_WAITING", 3)
+    monkeypatch.setattr(grouped_parts, "_WAITING", 3)
 
 
 @pytest.mark.parametrize("waiting", [0, 5, 1 << 15])
@@ -70,7 +70,7 @@ def _few_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_field_over_windows_of_columns_is_what_it_is_over_windows_of_rows(
     waiting: int, drawn: list[Any], slicing: Slicing, kind: str, position: int, lateness: int, keys: tuple[str, ...],
 ) -> None:
-    with mock.patch.object(columnar_slices, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
+    with mock.patch.object(grouped_parts, "_WAITING", waiting):  # how many records wait to be grouped changes nothing
         compare_with_rows(drawn, slicing, kind, position, lateness, keys)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.options.state import StateBackendKind
 from flinkpy.operators.base import OneInputOperator
-from flinkpy.operators.batch.batch_forms import BatchOperator
+from flinkpy.operators.batch.batch_operator import BatchOperator
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.context import OperatorContext
 

@@ -100,7 +100,12 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     takes_updates = False
     keys: Sequence[str]
     _index: KeyIndex
+    _firsts: FirstRecords
     _accumulators: Sequence[KeyedAccumulators] = ()
+    _waiting: list[tuple[list[Any], Any]]  # columns, and the number of each record's key
+    _waiting_records = 0
+    _stamps: Grown
+    _is_stamped = False
 
     def prepare(self, schema: Any) -> None:
         check_keys(self.keys, schema)
@@ -159,8 +164,8 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         self._schema = None
         self._index, self._firsts = KeyIndex(self.keys), FirstRecords()
         self._accumulators = []
-        self._waiting: list[tuple[list[Any], Any]] = []
-        self._waiting_records, self._stamps, self._is_stamped = 0, Grown(np.int64, MIN_TIMESTAMP), False
+        self._waiting, self._waiting_records = [], 0
+        self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
         saved = self.backend.engine_values(STATE)
         for data in saved.values():
             self._restore(from_bytes(data))

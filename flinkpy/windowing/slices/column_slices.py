@@ -1,6 +1,6 @@
 """Slices of columns: each slice is a few arrays.
 
-A batch is cut into slices, and its keys and values are put aside there; they are grouped by kernels, not record by record (``parts``).
+A batch is cut into slices, and its keys and values are put aside there; they are grouped by kernels, not record by record (``grouped_parts``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
+from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.held_keys import WindowKeys
-from flinkpy.windowing.slices.parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.windows import TimeWindow
@@ -70,27 +70,21 @@ class ColumnSlices(SliceStore):
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
 
-    def close(self) -> None:
-        """Nothing is open."""
-
     def saved(self) -> Iterable[tuple[Any, Any, Any]]:
         parts = [(start, held.grouped(self._aggregates, len(self.known_keys))) for start, held in self._slices.items()]
-        slices = [SavedSlice(start, self._key_batch(part.ids), part) for start, part in parts]
+        slices = [SavedSlice(start, self.known_keys.batch(part.ids), part) for start, part in parts]
         return save(slices, self._aggregates, self._schema, self._context.task.max_parallelism) if slices else ()
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         for data in saved.values():
             table = from_bytes(data)
-            self._prepare(input_schema_of(table.schema))
+            if self._schema is None:
+                self.prepare(schema := input_schema_of(table.schema))
+                self._schema = schema
             for each in load(table, self.keys, self._aggregates):
                 ids = self.known_keys.numbers(each.keys) if each.keys is not None else None
                 self._put(each.start, Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts))
         return {key: key_group(key, self._context.task.max_parallelism) for key in saved}
-
-    def _prepare(self, schema: Any) -> None:
-        if self._schema is None or not self._schema.equals(schema):
-            self.prepare(schema)
-            self._schema = schema
 
     def __getstate__(self) -> dict[str, Any]:
         """Only what the program said travels: nothing prepared."""
@@ -101,7 +95,9 @@ class ColumnSlices(SliceStore):
     def records_of(self, batch: Batch) -> Part:
         data = columns(batch).data
         with explained(data, self._context):
-            self._prepare(data.schema)
+            if self._schema is None or not self._schema.equals(data.schema):
+                self.prepare(data.schema)
+                self._schema = data.schema
             return self.taken_in(data, self.known_keys.numbers(data))
 
     def span(self, batch: Batch) -> tuple[int, int] | None:
@@ -169,7 +165,7 @@ class ColumnSlices(SliceStore):
     def only(self, contents: Part, is_wanted: Callable[[Any], bool]) -> Part:
         if contents.ids is None:
             return contents
-        groups = group_numbers(self._key_batch(contents.ids), self.keys, self._context.task.max_parallelism).tolist()
+        groups = group_numbers(self.known_keys.batch(contents.ids), self.keys, self._context.task.max_parallelism).tolist()
         return contents.taken(np.flatnonzero([is_wanted(group) for group in groups]))
 
     def _grouped(self, starts: list[int]) -> list[Part]:
@@ -178,24 +174,17 @@ class ColumnSlices(SliceStore):
     def _together(self, parts: list[Part]) -> Part:
         return parts[0] if len(parts) == 1 else together(parts, self._aggregates, len(self.known_keys))
 
-    def _key_batch(self, ids: Any) -> Any:
-        return None if ids is None else pa.RecordBatch.from_arrays(self.known_keys.columns(ids), names=list(self.keys))
-
     # -- results ---------------------------------------------------------------------------------------------------------------
 
     def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
-        for window, data in self._results(windows):
-            for at in range(0, data.num_rows, _LARGEST):
-                piece = data.slice(at, _LARGEST)
-                operator.output.emit(ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64)))
-                if at + _LARGEST < data.num_rows:
-                    yield
-
-    def _results(self, windows: Iterable[Evaluated]) -> Iterator[tuple[TimeWindow, Any]]:
         try:
             for window, part in windows:
-                if part.size:
-                    yield window, self.result(part, window)
+                data: Any = self.result(part, window) if part.size else None
+                for at in range(0, part.size, _LARGEST):
+                    piece = data.slice(at, _LARGEST)
+                    operator.output.emit(ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64)))
+                    if at + _LARGEST < part.size:
+                        yield
         except Exception as error:
             raise user_code_error(error, self._context) from error
 

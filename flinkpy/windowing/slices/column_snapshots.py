@@ -15,7 +15,7 @@ import pyarrow as pa
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
-from flinkpy.windowing.slices.parts import Part
+from flinkpy.windowing.slices.grouped_parts import Part
 
 SLICE = "slice"
 

@@ -50,6 +50,10 @@ class WindowKeys:
             self._chunks = [one_batch(pa.Table.from_batches(self._chunks))]
         return list(self._chunks[0].take(pa.array(ids)).columns)
 
+    def batch(self, ids: Any) -> Any:
+        """The same as a record batch; None where there is one key."""
+        return None if ids is None else pa.RecordBatch.from_arrays(self.columns(ids), names=list(self._columns))
+
     def renumbering(self, alive: Iterable[Any]) -> Any:
         """From old numbers to new ones, where that is worth it: most keys are gone; else None. ``alive``: arrays of numbers."""
         known = len(self._index) if self._columns else 0

@@ -17,7 +17,7 @@ from typing import Any
 from flinkpy.common.output_tag import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.wake_up import WakeUp
@@ -33,6 +33,7 @@ NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these 
 class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """Results carry the last moment of their window."""
 
+    batch_form = BatchForm.AT_END_OF_TIME
     parks = True
 
     def __init__(

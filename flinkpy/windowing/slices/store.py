@@ -33,9 +33,8 @@ class SliceStore(ABC):
     def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
         """Begins with no slices."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Also if ``open`` failed or was never called."""
+        """Closes the user's functions, if there are some; also called if ``open`` failed, or never ran."""
 
     @abstractmethod
     def saved(self) -> Iterable[tuple[Any, Any, Any]]:
