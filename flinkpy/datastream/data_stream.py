@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
-from flinkpy.datastream.columnar_stream import ColumnarOperations, common_columns, is_columnar_key, key_columns
-from flinkpy.datastream.interactive import Interactive
-from flinkpy.datastream.joined_streams import WindowJoins
-from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
-from flinkpy.datastream.program import caller, check_function, check_process_function, check_strategy, check_type, located, no_such_method, refuse
-from flinkpy.datastream.ray_bridge import TableResults
-from flinkpy.datastream.settings import OperatorSettings, copy_place
-from flinkpy.datastream.typed import declared, typed
-from flinkpy.datastream.windows import AllWindows
+from flinkpy.datastream.checks import caller, check_function, check_process_function, check_strategy, check_type, located, no_such_method, refuse
+from flinkpy.datastream.joined.window_joins import WindowJoins
+from flinkpy.datastream.results.first_records import Interactive
+from flinkpy.datastream.results.whole_results import TableResults
+from flinkpy.datastream.streams.column_verbs import ColumnarOperations, common_columns, is_columnar_key, key_columns
+from flinkpy.datastream.streams.field_keys import FieldKey, check_key_fields, check_key_type
+from flinkpy.datastream.streams.operator_settings import OperatorSettings, copy_place
+from flinkpy.datastream.typed.typed_functions import declared, typed
+from flinkpy.datastream.windowed.window_verbs import AllWindows
 from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import (
     OneInputTransformation,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from flinkpy.common.execution_config import ExecutionConfig
     from flinkpy.common.time import Duration
-    from flinkpy.datastream.iterative_stream import IterativeStream
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkpy.datastream.streams.iterating import IterativeStream
     from flinkpy.state.descriptors import MapStateDescriptor
 
 
@@ -211,7 +211,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         >>> steps = iteration.map(lambda n: n - 1)  # doctest: +SKIP
         >>> iteration.close_with(steps.filter(lambda n: n > 0))  # doctest: +SKIP
         """
-        from flinkpy.datastream.iterative_stream import iterate
+        from flinkpy.datastream.streams.iterating import iterate
 
         return iterate(self, max_wait_time)
 
@@ -288,7 +288,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         >>> events.connect(changes.broadcast(rules)).process(Apply())  # doctest: +SKIP
         """
         if broadcast_state_descriptors:
-            from flinkpy.datastream.broadcast_stream import broadcast_stream
+            from flinkpy.datastream.streams.broadcasting import broadcast_stream
 
             return broadcast_stream(self, broadcast_state_descriptors)
         return self._partitioned(BROADCAST, "broadcast()")
@@ -303,7 +303,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
 
     def cache(self) -> CachedDataStream:
         """This bounded stream, kept by the first job that computes it for the jobs behind."""
-        from flinkpy.datastream.cached_stream import CachedDataStream
+        from flinkpy.datastream.streams.caching import CachedDataStream
 
         return CachedDataStream(self)
 
@@ -348,7 +348,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         ...     print(list(results))
         [2, 4]
         """
-        from flinkpy.datastream.collecting import execute_and_collect
+        from flinkpy.datastream.results.collecting import execute_and_collect
 
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise refuse(f"execute_and_collect(): limit is a whole number from 1 on, this is {limit!r}")
@@ -434,12 +434,12 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, Expression)
 
 
-from flinkpy.datastream.broadcast_stream import BroadcastConnectedStream as BroadcastConnectedStream  # noqa: E402
-from flinkpy.datastream.broadcast_stream import BroadcastStream as BroadcastStream  # noqa: E402
-from flinkpy.datastream.cached_stream import CachedDataStream as CachedDataStream  # noqa: E402
-from flinkpy.datastream.collecting import CloseableIterator as CloseableIterator  # noqa: E402  (PyFlink has all streams in this module)
-from flinkpy.datastream.connected_streams import ConnectedStreams as ConnectedStreams  # noqa: E402
-from flinkpy.datastream.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402
-from flinkpy.datastream.keyed_stream import KeyedStream as KeyedStream  # noqa: E402
-from flinkpy.datastream.windowed_stream import AllWindowedStream as AllWindowedStream  # noqa: E402
-from flinkpy.datastream.windowed_stream import WindowedStream as WindowedStream  # noqa: E402
+from flinkpy.datastream.results.collecting import CloseableIterator as CloseableIterator  # noqa: E402  (PyFlink has all streams in this module)
+from flinkpy.datastream.results.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402
+from flinkpy.datastream.streams.broadcasting import BroadcastConnectedStream as BroadcastConnectedStream  # noqa: E402
+from flinkpy.datastream.streams.broadcasting import BroadcastStream as BroadcastStream  # noqa: E402
+from flinkpy.datastream.streams.caching import CachedDataStream as CachedDataStream  # noqa: E402
+from flinkpy.datastream.streams.connected import ConnectedStreams as ConnectedStreams  # noqa: E402
+from flinkpy.datastream.streams.keyed_verbs import KeyedStream as KeyedStream  # noqa: E402
+from flinkpy.datastream.windowed.windowed_stream import AllWindowedStream as AllWindowedStream  # noqa: E402
+from flinkpy.datastream.windowed.windowed_stream import WindowedStream as WindowedStream  # noqa: E402

@@ -22,12 +22,12 @@ from flinkpy.core.program.launch_context import ProgramAborted, note_defined, no
 from flinkpy.core.program.prompts import shorten_errors
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.env.python_files import put_on_path
+from flinkpy.datastream.env.sources import SourceMethods
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
-from flinkpy.datastream.program import located, refuse
-from flinkpy.datastream.python_files import put_on_path
-from flinkpy.datastream.ray_bridge import RaySources
+from flinkpy.datastream.results.whole_results import RaySources
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
-from flinkpy.datastream.sources import SourceMethods
 from flinkpy.datastream.state_backend import StateBackend, state_backend_of
 from flinkpy.datastream.time_characteristic import TimeCharacteristic
 from flinkpy.graph.changes import refuse_added_updates
@@ -356,7 +356,7 @@ class StreamExecutionEnvironment(SourceMethods, RaySources):
         if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: what fails reads the results before it again
             values.pop(kept_options.CHECKPOINT_INTERVAL.key, None)
         if read(values, kept_options.CHECKPOINT_INTERVAL) is not None:
-            from flinkpy.datastream.iterative_stream import refuse_checkpoints
+            from flinkpy.datastream.streams.iterating import refuse_checkpoints
 
             refuse_checkpoints(self._transformations)
             LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")

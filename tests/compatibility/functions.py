@@ -34,7 +34,7 @@ from flinkpy.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkpy.datastream.window import EventTimeSessionWindows, EventTimeTrigger, Trigger, TriggerResult, TumblingEventTimeWindows, WindowAssigner
-from flinkpy.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from flinkpy.datastream.windowed.windowed_stream import AllWindowedStream, WindowedStream
 from tests.compatibility.streams import First, Sum, Times, env, got, refused, timed
 
 

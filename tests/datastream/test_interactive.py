@@ -16,7 +16,7 @@ from flinkpy.common import Row, Types
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.datastream.interactive import leading_to
+from flinkpy.datastream.results.first_records import leading_to
 from tests.cluster.programs import Endless
 from tests.cluster.ray_fixture import ray_cluster
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import Duration, Time, WatermarkStrategy
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work

@@ -17,7 +17,7 @@ from flinkpy.columns.aggregates import ColumnAggregate
 from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.conversion import rows_of_batch
 from flinkpy.columns.expressions import AggregateCall
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.time import to_milliseconds
+from flinkpy.datastream.checks import caller, refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.program import caller, refuse
 from flinkpy.graph.transformations import (
     IterationHeadTransformation,
     OneInputTransformation,

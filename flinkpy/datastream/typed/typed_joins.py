@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.operators.functions import Function, RuntimeContext, method_of
 

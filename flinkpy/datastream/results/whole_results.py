@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream.interactive import alone
-from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.results.first_records import alone
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ class TableResults:
         """
         import pyarrow as pa
 
-        from flinkpy.datastream.collecting import execute_and_collect
+        from flinkpy.datastream.results.collecting import execute_and_collect
 
         with alone(self):
             stream: Any = self._as_columns("to_arrow()")  # type: ignore[attr-defined]

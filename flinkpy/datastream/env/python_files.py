@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from flinkpy.datastream.program import refuse
+from flinkpy.datastream.checks import refuse
 
 
 def put_on_path(file_path: str) -> None:

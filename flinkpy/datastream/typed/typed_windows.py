@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.window_choice import WindowCall
+from flinkpy.datastream.windowed.window_choice import WindowCall
 from flinkpy.operators.functions import Function, RuntimeContext, close_function, method_of
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.datastream import functions as f
-from flinkpy.datastream.columnar_windows import aggregate_columns, are_aggregates, count_columns, field_columns
-from flinkpy.datastream.program import check_arity, check_function, check_type, located, refuse
-from flinkpy.datastream.window_choice import WindowCall, choose_operator
+from flinkpy.datastream.checks import check_arity, check_function, check_type, located, refuse
+from flinkpy.datastream.windowed.columnar_windows import aggregate_columns, are_aggregates, count_columns, field_columns
+from flinkpy.datastream.windowed.window_choice import WindowCall, choose_operator
 from flinkpy.windowing.assigners import MergingWindowAssigner
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.triggers import Trigger
@@ -19,8 +19,8 @@ from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWind
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.keyed_stream import KeyedStream
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
     from flinkpy.graph.partitioning import KeySpec
     from flinkpy.windowing.assigners import WindowAssigner
 
@@ -161,7 +161,7 @@ class Windowed:
     # -- how it becomes a stream ---------------------------------------------------------------------------------------------------
 
     def _built_in(self, kind: str, wanted: int | str) -> DataStream:
-        from flinkpy.datastream.keyed_stream import KeyedStream
+        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
         stream: Any = self._stream
         position = KeyedStream._position(stream, kind, wanted)
@@ -195,7 +195,7 @@ class Windowed:
     _elsewhere: str
 
     def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
-        from flinkpy.datastream.typed_windows import typed_call
+        from flinkpy.datastream.typed.typed_windows import typed_call
 
         stream = self._stream._with_rows()
         with located():
@@ -239,7 +239,7 @@ class AllWindowedStream(Windowed):
         super().__init__(data_stream, window_assigner, None)
 
     def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
-        from flinkpy.datastream.non_parallel import NonParallelStream
+        from flinkpy.datastream.streams.non_parallel import NonParallelStream
 
         result = super()._call(call, output_type)
         return NonParallelStream(result._env, result._transformation, helpers=result._helpers)

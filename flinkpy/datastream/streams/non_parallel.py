@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.program import refuse
 
 if TYPE_CHECKING:
     from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flinkpy.datastream.settings import OperatorSettings
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.graph.transformations import Transformation
 
 if TYPE_CHECKING:

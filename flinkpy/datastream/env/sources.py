@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream.program import caller, check_strategy, check_type, located, refuse
+from flinkpy.datastream.checks import caller, check_strategy, check_type, located, refuse
 from flinkpy.graph.transformations import SourceTransformation
 
 if TYPE_CHECKING:

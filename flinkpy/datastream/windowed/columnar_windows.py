@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.datastream.event_time import event_time_zone
-from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.streams.event_time import event_time_zone
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.windowed_stream import Windowed
+    from flinkpy.datastream.windowed.windowed_stream import Windowed
     from flinkpy.windowing.slices.slicing import Slicing
 
 
@@ -88,6 +88,6 @@ def _applied(windowed: Windowed, stream: DataStream, operator: Any, what: str) -
     result.set_description(f"Window({windowed._assigner}, {what})")
     if windowed._key is not None:
         return result
-    from flinkpy.datastream.non_parallel import NonParallelStream
+    from flinkpy.datastream.streams.non_parallel import NonParallelStream
 
     return NonParallelStream(result._env, result._transformation, columnar=True, schema=result._schema, helpers=result._helpers)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream import functions as f
-from flinkpy.datastream.program import caller, check_type, refuse
-from flinkpy.datastream.typed import declared
+from flinkpy.datastream.checks import caller, check_type, refuse
+from flinkpy.datastream.typed.typed_functions import declared
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.process.process_operators import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
 
@@ -53,7 +53,7 @@ class ConnectedStreams:
         return self._apply("KeyedCoProcess", KeyedCoProcessOperator(func, *keys), output_type)
 
     def _keys(self) -> tuple[KeySpec, KeySpec] | None:
-        from flinkpy.datastream.keyed_stream import KeyedStream
+        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
         if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
             return self.stream1._key, self.stream2._key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
-from flinkpy.datastream.program import refuse
+from flinkpy.datastream.checks import refuse
 from flinkpy.operators.fields import field_of
 
 

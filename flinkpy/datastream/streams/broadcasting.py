@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.program import caller, check_arity, check_type, located, refuse
-from flinkpy.datastream.typed import declared
+from flinkpy.datastream.checks import caller, check_arity, check_type, located, refuse
+from flinkpy.datastream.typed.typed_functions import declared
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
@@ -56,7 +56,7 @@ class BroadcastConnectedStream:
 
         Elements of the two streams come in no order among them: keep what comes before its rule (in keyed state), if it must not be missed.
         """
-        from flinkpy.datastream.keyed_stream import KeyedStream
+        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
         stream, output_type = self.non_broadcast_stream, check_type(output_type, "process()")
         keyed = isinstance(stream, KeyedStream)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from flinkpy.datastream.program import refuse
+from flinkpy.datastream.checks import refuse
 
 if TYPE_CHECKING:
-    from flinkpy.datastream.collecting import CloseableIterator
+    from flinkpy.datastream.results.collecting import CloseableIterator
     from flinkpy.graph.transformations import Transformation
 
 
@@ -45,7 +45,7 @@ class Interactive:
         | be |  1 |
         +----+----+
         """
-        from flinkpy.common.tables import table
+        from flinkpy.common.text_tables import table
 
         n = _checked(n, "show()")
         width = _width(truncate)
@@ -99,7 +99,7 @@ def alone(stream: Any) -> Iterator[None]:
 @contextmanager
 def running_alone(stream: Any, job_name: str) -> Iterator[CloseableIterator]:
     """The records of a job of what leads to ``stream`` alone; it ends with the block."""
-    from flinkpy.datastream.collecting import execute_and_collect
+    from flinkpy.datastream.results.collecting import execute_and_collect
 
     with alone(stream):
         results = execute_and_collect(stream, job_name, quiet=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.connectors.files.cached import CacheFolder, CacheSource, CacheWriter
+from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.program import refuse
 from flinkpy.graph.transformations import Transformation
 
 if TYPE_CHECKING:

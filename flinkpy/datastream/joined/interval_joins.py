@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.event_time import lacks_timestamps
-from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
-from flinkpy.datastream.typed_joins import typed_join
+from flinkpy.datastream.checks import caller, check_function, check_type, located, refuse
+from flinkpy.datastream.streams.event_time import lacks_timestamps
+from flinkpy.datastream.typed.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.keyed_stream import KeyedStream
+    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
 
 class IntervalJoin:

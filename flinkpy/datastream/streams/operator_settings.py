@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from flinkpy.common.execution_config import max_parallelism_of, positive
-from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.transformations import OneInputTransformation, SourceTransformation, Transformation, TwoInputTransformation

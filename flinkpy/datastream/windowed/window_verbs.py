@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.datastream.event_time import lacks_timestamps
-from flinkpy.datastream.program import located, refuse
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.streams.event_time import lacks_timestamps
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.keyed_stream import KeyedStream
-    from flinkpy.datastream.windowed_stream import AllWindowedStream, Windowed, WindowedStream
+    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
+    from flinkpy.datastream.windowed.windowed_stream import AllWindowedStream, Windowed, WindowedStream
     from flinkpy.windowing.assigners import WindowAssigner
 
 
@@ -22,13 +22,13 @@ class AllWindows:
 
         >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)  # doctest: +SKIP
         """
-        from flinkpy.datastream.windowed_stream import AllWindowedStream
+        from flinkpy.datastream.windowed.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, _checked(self, window_assigner, "window_all()"))
 
     def count_window_all(self: DataStream, size: int, slide: int = 0) -> AllWindowedStream:  # type: ignore[misc]  # mixed into it
         """Windows of ``size`` records, one beginning with every ``slide``-th; 0: one behind the other. A window is evaluated once, when full."""
-        from flinkpy.datastream.windowed_stream import AllWindowedStream
+        from flinkpy.datastream.windowed.windowed_stream import AllWindowedStream
 
         return _of_count(AllWindowedStream, self, size, slide, "count_window_all()")  # type: ignore[return-value]
 
@@ -41,7 +41,7 @@ class KeyedWindows:
 
         >>> stream.key_by(lambda bid: bid[0]).window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))).max(1)  # doctest: +SKIP
         """
-        from flinkpy.datastream.windowed_stream import WindowedStream
+        from flinkpy.datastream.windowed.windowed_stream import WindowedStream
 
         return WindowedStream(self, _checked(self, window_assigner, "window()"))
 
@@ -51,7 +51,7 @@ class KeyedWindows:
         Flink's Java API also evaluates sliding windows that are not full yet: ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
         ``CountTrigger.of(slide)`` does so.
         """
-        from flinkpy.datastream.windowed_stream import WindowedStream
+        from flinkpy.datastream.windowed.windowed_stream import WindowedStream
 
         return _of_count(WindowedStream, self, size, slide, "count_window()")  # type: ignore[return-value]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import RowTypeInfo
-from flinkpy.datastream.program import check_arity, located, refuse
+from flinkpy.datastream.checks import check_arity, located, refuse
 
 if TYPE_CHECKING:
     import pyarrow as pa

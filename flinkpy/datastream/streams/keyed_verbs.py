@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.datastream import functions as f
-from flinkpy.datastream.columnar_stream import KeyedColumnarOperations
+from flinkpy.datastream.checks import check_function, check_process_function, check_type, located, refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.joined_streams import IntervalJoins
-from flinkpy.datastream.program import check_function, check_process_function, check_type, located, refuse
-from flinkpy.datastream.typed import declared, typed
-from flinkpy.datastream.windows import KeyedWindows
+from flinkpy.datastream.joined.window_joins import IntervalJoins
+from flinkpy.datastream.streams.column_verbs import KeyedColumnarOperations
+from flinkpy.datastream.typed.typed_functions import declared, typed
+from flinkpy.datastream.windowed.window_verbs import KeyedWindows
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import Transformation
 from flinkpy.operators.process.process_operators import KeyedProcessOperator

@@ -16,7 +16,7 @@ from flinkpy.core.program.prompts import on_interrupt, user_code
 if TYPE_CHECKING:
     from flinkpy.connectors.collect.collect_server import CollectServer
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.data_stream_sink import DataStreamSink
+    from flinkpy.datastream.results.data_stream_sink import DataStreamSink
 
 
 class CloseableIterator:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.interval_joins import IntervalJoin, refuse_unstamped
-from flinkpy.datastream.program import caller, check_function, check_type, located, refuse
-from flinkpy.datastream.settings import copy_place
-from flinkpy.datastream.typed_joins import typed_join
+from flinkpy.datastream.checks import caller, check_function, check_type, located, refuse
+from flinkpy.datastream.joined.interval_joins import IntervalJoin, refuse_unstamped
+from flinkpy.datastream.streams.operator_settings import copy_place
+from flinkpy.datastream.typed.typed_joins import typed_join
 from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
@@ -21,7 +21,7 @@ from flinkpy.windowing.spans import Span, milliseconds_of
 
 if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.keyed_stream import KeyedStream
+    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
 J = TypeVar("J", bound="TwoStreams")
 
@@ -249,7 +249,7 @@ def _check_kind(function: Any, kinds: tuple[type[Function], ...], call: str) -> 
 
 def _keyed(stream: DataStream, selectors: tuple[Any, ...], key_type: TypeInformation | None, call: str) -> KeyedStream:
     """The stream by its key; a second argument may be the key's type, as in Flink."""
-    from flinkpy.datastream.columnar_stream import is_columnar_key
+    from flinkpy.datastream.streams.column_verbs import is_columnar_key
     from flinkpy.operators.functions import KeySelector
 
     if len(selectors) > 1 and isinstance(selectors[-1], TypeInformation):
@@ -292,7 +292,7 @@ class IntervalJoins:
 
         >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
         """
-        from flinkpy.datastream.keyed_stream import KeyedStream
+        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
 
         other = _partner(self, other_stream, "interval_join()")
         if not isinstance(other, KeyedStream):

@@ -1,0 +1,1 @@
+"""Functions whose declared output type is a row: what they return becomes Rows."""
