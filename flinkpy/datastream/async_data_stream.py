@@ -78,4 +78,6 @@ def _async_wait(call: str, stream: DataStream, function: AsyncFunctionLike, time
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
     check_arity(descriptor.invoke, 1, call)
     output_type = check_type(output_type, call)
-    return stream._with_rows()._apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)
+    rows = stream.recorded.as_rows()
+    made = rows.apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)
+    return DataStream(stream.get_execution_environment(), made)

@@ -58,7 +58,7 @@ def results(stream: DataStream) -> list[Any]:
 
 
 def operator_of(stream: DataStream) -> Any:
-    transformation: Any = stream._transformation
+    transformation: Any = stream.recorded.transformation
     return transformation.operator
 
 

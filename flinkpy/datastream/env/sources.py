@@ -1,15 +1,18 @@
-"""The sources an environment offers by name. Any other one goes through ``from_source``."""
+"""The sources that an environment offers by name. Any other one goes through ``from_source``."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream.checks import caller, check_strategy, check_type, located, refuse
-from flinkpy.graph.transformations import SourceTransformation
+from flinkpy.datastream.checks import check_strategy, check_type, located, refuse
+from flinkpy.datastream.streams.reading import read_function, read_source
+from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,18 +20,23 @@ if TYPE_CHECKING:
 
     from flinkpy.connectors.files.paths import PathArgument
     from flinkpy.connectors.source_api.source import Source
-    from flinkpy.datastream.data_stream import DataStream
     from flinkpy.operators.functions import SourceFunction
 
+S = TypeVar("S")
 
-class SourceMethods:
-    """What the environment inherits."""
 
-    _next_id: Callable[[], int]
+class Sources(ABC, Generic[S]):
+    """The sources of StreamExecutionEnvironment."""
+
+    program: RecordedProgram
+
+    @abstractmethod
+    def _as_stream(self, recorded: RecordedStream) -> S:
+        """The public stream of what a source reads."""
 
     # -- rows -----------------------------------------------------------------------------------------------------------------
 
-    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> S:
         """The values of a collection as they are now, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
         With a declared type every value is checked now; rows may be written as tuples or dicts.
 
@@ -43,21 +51,23 @@ class SourceMethods:
         type_info = check_type(type_info, "from_collection()")
         with located():
             values = collection if type_info is None else _of_type(collection, type_info)
-            return self._read(CollectionSource(values), "Collection Source", type_info).set_parallelism(1)
+            recorded = read_source(self.program, CollectionSource(values), "Collection Source", type_info)
+        recorded.transformation.parallelism = 1
+        return self._as_stream(recorded)
 
-    def from_sequence(self, start: int, end: int) -> DataStream:
+    def from_sequence(self, start: int, end: int) -> S:
         """The whole numbers from ``start`` to ``end``, both included."""
         from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
         with located():
             return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
 
-    def generate_sequence(self, start: int, end: int) -> DataStream:
+    def generate_sequence(self, start: int, end: int) -> S:
         """Flink's older name of :meth:`from_sequence`."""
         return self.from_sequence(start, end)
 
     def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
-                 type_info: TypeInformation | None = None) -> DataStream:
+                 type_info: TypeInformation | None = None) -> S:
         """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as they are taken).
 
         With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
@@ -70,14 +80,14 @@ class SourceMethods:
         with located():
             return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
 
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> S:
         """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
         from flinkpy.connectors.files.text_files import TextFileSource
 
         with located():
             return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
 
-    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> S:
         """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
         from flinkpy.connectors.sockets.socket_text import SocketTextSource
 
@@ -87,7 +97,7 @@ class SourceMethods:
     # -- columns --------------------------------------------------------------------------------------------------------------
 
     def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
-                     schema: pa.Schema | None = None) -> DataStream:
+                     schema: pa.Schema | None = None) -> S:
         """Parquet files as columns: a file, a folder, a pattern, or a list of these; ``columns`` are read, the others not even from disk.
 
         The first file says the types, or ``schema``. Folders below it such as ``city=Oslo`` are columns too, here and in the two methods below.
@@ -105,7 +115,7 @@ class SourceMethods:
     def from_csv(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
-    ) -> DataStream:
+    ) -> S:
         """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) says the types, else the first block does.
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is text, also empty text.
@@ -121,7 +131,7 @@ class SourceMethods:
             return self._read(source, "CSV Source")
 
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
-                        batch_rows: int | None = None, split_bytes: int | None = None) -> DataStream:
+                        batch_rows: int | None = None, split_bytes: int | None = None) -> S:
         """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
         from flinkpy.connectors.files.column_files import JsonLinesSource
         from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
@@ -132,7 +142,7 @@ class SourceMethods:
                                      DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes)
             return self._read(source, "JSON Lines Source")
 
-    def from_arrow(self, data: Any, **options: Any) -> DataStream:
+    def from_arrow(self, data: Any, **options: Any) -> S:
         """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that gives itself as an Arrow stream
         (``__arrow_c_stream__``), as those of Polars do.
 
@@ -143,7 +153,7 @@ class SourceMethods:
         with located():
             return self._read(ArrowSource(data, **options), "Arrow Source")
 
-    def from_pandas(self, frame: pd.DataFrame, **options: Any) -> DataStream:
+    def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
         """The rows of a pandas frame as columns; its index is left out."""
         from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
@@ -153,7 +163,7 @@ class SourceMethods:
     # -- any ------------------------------------------------------------------------------------------------------------------
 
     def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
-                    type_info: TypeInformation | None = None) -> DataStream:
+                    type_info: TypeInformation | None = None) -> S:
         """A source of ``flinkpy.connectors``, or the program's own; the strategy says where event times are found and how watermarks are made.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
@@ -164,9 +174,9 @@ class SourceMethods:
         if isinstance(source, type) or not isinstance(source, Source):
             raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
         strategy = check_strategy(WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy, "from_source()")
-        return self._read(source, source_name, check_type(type_info, "from_source()"), strategy)
+        return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
 
-    def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> DataStream:
+    def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
         """A SourceFunction: ``run(ctx)`` has a thread of its own and may block. One subtask runs it, as in Flink; with ``set_parallelism`` each of
         several does, and its ``open`` is told which one it is."""
         from flinkpy.connectors.source_api.source import Source
@@ -178,26 +188,12 @@ class SourceMethods:
         if isinstance(source_func, type) or not isinstance(source_func, SourceFunction):
             raise refuse(f"add_source() takes a SourceFunction object, this is {source_func!r:.80}")
         type_info = check_type(type_info, "add_source()")
-        operator = LegacySourceOperator(source_func)
-        return self._start(operator, None, source_name, type_info, is_bounded=False, columnar=False).set_parallelism(1)
+        recorded = read_function(self.program, LegacySourceOperator(source_func), source_name, type_info)
+        recorded.transformation.parallelism = 1
+        return self._as_stream(recorded)
 
-    def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None,
-              strategy: WatermarkStrategy | None = None) -> DataStream:
-        from flinkpy.connectors.source_api.source import Boundedness
-
-        schema = getattr(source, "schema", None) if source.is_columnar else None
-        operator = _source_operator(source, strategy, schema)
-        return self._start(operator, source.without_data(), name, type_info, is_bounded=source.boundedness is Boundedness.BOUNDED,
-                           columnar=source.is_columnar, schema=schema)
-
-    def _start(self, operator: Any, source: Any, name: str, type_info: TypeInformation | None, *, is_bounded: bool, columnar: bool,
-               schema: Any = None) -> DataStream:
-        from flinkpy.datastream.data_stream import DataStream
-
-        transformation = SourceTransformation(
-            id=self._next_id(), name=name if name.startswith("Source: ") else f"Source: {name}", operator=operator, source=source,
-            is_bounded=is_bounded, output_type=type_info, where=caller())
-        return DataStream(self, transformation, columnar=columnar, schema=schema)  # type: ignore[arg-type]  # the environment is the only heir
+    def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None) -> S:
+        return self._as_stream(read_source(self.program, source, name, type_info))
 
 
 def _source_of_columns(collection: Any) -> str | None:
@@ -220,16 +216,3 @@ def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]
             raise ProgramError(f"from_collection(): value {at} is not of the declared type: {error}") from None
         values.append(value if convert is None else convert(value))
     return values
-
-
-def _source_operator(source: Source[Any], strategy: WatermarkStrategy | None, schema: Any) -> Any:
-    from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
-
-    if strategy is None or strategy.does_nothing:
-        return SourceReaderOperator(source)
-    from flinkpy.connectors.source_api.timestamped_source import TimestampedSourceOperator
-
-    operator = TimestampedSourceOperator(source, strategy)
-    with located():
-        operator.stamping.check(schema, source.is_columnar)
-    return operator

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.checks import caller, check_function, check_type, located, refuse
-from flinkpy.datastream.streams.event_time import lacks_timestamps
+from flinkpy.datastream.checks import check_function, check_type, located, refuse
+from flinkpy.datastream.streams.event_time import refuse_unstamped
+from flinkpy.datastream.streams.key_verbs import keyed
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
 from flinkpy.datastream.typed.typed_joins import typed_join
-from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of
 
-if TYPE_CHECKING:
-    from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
+S = TypeVar("S", bound=OperatorSettings)
 
 
-class IntervalJoin:
-    """Given by ``KeyedStream.interval_join``: says which interval next."""
+class IntervalJoin(Generic[S]):
+    """Given by ``KeyedStream.interval_join``: says which interval next. ``as_stream`` makes the public stream of what is recorded."""
 
-    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
-        self._left, self._right, self._event_time = left, right, True
+    def __init__(self, left: S, right: S, as_stream: Callable[[RecordedStream], S]) -> None:
+        self._left, self._right, self._as_stream, self._event_time = left, right, as_stream, True
 
-    def in_event_time(self) -> IntervalJoin:
+    def in_event_time(self) -> IntervalJoin[S]:
         """By the records' timestamps; the default."""
         self._event_time = True
         return self
 
-    def in_processing_time(self) -> IntervalJoin:
+    def in_processing_time(self) -> IntervalJoin[S]:
         """Refused by ``between``, as in Flink: interval joins are there for event time only."""
         self._event_time = False
         return self
 
-    def between(self, lower_bound: Span, upper_bound: Span) -> IntervalJoined:
+    def between(self, lower_bound: Span, upper_bound: Span) -> IntervalJoined[S]:
         """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``. Bounds may be negative.
 
         >>> clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10))  # doctest: +SKIP
@@ -46,23 +47,24 @@ class IntervalJoin:
             lower, upper = milliseconds_of(lower_bound, "the lower bound"), milliseconds_of(upper_bound, "the upper bound")
         if lower > upper:
             raise refuse(f"between(): the lower bound ({lower} ms) is above the upper bound ({upper} ms); swap them")
-        refuse_unstamped({"left": self._left, "right": self._right}, "between(): an interval join needs", "before key_by(...)")
-        return IntervalJoined(self._left, self._right, lower, upper)
+        refuse_unstamped({"left": self._left.recorded, "right": self._right.recorded}, "between(): an interval join needs", "before key_by(...)")
+        return IntervalJoined(self._left, self._right, self._as_stream, lower, upper)
 
-    def process(self, *arguments: Any, **more: Any) -> DataStream:
+    def process(self, *arguments: Any, **more: Any) -> S:
         """Refused: the interval is missing."""
         raise refuse("process(): say the interval first: interval_join(other).between(lower, upper).process(...)")
 
 
 @dataclass(frozen=True)
-class IntervalJoined:
+class IntervalJoined(Generic[S]):
     """An interval join whose interval is known, in milliseconds. Each call gives a new one, but for ``process``, which gives the results.
 
     >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
     """
 
-    _left: KeyedStream
-    _right: KeyedStream
+    _left: S
+    _right: S
+    _as_stream: Callable[[RecordedStream], S] = field(repr=False)
     _lower: int
     _upper: int
     _lower_inclusive: bool = True
@@ -70,23 +72,23 @@ class IntervalJoined:
     _late_left: OutputTag | None = None
     _late_right: OutputTag | None = None
 
-    def lower_bound_exclusive(self) -> IntervalJoined:
+    def lower_bound_exclusive(self) -> IntervalJoined[S]:
         """Without records exactly at the lower bound."""
         return replace(self, _lower_inclusive=False)
 
-    def upper_bound_exclusive(self) -> IntervalJoined:
+    def upper_bound_exclusive(self) -> IntervalJoined[S]:
         """Without records exactly at the upper bound."""
         return replace(self, _upper_inclusive=False)
 
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
         """Left records that come after the watermark go to this side output; else they are dropped."""
         return replace(self, _late_left=_tag(output_tag, "side_output_left_late_data()"))
 
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
         """The same for right records."""
         return replace(self, _late_right=_tag(output_tag, "side_output_right_late_data()"))
 
-    def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> S:
         """Calls the function with every pair. What it yields has the later timestamp of both. Column batches are taken as rows.
 
         >>> class Sale(ProcessJoinFunction):
@@ -95,7 +97,6 @@ class IntervalJoined:
         >>> list(Sale().process_element("click", "order", ProcessJoinFunction.Context()))
         [('click', 'order', 0)]
         """
-        from flinkpy.datastream.data_stream import DataStream
         from flinkpy.operators.process.interval_join import IntervalJoinOperator
 
         check_function(process_join_function, ProcessJoinFunction, "process_element", 3, "process()")
@@ -104,23 +105,11 @@ class IntervalJoined:
         if lower > upper:
             raise refuse("process(): with its bounds left out nothing remains of the interval; leave one of lower_bound_exclusive() and "
                          "upper_bound_exclusive() out, or widen between(...)")
-        left, right, env = self._left._with_rows(), self._right._with_rows(), self._left._env
+        left, right = keyed(self._left.recorded), keyed(self._right.recorded)
         operator = IntervalJoinOperator(
-            typed_join(process_join_function, "process_element", output_type, many=True), self._left._key, self._right._key,
+            typed_join(process_join_function, "process_element", output_type, many=True), left.key, right.key,
             lower, upper, (_id(self._late_left), _id(self._late_right)))
-        transformation = TwoInputTransformation(
-            id=env._next_id(), name="IntervalJoin", input1=left._transformation, input2=right._transformation, operator=operator,
-            key1=self._left._key, key2=self._right._key, output_type=output_type, where=caller())
-        env._add(transformation)
-        return DataStream(env, transformation, helpers=left._conversion() + right._conversion())
-
-
-def refuse_unstamped(streams: dict[str, DataStream], need: str, advice: str) -> None:
-    """Refuses streams whose records certainly have no timestamps."""
-    for name, stream in streams.items():
-        if lacks_timestamps(stream._transformation):
-            raise refuse(f"{need} records with timestamps, and those of the {name} stream have none: "
-                         f"call assign_timestamps_and_watermarks(...) {advice}")
+        return self._as_stream(apply_two("IntervalJoin", operator, left.stream, right.stream, output_type, key1=left.key, key2=right.key))
 
 
 def _tag(tag: Any, call: str) -> OutputTag:

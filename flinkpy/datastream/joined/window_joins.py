@@ -6,34 +6,40 @@ one for rows and one for columns; everything else runs in the window operator, o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.checks import caller, check_function, check_type, located, refuse
-from flinkpy.datastream.joined.interval_joins import IntervalJoin, refuse_unstamped
-from flinkpy.datastream.streams.operator_settings import copy_place
+from flinkpy.datastream.checks import check_function, check_type, located, refuse
+from flinkpy.datastream.streams.column_verbs import select_columns
+from flinkpy.datastream.streams.event_time import refuse_unstamped
+from flinkpy.datastream.streams.key_verbs import Keyed, key_stream
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream, apply_two, apply_two_columns, copy_place
+from flinkpy.datastream.streams.routing import union_of
+from flinkpy.datastream.streams.row_verbs import map_records
 from flinkpy.datastream.typed.typed_joins import typed_join
-from flinkpy.graph.transformations import TwoInputTransformation
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of
 
-if TYPE_CHECKING:
-    from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
-
-J = TypeVar("J", bound="TwoStreams")
+S = TypeVar("S", bound=OperatorSettings)
+J = TypeVar("J", bound="TwoStreams[Any]")
 
 
 @dataclass(frozen=True, repr=False)
-class TwoStreams:
-    """What joins and co-groups share. Each call gives a new one that knows more, until ``apply`` gives the results."""
+class TwoStreams(Generic[S]):
+    """What joins and co-groups share. Each call gives a new one that knows more, until ``apply`` gives the results.
 
-    _first: DataStream
-    _second: DataStream
-    _left: KeyedStream | None = None
-    _right: KeyedStream | None = None
+    ``_as_stream`` makes the public stream of what they record.
+    """
+
+    _first: S
+    _second: S
+    _as_stream: Callable[[RecordedStream], S]
+    _left: Keyed | None = None
+    _right: Keyed | None = None
     _assigner: Any = None
     _trigger: Any = None
     _evictor: Any = None
@@ -44,7 +50,7 @@ class TwoStreams:
         """The key of the first stream: a function of the record, a KeySelector, or the names of fields."""
         if self._left is not None:
             raise refuse("where(): the first stream's key is known already; call equal_to(...) for the second stream's")
-        return replace(self, _left=_keyed(self._first, key_selector, key_type, "where()"))
+        return replace(self, _left=_keyed(self._first.recorded, key_selector, key_type, "where()"))
 
     def equal_to(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
         """The key of the second stream. Records of both with equal keys meet."""
@@ -52,8 +58,8 @@ class TwoStreams:
             raise refuse(f"equal_to(): say the first stream's key before: {self._call}(...).where(key).equal_to(key)")
         if self._right is not None:
             raise refuse("equal_to(): the second stream's key is known already")
-        right = _keyed(self._second, key_selector, key_type, "equal_to()")
-        counts = [len(getattr(keyed._key.selector, "_fields", ())) for keyed in (self._left, right)]
+        right = _keyed(self._second.recorded, key_selector, key_type, "equal_to()")
+        counts = [len(getattr(each.key.selector, "_fields", ())) for each in (self._left, right)]
         if 0 not in counts and counts[0] != counts[1]:
             raise refuse(f"equal_to(): where(...) names {counts[0]} fields, this names {counts[1]}; they are compared one by one")
         return replace(self, _right=right)
@@ -68,7 +74,7 @@ class TwoStreams:
         if not isinstance(assigner, WindowAssigner):
             raise refuse(f"window() takes a WindowAssigner, such as TumblingEventTimeWindows.of(Time.seconds(10)), this is {assigner!r:.80}")
         if assigner.is_event_time():
-            streams = {"first": self._first, "second": self._second}
+            streams = {"first": self._first.recorded, "second": self._second.recorded}
             refuse_unstamped(streams, f"window(): {assigner!r} needs", "before, or use windows of processing time")
         return replace(self, _assigner=assigner)
 
@@ -104,13 +110,13 @@ class TwoStreams:
 
     # -- checks -------------------------------------------------------------------------------------------------------------
 
-    def _need_keys(self, call: str) -> tuple[KeyedStream, KeyedStream]:
+    def _need_keys(self, call: str) -> tuple[Keyed, Keyed]:
         if self._left is None or self._right is None:
             missing = "where" if self._left is None else "equal_to"
             raise refuse(f"{call}: say {missing}(key) before: {self._call}(...).where(key).equal_to(key).window(assigner)")
         return self._left, self._right
 
-    def _need_window(self, call: str) -> tuple[KeyedStream, KeyedStream]:
+    def _need_window(self, call: str) -> tuple[Keyed, Keyed]:
         keyed = self._need_keys(call)
         if self._assigner is None:
             raise refuse(f"{call}: say window(assigner) before; a stream has no end at which all its records could be joined")
@@ -127,40 +133,29 @@ class TwoStreams:
 
     # -- recording ----------------------------------------------------------------------------------------------------------
 
-    def _both(self, name: str, operator: Any, output_type: TypeInformation | None, *, columnar: bool = False) -> DataStream:
-        from flinkpy.datastream.data_stream import DataStream
+    def _on_grid(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
+        """Both streams under an operator for grids."""
+        left, right = self._need_window("apply()")
+        return self._as_stream(apply_two(name, operator, left.stream, right.stream, output_type, key1=left.key, key2=right.key))
 
-        keyed, env = self._need_window("apply()"), self._first._env
-        left, right = keyed if columnar else (keyed[0]._with_rows(), keyed[1]._with_rows())
-        schema = None
-        if columnar and None not in (left._schema, right._schema):
-            with located():
-                schema = operator.output_schema(left._schema, right._schema)
-        transformation = TwoInputTransformation(
-            id=env._next_id(), name=name, input1=left._transformation, input2=right._transformation, operator=operator,
-            key1=keyed[0]._key, key2=keyed[1]._key, output_type=output_type, where=caller())
-        env._add(transformation)
-        return DataStream(env, transformation, columnar=columnar, schema=schema, helpers=left._conversion() + right._conversion())
-
-    def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
+    def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> S:
         """Both streams in one of tagged records, under the general window operator."""
         from flinkpy.windowing.general.window_operator import WindowOperator
         from flinkpy.windowing.joins.tagged import TaggedKey, TaggedUnion
 
         left, right = self._need_window("apply()")
-        both = _tagged(self._first, TaggedUnion.one).union(_tagged(self._second, TaggedUnion.two))
-        keyed = both.key_by(TaggedKey(left._key.selector, right._key.selector))
+        both = union_of([_tagged(self._first.recorded, TaggedUnion.one), _tagged(self._second.recorded, TaggedUnion.two)])
+        stream, key = key_stream(both, TaggedKey(left.key.selector, right.key.selector), (), None)
         with located():
-            operator = WindowOperator(keyed._key, self._assigner, self._trigger, self._evictor, window_function=function,
-                                      allowed_lateness=self._lateness)
-        return keyed._apply(name, operator, output_type, key=keyed._key)
+            operator = WindowOperator(key, self._assigner, self._trigger, self._evictor, window_function=function, allowed_lateness=self._lateness)
+        return self._as_stream(stream.apply(name, operator, output_type, key))
 
     def __repr__(self) -> str:
-        known = [field.name[1:] for field in fields(self)[2:] if getattr(self, field.name)]
+        known = [field.name[1:] for field in fields(self)[3:] if getattr(self, field.name)]
         return f"<{type(self).__name__} of {self._first!r} and {self._second!r}{', with ' if known else ''}{', '.join(known)}>"
 
 
-class JoinedStreams(TwoStreams):
+class JoinedStreams(TwoStreams[S]):
     """Given by ``DataStream.join``: pairs of records with equal keys within a window (an inner join).
 
     >>> from flinkpy.common import Time
@@ -172,7 +167,7 @@ class JoinedStreams(TwoStreams):
 
     _call = "join"
 
-    def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> S:
         """Calls a JoinFunction, a FlatJoinFunction or a function of both records with every pair; results have the window's last timestamp.
 
         Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
@@ -181,42 +176,42 @@ class JoinedStreams(TwoStreams):
         from flinkpy.windowing.joins.tagged import JoinPairs
         from flinkpy.windowing.joins.window_join import WindowJoinOperator
 
-        keyed = self._need_window("apply()")
+        left, right = self._need_window("apply()")
         if function is None:
-            return self._columns("apply() without a function")
+            return self._as_stream(self._columns("apply() without a function"))
         flat = isinstance(function, FlatJoinFunction)
         check_function(function, FlatJoinFunction if flat else JoinFunction, "join", 2, "apply()")
         _check_kind(function, (JoinFunction, FlatJoinFunction), "join(...)")
         output_type = check_type(output_type, "apply()")
         function = typed_join(function, "join", output_type, many=flat)
         if self._is_on_grid:
-            operator = WindowJoinOperator(function, keyed[0]._key, keyed[1]._key, self._assigner, self._lateness, flat=flat)
-            return self._both("Join", operator, output_type)
+            operator = WindowJoinOperator(function, left.key, right.key, self._assigner, self._lateness, flat=flat)
+            return self._on_grid("Join", operator, output_type)
         return self._as_one("Join", JoinPairs(function, flat), output_type)
 
-    def select(self, *expressions: Any) -> DataStream:
+    def select(self, *expressions: Any) -> S:
         """The columnar join, and these columns and expressions of it.
 
         >>> auctions.join(persons).where("seller").equal_to("id").window(ten_seconds).select("id", "price")  # doctest: +SKIP
         """
-        return self._columns("select()").select(*expressions)
+        return self._as_stream(select_columns(self._columns("select()"), expressions))
 
-    def _columns(self, call: str) -> DataStream:
+    def _columns(self, call: str) -> ColumnStream:
         from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 
-        keyed = self._need_window(call)
-        if not all(each._columnar for each in keyed):
+        (first, key1), (second, key2) = left, right = self._need_window(call)
+        if not isinstance(first, ColumnStream) or not isinstance(second, ColumnStream):
             raise refuse(f"{call} joins columns, and not both streams are columnar: pass a function of two records to apply(...)")
         if not self._is_on_grid:
             raise refuse(f"{call} joins columns in tumbling or sliding windows of event time with their own trigger; for others pass a function of "
                          "two records to apply(...)")
         if self._lateness:
             raise refuse(f"{call} joins columns without allowed lateness; leave it out, or pass a function of two records to apply(...)")
-        left, right = (each._columnar_keys(call) for each in keyed)
-        return self._both("Join", ColumnarJoinOperator(left, right, self._assigner), None, columnar=True)
+        operator = ColumnarJoinOperator(left.columns(call), right.columns(call), self._assigner)
+        return apply_two_columns("Join", operator, first, second, key1, key2)
 
 
-class CoGroupedStreams(TwoStreams):
+class CoGroupedStreams(TwoStreams[S]):
     """Given by ``DataStream.co_group``: all records of a key and window of both streams at once, also where one side has none.
 
     >>> orders.co_group(payments).where(lambda o: o.id).equal_to(lambda p: p.order).window(ten_seconds).apply(
@@ -225,19 +220,19 @@ class CoGroupedStreams(TwoStreams):
 
     _call = "co_group"
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> S:
         """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
         timestamp."""
         from flinkpy.windowing.joins.tagged import CoGroup
         from flinkpy.windowing.joins.window_join import WindowCoGroupOperator
 
-        keyed = self._need_window("apply()")
+        left, right = self._need_window("apply()")
         check_function(function, CoGroupFunction, "co_group", 2, "apply()")
         _check_kind(function, (CoGroupFunction,), "co_group(...)")
         output_type = check_type(output_type, "apply()")
         function = typed_join(function, "co_group", output_type, many=True)
         if self._is_on_grid:
-            return self._both("CoGroup", WindowCoGroupOperator(function, keyed[0]._key, keyed[1]._key, self._assigner, self._lateness), output_type)
+            return self._on_grid("CoGroup", WindowCoGroupOperator(function, left.key, right.key, self._assigner, self._lateness), output_type)
         return self._as_one("CoGroup", CoGroup(function), output_type)
 
 
@@ -247,63 +242,15 @@ def _check_kind(function: Any, kinds: tuple[type[Function], ...], call: str) -> 
         raise refuse(f"apply() behind {call} takes a {names}; {type(function).__name__} is none")
 
 
-def _keyed(stream: DataStream, selectors: tuple[Any, ...], key_type: TypeInformation | None, call: str) -> KeyedStream:
-    """The stream by its key; a second argument may be the key's type, as in Flink."""
-    from flinkpy.datastream.streams.column_verbs import is_columnar_key
-    from flinkpy.operators.functions import KeySelector
-
-    if len(selectors) > 1 and isinstance(selectors[-1], TypeInformation):
-        *names, key_type = selectors
-        selectors = tuple(names)
-    if not selectors:
+def _keyed(stream: RecordedStream, selectors: tuple[Any, ...], key_type: TypeInformation | None, call: str) -> Keyed:
+    if not selectors or (len(selectors) == 1 and isinstance(selectors[0], TypeInformation)):
         raise refuse(f"{call} takes a function of the record, a KeySelector, or the names of fields")
-    if not is_columnar_key(selectors[0], selectors[1:]):
-        if len(selectors) > 1:
-            raise refuse(f"{call} takes one function, or one or several names of fields")
-        check_function(selectors[0], KeySelector, "get_key", 1, call)
-    return stream.key_by(*selectors, key_type=check_type(key_type, call))
+    return key_stream(stream, selectors[0], selectors[1:], key_type, call)
 
 
-def _tagged(stream: DataStream, tag: Any) -> DataStream:
-    """Where the records are, so that they keep their order."""
-    rows = stream._with_rows(before_edge=True)
-    tagged = rows.map(tag)
-    copy_place(rows._transformation, tagged._transformation)
+def _tagged(stream: RecordedStream, tag: Any) -> RowStream:
+    """Tagged in the subtasks that make the records, so that they keep their order."""
+    rows = stream.as_rows(before_edge=True)
+    tagged = map_records(rows, tag, None)
+    copy_place(rows.transformation, tagged.transformation)
     return tagged
-
-
-class WindowJoins:
-    """What DataStream inherits."""
-
-    def join(self: Any, other_stream: DataStream) -> JoinedStreams:
-        """Records of this and another stream with equal keys, within windows: ``.where(key).equal_to(key).window(assigner).apply(function)``."""
-        return JoinedStreams(self, _partner(self, other_stream, "join()"))
-
-    def co_group(self: Any, other_stream: DataStream) -> CoGroupedStreams:
-        """The same with all records of a key and window at once, so that outer joins can be written."""
-        return CoGroupedStreams(self, _partner(self, other_stream, "co_group()"))
-
-
-class IntervalJoins:
-    """What KeyedStream inherits."""
-
-    def interval_join(self: Any, other_stream: KeyedStream) -> IntervalJoin:
-        """Records of this and another keyed stream with equal keys, the other's within an interval of event time around this one's.
-
-        >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
-        """
-        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
-
-        other = _partner(self, other_stream, "interval_join()")
-        if not isinstance(other, KeyedStream):
-            raise refuse("interval_join() takes a keyed stream: call key_by(...) on the other stream too")
-        return IntervalJoin(self, other)
-
-
-def _partner(stream: DataStream, other: Any, call: str) -> Any:
-    from flinkpy.datastream.data_stream import DataStream
-
-    if not isinstance(other, DataStream):
-        raise refuse(f"{call} takes a stream, this is {other!r:.80}")
-    stream._refuse_stranger(other, call)
-    return other

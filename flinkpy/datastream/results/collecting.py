@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.program.places import shorten
 from flinkpy.core.program.prompts import on_interrupt, user_code
+from flinkpy.datastream.env.submission import own_host, submit
+from flinkpy.datastream.results.sinks import add_sink
+from flinkpy.datastream.streams.recorded import RecordedStream
 
 if TYPE_CHECKING:
     from flinkpy.connectors.collect.collect_server import CollectServer
-    from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.results.data_stream_sink import DataStreamSink
+    from flinkpy.graph.transformations import Transformation
 
 
 class CloseableIterator:
@@ -147,17 +149,16 @@ def _rows(batch: Any) -> Iterable[Any]:
     return rows_of_batch(batch)
 
 
-def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
+def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
     """Adds the collecting sink, submits the program, and gives the iterator. ``quiet``: no progress is drawn; by default at a prompt, which the
     user may have back before the job ends."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
-    env = stream.get_execution_environment()
-    server = CollectServer(env._own_host())
+    server = CollectServer(own_host(stream.program))
     job: Any = None
     try:
-        _keep_order(stream, stream.sink_to(server.sink()).name("Collect"))
-        job = env._submit(job_name)
+        _keep_order(stream.transformation, add_sink(stream, server.sink(), "Sink: Collect"))
+        job = submit(stream.program, job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
         if job is not None:  # Ctrl-C, before anybody else could cancel it
@@ -166,18 +167,16 @@ def execute_and_collect(stream: DataStream, job_name: str | None, *, quiet: bool
         raise
 
 
-def _keep_order(stream: DataStream, sink: DataStreamSink) -> None:
+def _keep_order(maker: Transformation, sink: RecordedStream) -> None:
     """As many subtasks collect as make the records, so what one of them makes arrives in its order. Behind a union or a partitioning it is one, as
     always in Flink: it gets each record once, also behind ``broadcast()``."""
     from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
 
-    maker = stream._transformation
     while isinstance(maker, SideOutputTransformation):
         maker = maker.input
     if isinstance(maker, (PartitionTransformation, UnionTransformation)):
-        sink.set_parallelism(1)
-        return
-    if maker.parallelism is not None:
-        sink.set_parallelism(maker.parallelism)
-    if maker.max_parallelism is not None:
-        sink.set_max_parallelism(maker.max_parallelism)
+        place: tuple[int | None, int | None] = 1, None
+    else:
+        place = maker.parallelism, maker.max_parallelism
+    for transformation in (sink.transformation, *sink.helpers):
+        transformation.parallelism, transformation.max_parallelism = place

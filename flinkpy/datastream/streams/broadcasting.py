@@ -17,73 +17,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.checks import caller, check_arity, check_type, located, refuse
+from flinkpy.datastream.checks import check_arity, check_type, located, refuse
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
+from flinkpy.datastream.streams.routing import partitioned
 from flinkpy.datastream.typed.typed_functions import declared
-from flinkpy.graph.transformations import TwoInputTransformation
+from flinkpy.graph.partitioning import BROADCAST
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.state.descriptors import MapStateDescriptor
 
-if TYPE_CHECKING:
-    from flinkpy.datastream.data_stream import DataStream
+S = TypeVar("S", bound=OperatorSettings)
 
 
-class BroadcastStream:
-    """Given by ``stream.broadcast(descriptor, ...)``: for ``other.connect(...)``. The descriptors name the states its elements write."""
+class Broadcast(Generic[S]):
+    """What BroadcastStream has."""
 
-    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+    def __init__(self, input_stream: S, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
         self.input_stream, self.broadcast_state_descriptors = input_stream, tuple(broadcast_state_descriptors)
 
     def __repr__(self) -> str:
         return f"<BroadcastStream of {self.input_stream!r}>"
 
 
-class BroadcastConnectedStream:
-    """Given by ``stream.connect(broadcast_stream)``."""
+class BroadcastConnected(Generic[S]):
+    """The verbs of BroadcastConnectedStream. ``as_stream`` makes the public stream of what they record."""
 
-    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream,
-                 broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+    def __init__(self, non_broadcast_stream: S, broadcast_stream: Broadcast[S], broadcast_state_descriptors: Sequence[MapStateDescriptor],
+                 as_stream: Callable[[RecordedStream], S]) -> None:
         self.non_broadcast_stream, self.broadcast_stream = non_broadcast_stream, broadcast_stream
         self.broadcast_state_descriptors = tuple(broadcast_state_descriptors)
+        self._as_stream = as_stream
 
-    def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: TypeInformation | None = None) -> S:
         """A BroadcastProcessFunction, or on a keyed stream a KeyedBroadcastProcessFunction.
 
         Elements of the two streams come in no order among them: keep what comes before its rule (in keyed state), if it must not be missed.
         """
-        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
+        output_type = check_type(output_type, "process()")
+        key = self.non_broadcast_stream.recorded.key
+        _check(func, BroadcastProcessFunction if key is None else KeyedBroadcastProcessFunction, key is not None)
+        if key is None:
+            return self._apply("Co-Process-Broadcast", BroadcastProcessOperator(func, self.broadcast_state_descriptors), output_type)
+        with located():
+            operator = KeyedBroadcastProcessOperator(func, self.broadcast_state_descriptors, key)
+        return self._apply("Co-Process-Broadcast-Keyed", operator, output_type)
 
-        stream, output_type = self.non_broadcast_stream, check_type(output_type, "process()")
-        keyed = isinstance(stream, KeyedStream)
-        _check(func, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, keyed)
-        if isinstance(stream, KeyedStream):
-            with located():
-                operator: Any = KeyedBroadcastProcessOperator(func, self.broadcast_state_descriptors, stream._key)
-            return self._apply("Co-Process-Broadcast-Keyed", operator, output_type)
-        return self._apply("Co-Process-Broadcast", BroadcastProcessOperator(func, self.broadcast_state_descriptors), output_type)
-
-    def _apply(self, name: str, operator: Any, output_type: TypeInformation | None) -> DataStream:
-        from flinkpy.datastream.data_stream import DataStream
-
-        stream = self.non_broadcast_stream
-        rows, env = stream._with_rows(), stream._env
-        transformation = TwoInputTransformation(
-            id=env._next_id(), name=name, input1=rows._transformation, input2=self.broadcast_stream.input_stream._transformation,
-            operator=declared(operator, output_type), key1=getattr(stream, "_key", None), output_type=output_type, where=caller())
-        env._add(transformation)
-        return DataStream(env, transformation, helpers=rows._conversion())
+    def _apply(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
+        first, second = self.non_broadcast_stream.recorded, self.broadcast_stream.input_stream.recorded
+        return self._as_stream(apply_two(name, declared(operator, output_type), first, second, output_type, key1=first.key))
 
     def __repr__(self) -> str:
         return f"<BroadcastConnectedStream {self.non_broadcast_stream!r} {self.broadcast_stream!r}>"
 
 
-def broadcast_stream(stream: DataStream, descriptors: Sequence[Any]) -> BroadcastStream:
-    """``stream.broadcast(*descriptors)``."""
+def broadcast_with_states(stream: RecordedStream, descriptors: Sequence[Any]) -> RecordedStream:
+    """``stream.broadcast(*descriptors)``: its rows, to every subtask."""
     for descriptor in descriptors:
         if not isinstance(descriptor, MapStateDescriptor):
             raise refuse(f"broadcast() takes MapStateDescriptors, this is {descriptor!r:.80}")
@@ -93,7 +87,8 @@ def broadcast_stream(stream: DataStream, descriptors: Sequence[Any]) -> Broadcas
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise refuse(f"broadcast(): two of the descriptors are named {min(twice)!r}; one name is one state")
-    return BroadcastStream(stream._with_rows(before_edge=True).broadcast(), descriptors)
+    rows = stream if stream.key is not None else stream.as_rows(before_edge=True)
+    return partitioned(rows, BROADCAST, "broadcast()")
 
 
 def _check(function: Any, wanted: type[Function], keyed: bool) -> None:

@@ -1,4 +1,4 @@
-"""CachedDataStream: a bounded stream computed by the first job that uses it, and read again by the jobs behind."""
+"""Cached streams: computed by the first job that uses them, and read again by later jobs."""
 
 from __future__ import annotations
 
@@ -6,53 +6,42 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flinkpy.connectors.files.cached import CacheFolder, CacheSource, CacheWriter
 from flinkpy.datastream.checks import refuse
-from flinkpy.datastream.data_stream import DataStream
-from flinkpy.graph.transformations import Transformation
+from flinkpy.datastream.streams.reading import read_source
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 
 if TYPE_CHECKING:
     from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 
 
-class CachedDataStream(DataStream):
-    """Given by ``stream.cache()``. What is built on it before its first job has ended computes it; what is built on it later reads the cache.
-    The cache is in files of this program's machine and goes with the program; where the workers' files are not seen here, it is computed again.
+class Cache:
+    """The cache of one stream: a folder of files, the stream that writes them, and a source that reads them when they are complete."""
 
-    >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
-    >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
-    """
-
-    def __init__(self, origin: DataStream) -> None:
+    def __init__(self, origin: RecordedStream) -> None:
         self._folder = CacheFolder()
-        writer = origin._apply("Cache", CacheWriter(self._folder.path), origin._transformation.output_type, columnar=origin._columnar)
-        self._computing = writer._transformation
-        self._reading: Transformation | None = None
-        super().__init__(origin._env, self._computing, columnar=origin._columnar, schema=origin._schema)
+        apply = origin.apply_columns if origin.is_columnar else origin.apply
+        self.computing = apply("Cache", CacheWriter(self._folder.path), origin.output_type)
+        self._schema = origin.schema if isinstance(origin, ColumnStream) else None
+        self._reading: RecordedStream | None = None
 
-    @property
-    def _transformation(self) -> Transformation:
+    def stream(self) -> RecordedStream:
+        """What a program built now reads: the cache if it is complete, else the stream that computes it."""
         files = self._folder.complete()
         if files is None:
             self._reading = None
-            return self._computing
+            return self.computing
         if self._reading is None:
-            source = CacheSource(files, self._columnar, self._schema)
-            self._reading = self._env._read(source, "Cache", self._computing.output_type)._transformation
-            self._reading.parallelism = self._computing.parallelism
+            source = CacheSource(files, self.computing.is_columnar, self._schema)
+            self._reading = read_source(self.computing.program, source, "Cache", self.computing.output_type)
+            self._reading.transformation.parallelism = self.computing.transformation.parallelism
         return self._reading
 
-    @_transformation.setter
-    def _transformation(self, transformation: Transformation) -> None:
-        """Set once, by the base class."""
-
     def invalidate(self) -> None:
-        """Deletes the cache; the next job that uses the stream computes it again."""
+        """Deletes the files."""
         self._folder.clear()
 
-    def cache(self) -> CachedDataStream:
-        """It is cached already."""
-        return self
 
-    # -- a cached stream is no operator of its own: PyFlink refuses the same ----------------------------------------------------------------
+class NoOperator:
+    """What a cached stream refuses, as in PyFlink: it is no operator of its own."""
 
     def name(self, name: str) -> NoReturn:
         raise _refused("name()")
@@ -86,9 +75,6 @@ class CachedDataStream(DataStream):
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
         raise _refused("slot_sharing_group()")
-
-    def __repr__(self) -> str:
-        return f"<CachedDataStream behind {self._computing.name!r}>"
 
 
 def _refused(call: str) -> Any:

@@ -1,9 +1,11 @@
-"""What is known of a stream's event time while the program is built: whether its records can have timestamps, and in which zone."""
+"""Event time: how records get timestamps, and what is known of them while the program is built."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from flinkpy.datastream.checks import check_strategy, located, refuse
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.graph.transformations import (
     OneInputTransformation,
     PartitionTransformation,
@@ -14,6 +16,29 @@ from flinkpy.graph.transformations import (
 
 if TYPE_CHECKING:
     from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
+
+
+def assign_timestamps(stream: RecordedStream, watermark_strategy: Any) -> RecordedStream:
+    """``assign_timestamps_and_watermarks``."""
+    from flinkpy.operators.event_time.timestamps import is_expression
+    from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
+
+    strategy = check_strategy(watermark_strategy, "assign_timestamps_and_watermarks()")
+    if is_expression(strategy.timestamp_assigner):
+        stream = stream.as_columns("an expression as timestamp assigner")
+    operator = TimestampsAndWatermarksOperator(strategy)
+    with located():
+        operator.check(stream.schema if isinstance(stream, ColumnStream) else None, stream.is_columnar)
+    apply = stream.apply_columns if stream.is_columnar else stream.apply
+    return apply("Timestamps/Watermarks", operator, stream.output_type)
+
+
+def refuse_unstamped(streams: dict[str, RecordedStream], need: str, advice: str) -> None:
+    """Refuses streams whose records certainly have no timestamps."""
+    for name, stream in streams.items():
+        if lacks_timestamps(stream.transformation):
+            raise refuse(f"{need} records with timestamps, and those of the {name} stream have none: "
+                         f"call assign_timestamps_and_watermarks(...) {advice}")
 
 
 def lacks_timestamps(transformation: Transformation) -> bool:

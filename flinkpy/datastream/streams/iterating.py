@@ -1,4 +1,4 @@
-"""Loops: ``iterate`` begins one, ``close_with`` leads back to its beginning what shall go round again (Flink's IterativeStream).
+"""Loops: ``iterate`` begins one; ``close_with`` leads records back to its beginning (Flink's IterativeStream).
 
 >>> from flinkpy.datastream import StreamExecutionEnvironment
 >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -11,12 +11,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from flinkpy.common.time import to_milliseconds
+from flinkpy.core.options import engine as options
+from flinkpy.core.options.schema import read
 from flinkpy.datastream.checks import caller, refuse
-from flinkpy.datastream.data_stream import DataStream
+from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
 from flinkpy.graph.transformations import (
     IterationHeadTransformation,
     OneInputTransformation,
@@ -26,74 +29,51 @@ from flinkpy.graph.transformations import (
     UnionTransformation,
 )
 
-if TYPE_CHECKING:
-    from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
-
 _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformation)
 
 
-class IterativeStream(DataStream):
-    """Given by ``iterate``: the input, and what comes back. Has the parallelism of the input.
+@dataclass(frozen=True)
+class Iteration:
+    """A loop: the stream of its input and of what comes back, and its head, which gets a tail when the loop is closed."""
 
-    When the input has ended, the loop goes on until nothing is in it any more, and ``max_wait_time`` longer; a job whose sources end so ends too.
-    Event time in the loop is that of the input, and when that has ended stands at 2**62 or above, beyond all time; records that come back keep their
-    timestamps, and may be late. The way back is a queue in memory without bounds; while much is in it no further input is taken.
+    stream: RowStream
+    head: IterationHeadTransformation
+    name: str
 
-    Loops can follow each other, but not lie one in the other. A program that has one cannot have checkpoints (records on their way back are part of
-    none), and cannot run in runtime mode BATCH.
-
-    >>> from flinkpy.datastream import StreamExecutionEnvironment
-    >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
-    >>> fewer = iteration.map(lambda number: number - 1)
-    >>> again = iteration.close_with(fewer.filter(lambda number: number > 0))
-    >>> fewer.take(10)
-    [2, 1, 0]
-    """
-
-    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, head: IterationHeadTransformation, iteration: str) -> None:
-        super().__init__(env, transformation)
-        self._head, self._iteration = head, iteration
-
-    def close_with(self, feedback_stream: DataStream) -> DataStream:
-        """The records of this stream go back to the beginning of the loop. It is made from this iteration, and has its parallelism.
-
-        Gives back ``feedback_stream``. Raises ProgramError for a stream from elsewhere or of another parallelism, and when called twice.
-        """
+    def close_with(self, feedback: RecordedStream) -> None:
+        """Leads the feedback stream back to the head."""
         from flinkpy.operators.loops.iteration import IterationTailOperator
 
-        self._check(feedback_stream)
-        tail = OneInputTransformation(
-            id=self._env._next_id(), name=f"IterationSink-{self._head.id}", input=feedback_stream._with_rows()._transformation,
-            operator=IterationTailOperator(self._iteration), where=caller())
-        _place_alike(self._head, tail)
-        self._head.tail = tail
-        self._env._add(tail)
-        return feedback_stream
+        self._check(feedback)
+        program = feedback.program
+        tail = OneInputTransformation(id=program.next_id(), name=f"IterationSink-{self.head.id}", input=feedback.as_rows().transformation,
+                                      operator=IterationTailOperator(self.name), where=caller())
+        _place_alike(self.head, tail)
+        self.head.tail = tail
+        program.add(tail)
 
-    def _check(self, feedback: Any) -> None:
-        head = self._head
-        if not isinstance(feedback, DataStream):
-            raise refuse(f"close_with() takes a stream, this is {feedback!r:.80}")
-        self._refuse_stranger(feedback, "close_with()")
+    def _check(self, feedback: RecordedStream) -> None:
+        head, made = self.head, feedback.transformation
+        self.stream.refuse_stranger(feedback, "close_with()")
         if head.tail is not None:
             raise refuse(f"close_with(): this loop is closed already ({head.tail.where}); to lead several streams back, union() them first")
-        above = list(_upstream(feedback._transformation))
+        above = list(_upstream(made))
         if head not in above:
             raise refuse("close_with() takes a stream made from this iteration; what comes from elsewhere can be joined to the input by union()")
-        if isinstance(feedback._transformation, _VIRTUAL) and _nearest_operator(feedback._transformation) in (head, head.entry):
+        if isinstance(made, _VIRTUAL) and _nearest_operator(made) in (head, head.entry):
             raise refuse("close_with(): there is no operator in this loop, its records would go round for ever")
         inner = next((each for each in above if isinstance(each, IterationHeadTransformation) and each is not head
                       and head in _upstream(each.entry)), None)
         if inner is not None:
             raise refuse(f"close_with(): the loop begun at {inner.where} lies inside this one; loops can follow each other, but not be nested")
-        default = self._env.get_parallelism()
-        mine, its = head.parallelism or default, _nearest_operator(feedback._transformation).parallelism or default
+        default = read(feedback.program.values, options.PARALLELISM)
+        mine, its = head.parallelism or default, _nearest_operator(made).parallelism or default
         if mine != its:
             raise refuse(f"close_with(): the parallelism of the feedback stream is {its}, that of the iteration's input {mine}; "
                          f"call set_parallelism({mine}) on the last operator of the loop, or put one with parallelism {its} in front of iterate()")
 
 
-def iterate(stream: DataStream, max_wait_time: Any) -> IterativeStream:
+def iterate(stream: RecordedStream, max_wait_time: Any) -> Iteration:
     """``stream.iterate(max_wait_time)``."""
     from flinkpy.connectors.iteration_head import IterationHeadOperator, IterationSource
     from flinkpy.operators.loops.iteration import IterationEntryOperator
@@ -101,11 +81,11 @@ def iterate(stream: DataStream, max_wait_time: Any) -> IterativeStream:
     wait_ms = 0 if max_wait_time is None else to_milliseconds(max_wait_time)
     if isinstance(wait_ms, bool) or not isinstance(wait_ms, int) or wait_ms < 0:
         raise refuse(f"iterate() takes a Duration or milliseconds from 0 on, this is {max_wait_time!r:.80}")
-    rows, env, where = stream._with_rows(before_edge=True), stream._env, caller()
-    above = rows._transformation
-    output_type, head_id = above.output_type, env._next_id()
+    rows, program, where = stream.as_rows(before_edge=True), stream.program, caller()
+    above = rows.transformation
+    output_type, head_id = above.output_type, program.next_id()
     iteration = f"iteration-{head_id}"
-    entry = OneInputTransformation(id=env._next_id(), name=f"IterationEntry-{head_id}", input=above, operator=IterationEntryOperator(iteration),
+    entry = OneInputTransformation(id=program.next_id(), name=f"IterationEntry-{head_id}", input=above, operator=IterationEntryOperator(iteration),
                                    output_type=output_type, where=where)
     source = IterationSource(wait_ms / 1000)
     head = IterationHeadTransformation(
@@ -115,17 +95,9 @@ def iterate(stream: DataStream, max_wait_time: Any) -> IterativeStream:
     head.parallelism, head.max_parallelism = placed.parallelism, placed.max_parallelism
     head.slot_sharing_group, head.co_location_group = _sharing_group(above), iteration
     _place_alike(head, entry)
-    env._add(head)
-    both = UnionTransformation(id=env._next_id(), name="iterate()", union=[entry, head], output_type=output_type, where=where)
-    return IterativeStream(env, both, head, iteration)
-
-
-def refuse_checkpoints(transformations: Iterable[Transformation]) -> None:
-    """For a program that wants checkpoints: raises ProgramError where it has a loop (as Flink does)."""
-    for each in transformations:
-        if isinstance(each, IterationHeadTransformation):
-            raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {each.where}: records on their way back would be part of "
-                         "none, and lost after a failure. Leave enable_checkpointing() out")
+    program.add(head)
+    both = UnionTransformation(id=program.next_id(), name="iterate()", union=[entry, head], output_type=output_type, where=where)
+    return Iteration(RowStream(program, both), head, iteration)
 
 
 def _place_alike(head: Transformation, other: Transformation) -> None:

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from flinkpy.common.execution_config import max_parallelism_of, positive
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
+from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.transformations import OneInputTransformation, SourceTransformation, Transformation, TwoInputTransformation
-
-if TYPE_CHECKING:
-    from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 Self = TypeVar("Self", bound="OperatorSettings")
 
 _OPERATORS = (SourceTransformation, OneInputTransformation, TwoInputTransformation)
 
 
-class OperatorSettings:
-    """Shared by streams and sinks. ``_helpers`` are conversions put in front of the operator: they run where it runs."""
+def operator_of(stream: RecordedStream, call: str) -> Transformation:
+    """The operator that makes the stream. Refuses a stream fresh from a partitioning or a union."""
+    made = stream.transformation
+    if not isinstance(made, _OPERATORS):
+        raise refuse(f"{call} belongs to an operator, and a stream fresh from {made.name} is none: "
+                     f"call it on the operator before, or on the one that reads the stream")
+    return made
 
-    _env: StreamExecutionEnvironment
-    _transformation: Transformation
-    _helpers: tuple[Transformation, ...] = ()
+
+class OperatorSettings:
+    """What streams and sinks share."""
+
+    def __init__(self, recorded: RecordedStream) -> None:
+        self._recorded = recorded
+
+    @property
+    def recorded(self) -> RecordedStream:
+        """What the program recorded for it, for extensions and tests: transformation, columns, program."""
+        return self._recorded
 
     def _operator(self, call: str) -> Transformation:
-        if not isinstance(self._transformation, _OPERATORS):
-            raise refuse(f"{call} belongs to an operator, and a stream fresh from {self._transformation.name} is none: "
-                         f"call it on the operator before, or on the one that reads the stream")
-        return self._transformation
+        return operator_of(self.recorded, call)
+
+    def _with_helpers(self, call: str) -> tuple[Transformation, ...]:
+        return (self._operator(call), *self.recorded.helpers)
 
     def name(self: Self, name: str) -> Self:
-        """Names the operator, for people."""
+        """The operator's name in plans, logs and metrics."""
         if not isinstance(name, str) or not name:
             raise refuse(f"name() takes text that is not empty, this is {name!r:.80}")
         self._operator("name()").name = name
@@ -40,7 +51,7 @@ class OperatorSettings:
 
     def get_name(self) -> str:
         """The operator's name."""
-        return self._transformation.name
+        return self.recorded.transformation.name
 
     def uid(self: Self, uid: str) -> Self:
         """An identifier that stays the same when the program changes: state is found by it again. Unique in the job."""
@@ -63,17 +74,22 @@ class OperatorSettings:
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
         """How many subtasks run the operator."""
+        if self.recorded.is_non_parallel and parallelism != 1:
+            raise refuse(f"{self.get_name()} sees the records of all keys, its parallelism must be 1, not {parallelism!r}; "
+                         "key_by(...) and window(...) share the work out")
         with located():
             number = positive(parallelism, "parallelism")
-        for transformation in (self._operator("set_parallelism()"), *self._helpers):
+        for transformation in self._with_helpers("set_parallelism()"):
             transformation.parallelism = number
         return self
 
     def set_max_parallelism(self: Self, max_parallelism: int) -> Self:
         """The number of key groups: no later parallelism can be greater."""
+        if self.recorded.is_non_parallel and max_parallelism != 1:
+            raise refuse(f"{self.get_name()} sees the records of all keys, its max parallelism must be 1, not {max_parallelism!r}")
         with located():
             number = max_parallelism_of(max_parallelism)
-        for transformation in (self._operator("set_max_parallelism()"), *self._helpers):
+        for transformation in self._with_helpers("set_max_parallelism()"):
             transformation.max_parallelism = number
         return self
 
@@ -93,8 +109,8 @@ class OperatorSettings:
         is_group = isinstance(slot_sharing_group, SlotSharingGroup)
         if not is_group and (not isinstance(slot_sharing_group, str) or not slot_sharing_group):
             raise refuse(f"slot_sharing_group() takes a name or a SlotSharingGroup, this is {slot_sharing_group!r:.80}")
-        group: SlotSharingGroup = self._env._slot_sharing_group(slot_sharing_group)
-        for transformation in (self._operator("slot_sharing_group()"), *self._helpers):
+        group: SlotSharingGroup = self.recorded.program.slot_sharing_group(slot_sharing_group)
+        for transformation in self._with_helpers("slot_sharing_group()"):
             transformation.slot_sharing_group = group.get_name()
             transformation.resources = group.profile()
         return self
@@ -108,9 +124,3 @@ class OperatorSettings:
         """The operator does not run in its predecessor's task; its successors may run in its own."""
         self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self
-
-
-def copy_place(source: Transformation, target: Transformation) -> None:
-    """``target`` runs where ``source`` does."""
-    target.parallelism, target.max_parallelism = source.parallelism, source.max_parallelism
-    target.slot_sharing_group, target.resources = source.slot_sharing_group, source.resources

@@ -1,18 +1,20 @@
-"""What windowed streams offer over columns: built-in aggregates by Arrow kernels.
+"""Windows over columns: built-in aggregates by Arrow kernels.
 
-That is where windows lie on a grid and nothing but lateness was said of them; all else is left to rows.
+They are for windows on a grid with their default trigger and without an evictor. Other windows are left to rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.event_time import event_time_zone
+from flinkpy.datastream.streams.key_verbs import Keyed
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 
 if TYPE_CHECKING:
-    from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.windowed.windowed_stream import Windowed
     from flinkpy.windowing.slices.slicing import Slicing
 
 
@@ -23,71 +25,76 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
     return any(isinstance(each, Expression) for each in arguments)
 
 
-def aggregate_columns(windowed: Windowed, aggregates: tuple[Any, ...]) -> DataStream:
-    """For each window and key the key's columns, the aggregates, and the window's begin and end, in the zone of the event time where it has one."""
-    from flinkpy.columns.expressions import aggregate_calls
-    from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
+@dataclass(frozen=True)
+class ColumnarWindow:
+    """What the program said of its windows, and the aggregates over columns that they can have."""
 
-    slicing = _slicing(windowed)
-    if slicing is None:
-        raise refuse(f"aggregate() over columns works on tumbling and sliding windows with their default trigger and without an evictor, "
-                     f"not on {windowed!r}")
-    stream = windowed._stream._as_columns("aggregate()")
-    keys = _keys(windowed, "aggregate()")
-    with located():
-        calls = aggregate_calls(aggregates, "aggregate()")
-        event_time = windowed._assigner.is_event_time()
-        zone = event_time_zone(stream._transformation) if event_time else None
-        operator = WindowAggregatesOperator(keys, slicing, event_time, calls, windowed._lateness, windowed._late_tag, zone)
-    return _applied(windowed, stream, operator, ", ".join(call.name for call in calls))
+    stream: RecordedStream
+    by_key: Keyed | None
+    assigner: Any
+    trigger: Any
+    evictor: Any
+    lateness: int
+    late_tag: OutputTag | None
+    shown: str  # how an error names the windows
 
+    def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
+        """For each window and key: the key's columns, the aggregates, and the window's begin and end, in the zone of the event time if it has one."""
+        from flinkpy.columns.expressions import aggregate_calls
+        from flinkpy.windowing.slices.columnar_operator import WindowAggregatesOperator
 
-def count_columns(windowed: Windowed) -> DataStream | None:
-    """How many records a window has, as a column ``count`` beside the key's; None where that is left to rows."""
-    from flinkpy.columns.expressions import lit
+        slicing = self._slicing()
+        if slicing is None:
+            raise refuse(f"aggregate() over columns works on tumbling and sliding windows with their default trigger and without an evictor, "
+                         f"not on {self.shown}")
+        columns = self.stream.as_columns("aggregate()")
+        keys = self._keys("aggregate()")
+        with located():
+            calls = aggregate_calls(aggregates, "aggregate()")
+            event_time = self.assigner.is_event_time()
+            zone = event_time_zone(columns.transformation) if event_time else None
+            operator = WindowAggregatesOperator(keys, slicing, event_time, calls, self.lateness, self.late_tag, zone)
+        return self._applied(columns, operator, ", ".join(call.name for call in calls))
 
-    if not _can(windowed):
-        return None
-    return aggregate_columns(windowed, (lit(1).count.alias("count"),))
+    def count(self) -> ColumnStream | None:
+        """How many records a window has, as a column ``count`` beside the key's; None where that is left to rows."""
+        if self._columns() is None:
+            return None
+        from flinkpy.columns.expressions import lit
 
+        return self.aggregate((lit(1).count.alias("count"),))
 
-def field_columns(windowed: Windowed, kind: str, position: Any) -> DataStream | None:
-    """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
-    from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
+    def field(self, kind: str, position: Any) -> ColumnStream | None:
+        """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
+        columns, slicing = self._columns(), self._slicing()
+        if columns is None or slicing is None or kind not in ("sum", "min", "max"):
+            return None
+        from flinkpy.windowing.slices.columnar_operator import WindowFieldOperator
 
-    slicing = _slicing(windowed)
-    if slicing is None or kind not in ("sum", "min", "max") or not _can(windowed):
-        return None
-    with located():
-        operator = WindowFieldOperator(_keys(windowed, f"{kind}()"), slicing, windowed._assigner.is_event_time(), kind, position, windowed._lateness,
-                                       windowed._late_tag)
-    return _applied(windowed, windowed._stream, operator, kind)
+        with located():
+            operator = WindowFieldOperator(self._keys(f"{kind}()"), slicing, self.assigner.is_event_time(), kind, position, self.lateness,
+                                           self.late_tag)
+        return self._applied(columns, operator, kind)
 
+    def _columns(self) -> ColumnStream | None:
+        """The stream, if it is one of columns and its windows can be aggregated as columns."""
+        if not isinstance(self.stream, ColumnStream) or (self.by_key is not None and self.by_key.key.columns is None):
+            return None
+        return None if self._slicing() is None else self.stream
 
-def _can(windowed: Windowed) -> bool:
-    key = windowed._key
-    return windowed._stream.is_columnar and _slicing(windowed) is not None and (key is None or key.columns is not None)
+    def _slicing(self) -> Slicing | None:
+        from flinkpy.windowing.general.grid_loop import default_slicing
 
+        if self.evictor is not None:
+            return None
+        return default_slicing(self.assigner, self.trigger or self.assigner.get_default_trigger())
 
-def _slicing(windowed: Windowed) -> Slicing | None:
-    from flinkpy.windowing.general.grid_loop import default_slicing
+    def _keys(self, call: str) -> tuple[str, ...]:
+        return () if self.by_key is None else self.by_key.columns(call)
 
-    if windowed._evictor is not None:
-        return None
-    return default_slicing(windowed._assigner, windowed._trigger or windowed._assigner.get_default_trigger())
-
-
-def _keys(windowed: Windowed, call: str) -> tuple[str, ...]:
-    stream: Any = windowed._stream
-    keys: tuple[str, ...] = () if windowed._key is None else stream._columnar_keys(call)
-    return keys
-
-
-def _applied(windowed: Windowed, stream: DataStream, operator: Any, what: str) -> DataStream:
-    result = stream._apply(type(windowed._assigner).__name__, operator, None, key=windowed._key, columnar=True)
-    result.set_description(f"Window({windowed._assigner}, {what})")
-    if windowed._key is not None:
+    def _applied(self, columns: ColumnStream, operator: Any, what: str) -> ColumnStream:
+        result = columns.apply_columns(type(self.assigner).__name__, operator, key=None if self.by_key is None else self.by_key.key)
+        result.transformation.description = f"Window({self.assigner}, {what})"
+        if self.by_key is None:
+            result.make_non_parallel()
         return result
-    from flinkpy.datastream.streams.non_parallel import NonParallelStream
-
-    return NonParallelStream(result._env, result._transformation, columnar=True, schema=result._schema, helpers=result._helpers)

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_arity, check_function, check_type, located, refuse
-from flinkpy.datastream.windowed.columnar_windows import aggregate_columns, are_aggregates, count_columns, field_columns
+from flinkpy.datastream.streams.key_verbs import Keyed, field_position
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.typed.typed_windows import typed_call
+from flinkpy.datastream.windowed.columnar_windows import ColumnarWindow, are_aggregates
 from flinkpy.datastream.windowed.window_choice import WindowCall, choose_operator
-from flinkpy.windowing.assigners import MergingWindowAssigner
+from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from flinkpy.windowing.evictors import Evictor
 from flinkpy.windowing.triggers import Trigger
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 
-if TYPE_CHECKING:
-    from flinkpy.datastream.data_stream import DataStream
-    from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from flinkpy.datastream.streams.keyed_verbs import KeyedStream
-    from flinkpy.graph.partitioning import KeySpec
-    from flinkpy.windowing.assigners import WindowAssigner
-
-Self = TypeVar("Self", bound="Windowed")
+S = TypeVar("S", bound=OperatorSettings)
+Self = TypeVar("Self", bound="Windowed[Any]")
 
 
-class Windowed:
-    """What windows with and without keys share."""
+class Windowed(Generic[S]):
+    """The verbs of windows with and without keys. ``as_stream`` makes the public stream of what they record."""
 
     _apply_kind: type[f.Function]
     _process_kind: type[f.Function]
     _other_kinds: tuple[type[f.Function], ...]
+    _elsewhere: str  # where the other kinds belong
 
-    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any], key: KeySpec | None) -> None:
-        self._stream, self._assigner, self._key = stream, window_assigner, key
+    def __init__(self, stream: RecordedStream, window_assigner: WindowAssigner[Any, Any], as_stream: Callable[[RecordedStream], S]) -> None:
+        self._stream, self._assigner, self._as_stream = stream, window_assigner, as_stream
+        self._key = stream.key if self._is_by_key else None
         self._trigger: Trigger[Any, Any] | None = None
         self._evictor: Evictor[Any, Any] | None = None
         self._lateness = 0
         self._late_tag: OutputTag | None = None
 
-    def get_execution_environment(self) -> StreamExecutionEnvironment:
-        return self._stream.get_execution_environment()
+    _is_by_key: bool
 
     def get_input_type(self) -> TypeInformation:
         """The declared type of the records."""
-        return self._stream.get_type()
+        return self._stream.shown_type()
 
     # -- how -------------------------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Windowed:
 
     # -- what ------------------------------------------------------------------------------------------------------------------
 
-    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None) -> DataStream:
+    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None) -> S:
         """The records of a window reduced to one, as they come; a window function gets that one as its only input."""
         check_function(reduce_function, f.ReduceFunction, "reduce", 2, "reduce()")
         self._check_function(window_function, "reduce()")
@@ -99,7 +99,7 @@ class Windowed:
                           self._declared() if window_function is None and given is None else given)
 
     def aggregate(self, aggregate_function: Any, window_function: Any = None, accumulator_type: Any = None, output_type: Any = None,
-                  *more: Any) -> DataStream:
+                  *more: Any) -> S:
         """The result of an AggregateFunction over a window's records, added as they come; a window function gets it as its only input.
 
         Over columns any number of aggregates: for each window and key the key's columns, the aggregates, ``window_start`` and ``window_end``.
@@ -109,7 +109,7 @@ class Windowed:
         """
         arguments = aggregate_function, window_function, accumulator_type, output_type, *more
         if are_aggregates(arguments):
-            return aggregate_columns(self, tuple(each for each in arguments if each is not None))
+            return self._as_stream(self._columnar().aggregate(tuple(each for each in arguments if each is not None)))
         if more:
             raise refuse(f"aggregate() takes an AggregateFunction, a window function and two types, this is one argument more: {more[0]!r:.80}")
         missing = [name for name in ("create_accumulator", "add", "get_result") if not callable(getattr(aggregate_function, name, None))]
@@ -120,58 +120,59 @@ class Windowed:
         return self._call(WindowCall(**self._settings(), kind="aggregate", function=aggregate_function, window_function=window_function),
                           check_type(output_type, "aggregate()"))
 
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> S:
         """A window function over all records of a window."""
         self._check_function(window_function, "apply()", needed=self._apply_kind)
         return self._call(WindowCall(**self._settings(), kind="all", window_function=window_function), check_type(output_type, "apply()"))
 
-    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> S:
         """A process function over all records of a window: it has a context, with state and side outputs."""
         self._check_function(process_window_function, "process()", needed=self._process_kind)
         return self._call(WindowCall(**self._settings(), kind="all", window_function=process_window_function), check_type(output_type, "process()"))
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> S:
         """The sum of a field over a window; the other fields are those of the first record."""
         return self._built_in("sum", position_to_sum)
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> S:
         """The minimum of a field over a window; the other fields are those of the first record."""
         return self._built_in("min", position_to_min)
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> S:
         """The maximum of a field over a window; the other fields are those of the first record."""
         return self._built_in("max", position_to_max)
 
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0) -> S:
         """The record of a window with the smallest value of a field; the first of several."""
         return self._built_in("min_by", position_to_min_by)
 
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0) -> S:
         """The record of a window with the largest value of a field; the first of several."""
         return self._built_in("max_by", position_to_max_by)
 
-    def count(self) -> DataStream:
+    def count(self) -> S:
         """How many records a window has, as plain numbers; ``aggregate`` with a window function says of which key. Over columns the key's columns,
         ``count``, ``window_start`` and ``window_end``."""
-        columns = count_columns(self)
+        columns = self._columnar().count()
         if columns is not None:
-            return columns
+            return self._as_stream(columns)
         return self._call(WindowCall(**self._settings(), kind="count"), Types.LONG())
 
     # -- how it becomes a stream ---------------------------------------------------------------------------------------------------
 
-    def _built_in(self, kind: str, wanted: int | str) -> DataStream:
-        from flinkpy.datastream.streams.keyed_verbs import KeyedStream
-
-        stream: Any = self._stream
-        position = KeyedStream._position(stream, kind, wanted)
-        columns = field_columns(self, kind, position)
+    def _built_in(self, kind: str, wanted: int | str) -> S:
+        position = field_position(self._stream, kind, wanted)
+        columns = self._columnar().field(kind, position)
         if columns is not None:
-            return columns
+            return self._as_stream(columns)
         return self._call(WindowCall(**self._settings(), kind=kind, position=position), self._declared())
 
     def _declared(self) -> TypeInformation | None:
-        return None if self._stream.is_columnar else self._stream._transformation.output_type
+        return None if self._stream.is_columnar else self._stream.output_type
+
+    def _columnar(self) -> ColumnarWindow:
+        by_key = None if self._key is None else Keyed(self._stream, self._key)
+        return ColumnarWindow(self._stream, by_key, self._assigner, self._trigger, self._evictor, self._lateness, self._late_tag, repr(self))
 
     def _settings(self) -> dict[str, Any]:
         return {"key": self._key, "assigner": self._assigner, "trigger": self._trigger, "evictor": self._evictor,
@@ -192,57 +193,32 @@ class Windowed:
             raise refuse(f"{call} takes {kinds} here, this is {function!r:.80}{hint}")
         check_arity(function, 3 if self._key is not None else 2, call)
 
-    _elsewhere: str
-
-    def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
-        from flinkpy.datastream.typed.typed_windows import typed_call
-
-        stream = self._stream._with_rows()
+    def _call(self, call: WindowCall, output_type: TypeInformation | None) -> S:
+        rows = self._stream.as_rows()
         with located():
             operator = choose_operator(typed_call(call, output_type))
-        result = stream._apply(type(self._assigner).__name__, operator, output_type, key=self._key)
+        result = rows.apply(type(self._assigner).__name__, operator, output_type, self._key)
         parts = [self._assigner, "default trigger" if self._trigger is None else self._trigger, self._evictor, call.kind]
-        result.set_description(f"Window({', '.join(str(part) for part in parts if part is not None)})")
-        return result
+        result.transformation.description = f"Window({', '.join(str(part) for part in parts if part is not None)})"
+        if self._key is None:
+            result.make_non_parallel()
+        return self._as_stream(result)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._assigner!r}>"
 
 
-class WindowedStream(Windowed):
-    """Given by ``KeyedStream.window``: the records of each key in windows.
-
-    >>> from flinkpy.common import Time
-    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
-    >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
-    """
+class KeyedWindows(Windowed[S]):
+    """The verbs of WindowedStream."""
 
     _apply_kind, _process_kind = WindowFunction, ProcessWindowFunction
     _other_kinds, _elsewhere = (AllWindowFunction, ProcessAllWindowFunction), "without keys (window_all)"
-
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        super().__init__(keyed_stream, window_assigner, keyed_stream._key)
-
-    def __repr__(self) -> str:
-        return f"<WindowedStream {self._assigner!r}>"
+    _is_by_key = True
 
 
-class AllWindowedStream(Windowed):
-    """Given by ``DataStream.window_all``: all records in windows, in one subtask.
-
-    >>> from flinkpy.common import Time
-    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
-    >>> bids.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
-    """
+class AllWindows(Windowed[S]):
+    """The verbs of AllWindowedStream."""
 
     _apply_kind, _process_kind = AllWindowFunction, ProcessAllWindowFunction
     _other_kinds, _elsewhere = (WindowFunction, ProcessWindowFunction), "of a keyed stream"
-
-    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        super().__init__(data_stream, window_assigner, None)
-
-    def _call(self, call: WindowCall, output_type: TypeInformation | None) -> DataStream:
-        from flinkpy.datastream.streams.non_parallel import NonParallelStream
-
-        result = super()._call(call, output_type)
-        return NonParallelStream(result._env, result._transformation, helpers=result._helpers)
-
-    def __repr__(self) -> str:
-        return f"<AllWindowedStream {self._assigner!r}>"
+    _is_by_key = False
