@@ -1,8 +1,8 @@
 """The public classes of streams and their environment, under PyFlink's module path. Every call records something; nothing runs before ``execute``.
 
 These classes name each other in the types of their methods: ``key_by`` gives a KeyedStream, which is a DataStream; an environment gives streams,
-which give their environment back. So they are in one module, as they are in PyFlink. What a verb does is in ``streams``, ``windowed``, ``joined``,
-``results`` and ``env``, which know none of these classes. A new verb that gives a plain stream is a method of ``streams.stream_verbs.StreamVerbs``;
+which give their environment back. So they are in one module, as they are in PyFlink. What a verb does is in ``verbs``, ``windowed``, ``joined``,
+``results`` and ``env``, which know none of these classes. A new verb that gives a plain stream is a method of ``verbs.stream_verbs.StreamVerbs``;
 one that gives a stream of another class is a method here.
 """
 
@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import no_such_method, refuse
-from flinkpy.datastream.env.environment import Environment
+from flinkpy.datastream.env.stream_environment import Environment
 from flinkpy.datastream.joined.interval_joins import IntervalJoin
 from flinkpy.datastream.joined.window_joins import CoGroupedStreams, JoinedStreams
 from flinkpy.datastream.results.collecting import CloseableIterator as CloseableIterator
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink as DataStreamSink
 from flinkpy.datastream.results.stream_results import StreamResults
-from flinkpy.datastream.streams import key_verbs, routing
-from flinkpy.datastream.streams.broadcasting import Broadcast, BroadcastConnected, broadcast_with_states
-from flinkpy.datastream.streams.caching import Cache, NoOperator
-from flinkpy.datastream.streams.connected import Connected
-from flinkpy.datastream.streams.iterating import Iteration, iterate
 from flinkpy.datastream.streams.recorded import RecordedStream
-from flinkpy.datastream.streams.stream_verbs import KeyedVerbs, StreamVerbs
+from flinkpy.datastream.verbs import key_verbs, routing
+from flinkpy.datastream.verbs.broadcasting import Broadcast, BroadcastConnected, broadcast_with_states
+from flinkpy.datastream.verbs.caching import Cache, NoOperator
+from flinkpy.datastream.verbs.connected import Connected
+from flinkpy.datastream.verbs.iterating import Iteration, iterate
+from flinkpy.datastream.verbs.stream_verbs import KeyedVerbs, StreamVerbs
 from flinkpy.datastream.windowed.window_verbs import checked_assigner, count_windows
 from flinkpy.datastream.windowed.windowed_stream import AllWindows, KeyedWindows
 from flinkpy.graph.partitioning import BROADCAST

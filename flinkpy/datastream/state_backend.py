@@ -144,5 +144,5 @@ def state_backend_of(values: dict[str, Any]) -> StateBackend:
     return EmbeddedRocksDBStateBackend._of(values)
 
 
-from flinkpy.datastream.older_state_backends import FsStateBackend as FsStateBackend  # noqa: E402  (PyFlink has all backends in this module)
-from flinkpy.datastream.older_state_backends import MemoryStateBackend as MemoryStateBackend  # noqa: E402
+from flinkpy.datastream.env.older_state_backends import FsStateBackend as FsStateBackend  # noqa: E402  (PyFlink has all backends in this module)
+from flinkpy.datastream.env.older_state_backends import MemoryStateBackend as MemoryStateBackend  # noqa: E402

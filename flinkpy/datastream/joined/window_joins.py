@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
-from flinkpy.datastream.streams.column_verbs import select_columns
-from flinkpy.datastream.streams.event_time import refuse_unstamped
-from flinkpy.datastream.streams.key_verbs import Keyed, key_stream
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream, apply_two, apply_two_columns, copy_place
-from flinkpy.datastream.streams.routing import union_of
-from flinkpy.datastream.streams.row_verbs import map_records
 from flinkpy.datastream.typed.typed_joins import typed_join
+from flinkpy.datastream.verbs.column_verbs import select_columns
+from flinkpy.datastream.verbs.event_time import refuse_unstamped
+from flinkpy.datastream.verbs.key_verbs import Keyed, key_stream
+from flinkpy.datastream.verbs.routing import union_of
+from flinkpy.datastream.verbs.row_verbs import map_records
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from flinkpy.windowing.spans import Span, milliseconds_of

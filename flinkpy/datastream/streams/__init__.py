@@ -1,1 +1,1 @@
-"""Streams as the program records them: rows or columns, and what the verbs of DataStream record."""
+"""The program and its streams as they are recorded: rows or columns, and the settings of operators."""

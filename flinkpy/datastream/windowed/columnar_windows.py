@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.datastream.checks import located, refuse
-from flinkpy.datastream.streams.event_time import event_time_zone
-from flinkpy.datastream.streams.key_verbs import Keyed
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
+from flinkpy.datastream.verbs.event_time import event_time_zone
+from flinkpy.datastream.verbs.key_verbs import Keyed
 
 if TYPE_CHECKING:
     from flinkpy.windowing.slices.slicing import Slicing

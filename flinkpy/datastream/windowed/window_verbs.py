@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.datastream.checks import located, refuse
-from flinkpy.datastream.streams.event_time import lacks_timestamps
 from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.verbs.event_time import lacks_timestamps
 
 
 def checked_assigner(stream: RecordedStream, assigner: Any, call: str) -> Any:

@@ -11,10 +11,10 @@ from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_arity, check_function, check_type, located, refuse
-from flinkpy.datastream.streams.key_verbs import Keyed, field_position
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.typed.typed_windows import typed_call
+from flinkpy.datastream.verbs.key_verbs import Keyed, field_position
 from flinkpy.datastream.windowed.columnar_windows import ColumnarWindow, are_aggregates
 from flinkpy.datastream.windowed.window_choice import WindowCall, choose_operator
 from flinkpy.windowing.assigners import MergingWindowAssigner, WindowAssigner

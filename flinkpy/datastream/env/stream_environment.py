@@ -16,7 +16,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.program.prompts import shorten_errors
 from flinkpy.datastream.env import submission
 from flinkpy.datastream.env.checkpoint_settings import CheckpointSettings
-from flinkpy.datastream.env.program_files import ProgramFiles
+from flinkpy.datastream.env.dependencies import ProgramFiles
 from flinkpy.datastream.env.program_settings import ProgramSettings, default_options
 from flinkpy.datastream.env.ray_sources import RaySources
 from flinkpy.datastream.env.sources import S

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
-from flinkpy.datastream.streams.column_verbs import is_expression
-from flinkpy.datastream.streams.field_keys import FieldKey, check_key_fields, check_key_type
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
-from flinkpy.datastream.streams.routing import partitioned_by_key
+from flinkpy.datastream.verbs.column_verbs import is_expression
+from flinkpy.datastream.verbs.field_keys import FieldKey, check_key_fields, check_key_type
+from flinkpy.datastream.verbs.routing import partitioned_by_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 

@@ -11,10 +11,10 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import refuse
-from flinkpy.datastream.streams import column_verbs, key_verbs, routing, row_verbs
-from flinkpy.datastream.streams.event_time import assign_timestamps
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.verbs import column_verbs, key_verbs, routing, row_verbs
+from flinkpy.datastream.verbs.event_time import assign_timestamps
 from flinkpy.graph.partitioning import FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE
 
 if TYPE_CHECKING:

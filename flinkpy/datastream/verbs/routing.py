@@ -9,9 +9,9 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import caller, check_function, refuse
-from flinkpy.datastream.streams.column_verbs import common_columns
 from flinkpy.datastream.streams.operator_settings import operator_of
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream
+from flinkpy.datastream.verbs.column_verbs import common_columns
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
 from flinkpy.operators.functions import method_of
