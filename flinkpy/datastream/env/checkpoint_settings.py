@@ -10,7 +10,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.checks import located, refuse
-from flinkpy.datastream.state_backend import StateBackend, state_backend_of
+from flinkpy.datastream.env.state_backends import StateBackend, state_backend_of
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 Self = TypeVar("Self", bound="CheckpointSettings")

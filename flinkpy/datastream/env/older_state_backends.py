@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flinkpy.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
-from flinkpy.datastream.state_backend import HashMapStateBackend
+from flinkpy.datastream.env.state_backends import HashMapStateBackend
 
 
 class MemoryStateBackend(HashMapStateBackend):
