@@ -10,7 +10,7 @@ from flinkpy.common.time import Time
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_arity, check_type, located, refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.typed.typed_functions import declared
+from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy

@@ -26,8 +26,8 @@ from flinkpy.datastream.verbs.caching import Cache, NoOperator
 from flinkpy.datastream.verbs.connected import Connected
 from flinkpy.datastream.verbs.iterating import Iteration, iterate
 from flinkpy.datastream.verbs.stream_verbs import KeyedVerbs, StreamVerbs
-from flinkpy.datastream.windowed.window_verbs import checked_assigner, count_windows
-from flinkpy.datastream.windowed.windowed_stream import AllWindows, KeyedWindows
+from flinkpy.datastream.windowed.window_checks import checked_assigner, count_windows
+from flinkpy.datastream.windowed.window_verbs import AllWindows, KeyedWindows
 from flinkpy.graph.partitioning import BROADCAST
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.datastream.checks import check_strategy, located, refuse
-from flinkpy.datastream.env.sources import S, Sources
+from flinkpy.datastream.env.source_verbs import S, Sources
 from flinkpy.datastream.streams.reading import read_source
 from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram

@@ -19,7 +19,7 @@ from flinkpy.datastream.env.checkpoint_settings import CheckpointSettings
 from flinkpy.datastream.env.dependencies import ProgramFiles
 from flinkpy.datastream.env.program_settings import ProgramSettings, default_options
 from flinkpy.datastream.env.ray_sources import RaySources
-from flinkpy.datastream.env.sources import S
+from flinkpy.datastream.env.source_verbs import S
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
+from flinkpy.datastream.joined.typed_joins import typed_join
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
-from flinkpy.datastream.typed.typed_joins import typed_join
 from flinkpy.datastream.verbs.event_time import refuse_unstamped
 from flinkpy.datastream.verbs.key_verbs import keyed
 from flinkpy.operators.process.join_functions import ProcessJoinFunction

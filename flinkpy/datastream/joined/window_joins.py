@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
+from flinkpy.datastream.joined.typed_joins import typed_join
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream, apply_two, apply_two_columns, copy_place
-from flinkpy.datastream.typed.typed_joins import typed_join
 from flinkpy.datastream.verbs.column_verbs import select_columns
 from flinkpy.datastream.verbs.event_time import refuse_unstamped
 from flinkpy.datastream.verbs.key_verbs import Keyed, key_stream

@@ -13,7 +13,7 @@ from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.program.places import shorten
 from flinkpy.core.program.prompts import on_interrupt, user_code
 from flinkpy.datastream.env.submission import own_host, submit
-from flinkpy.datastream.results.sinks import add_sink
+from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.streams.recorded import RecordedStream
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, refuse
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink
-from flinkpy.datastream.results.sinks import add_sink
+from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from flinkpy.datastream.checks import located
 from flinkpy.datastream.env.ray_sources import require_spark
 from flinkpy.datastream.env.submission import execute
 from flinkpy.datastream.results.collecting import execute_and_collect
-from flinkpy.datastream.results.sinks import add_sink
+from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.datastream.checks import check_arity, check_type, located, refuse
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
-from flinkpy.datastream.typed.typed_functions import declared
 from flinkpy.datastream.verbs.routing import partitioned
+from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.graph.partitioning import BROADCAST
 from flinkpy.operators.functions import Function
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator

@@ -10,7 +10,7 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_type, refuse
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream, apply_two
-from flinkpy.datastream.typed.typed_functions import declared
+from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.process.process_operators import CoFlatMapOperator, CoMapOperator, CoProcessOperator, KeyedCoProcessOperator
 

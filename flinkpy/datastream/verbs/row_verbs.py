@@ -8,7 +8,7 @@ from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleType
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, check_process_function, check_type, refuse
 from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
-from flinkpy.datastream.typed.typed_functions import declared, typed
+from flinkpy.datastream.verbs.typed_functions import declared, typed
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.process.process_operators import KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
