@@ -1,4 +1,4 @@
-"""Reading and writing files, under PyFlink's module path."""
+"""Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are flinkpy's own."""
 
 from flinkpy.connectors.files.builders import (
     BucketAssigner,
@@ -17,8 +17,11 @@ from flinkpy.connectors.files.builders import (
     StreamFormat,
     StreamingFileSink,
 )
+from flinkpy.connectors.files.partition_folders import folder_of
+from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
 
 __all__ = [
+    "CsvFormat", "FileFormat", "JsonLinesFormat", "ParquetFormat", "TextFormat", "folder_of",
     "BucketAssigner", "BulkFormat", "DefaultRollingPolicy", "FileCompactStrategy", "FileCompactor", "FileEnumeratorProvider", "FileSink",
     "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OnCheckpointRollingPolicy", "OutputFileConfig", "RollingPolicy",
     "StreamFormat", "StreamingFileSink",
