@@ -21,7 +21,7 @@ from flinkpy.common.types import Row
 
 
 def table(records: Sequence[Any], names: Sequence[str] | None = None, width: int | None = 20) -> str:
-    """``names`` are the columns, where they are known; else the records say. Records of different shapes stand in one column, ``value``.
+    """``names`` are the columns, if they are known; else the records tell. Records of different shapes are put into one column, ``value``.
 
     Cells wider than ``width`` are cut (None: never); numbers stand to the right.
     """

@@ -26,7 +26,7 @@ class TypeInformation:
         """Raises ProgramError where ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """The function that brings a value a user gave into the form this type has downstream (a tuple becomes a Row); None: as it is."""
+        """The function that converts a user's value into the form that operators use (a tuple becomes a Row); None if nothing is converted."""
         return None
 
     def need_conversion(self) -> bool:
@@ -70,7 +70,7 @@ class BasicTypeInfo(TypeInformation):
         if value is None:
             return
         if not isinstance(value, self._accepts) or (isinstance(value, bool) and bool not in self._accepts):
-            if hasattr(value, "item") and type(value).__module__ == "numpy":  # numpy's scalars stand for Python's
+            if hasattr(value, "item") and type(value).__module__ == "numpy":  # numpy's scalars count as Python's
                 self.check(value.item())
                 return
             raise _refuse(value, self)
@@ -260,7 +260,7 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The values of the fields; ValueError where one is missing, and for a single value: nobody means the letters of a text."""
+        """The values of the fields. Raises ValueError if one is missing, and for a single value: a text is not meant as its letters."""
         is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
         if is_single:
             raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")

@@ -1,4 +1,4 @@
-"""Row: a record with a kind and, mostly, names for its fields. What a lambda sees of a columnar stream, and what Types.ROW stands for."""
+"""Row: a record with a kind, and usually with names for its fields. Functions on a columnar stream get Rows, and Types.ROW declares them."""
 
 from __future__ import annotations
 

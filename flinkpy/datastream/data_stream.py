@@ -60,11 +60,11 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return DataStream(self._env, recorded)
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment it was made by."""
+        """The environment that the stream belongs to."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """How its program is executed."""
+        """The execution settings of its program."""
         return self._env.get_config()
 
     # -- windows --------------------------------------------------------------------------------------------------------------
@@ -77,7 +77,10 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return AllWindowedStream(self, checked_assigner(self.recorded, window_assigner, "window_all()"))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of ``size`` records, one beginning with every ``slide``-th; 0: one behind the other. A window is evaluated once, when full."""
+        """Windows of ``size`` records. A new one begins with every ``slide``-th record; with 0, when the one before is full.
+
+        A window is evaluated once, when it is full.
+        """
         assigner, trigger = count_windows(size, slide, "count_window_all()")
         return AllWindowedStream(self, assigner).trigger(trigger)
 
@@ -97,7 +100,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams, of different types maybe, for one function. The second may be a BroadcastStream."""
+        """Two streams for one function; their types may differ. The second may be a BroadcastStream."""
         if isinstance(ds, BroadcastStream):
             self.recorded.refuse_stranger(ds.input_stream.recorded, "connect()")
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
@@ -108,7 +111,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return JoinedStreams(self, self._partner(other_stream, "join()"), self._stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
-        """The same with all records of a key and window at once, so that outer joins can be written."""
+        """Like ``join``, but the function gets all records of a key and window of both streams at once, so that it can be an outer join."""
         return CoGroupedStreams(self, self._partner(other_stream, "co_group()"), self._stream)
 
     def _partner(self, other: Any, call: str) -> DataStream:
@@ -130,7 +133,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return IterativeStream(self._env, iterate(self.recorded, max_wait_time))
 
     def cache(self) -> CachedDataStream:
-        """This bounded stream, kept by the first job that computes it for later jobs."""
+        """This bounded stream, cached: the first job computes it, and later jobs read what it kept."""
         return CachedDataStream(self._env, Cache(self.recorded))
 
     # -- to which subtask -----------------------------------------------------------------------------------------------------
@@ -189,7 +192,9 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         return WindowedStream(self, checked_assigner(self.recorded, window_assigner, "window()"))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of ``size`` records of a key, one beginning with every ``slide``-th; 0: one behind the other. Each is evaluated once, when full.
+        """Windows of ``size`` records of a key. A new one begins with every ``slide``-th record; with 0, when the one before is full.
+
+        A window is evaluated once, when it is full.
 
         Flink's Java API also evaluates sliding windows that are not full yet: ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
         ``CountTrigger.of(slide)`` does so.
@@ -212,8 +217,10 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
 
 
 class CachedDataStream(NoOperator, DataStream):
-    """Given by ``stream.cache()``. What is built on it before its first job has ended computes it; what is built on it later reads the cache.
-    The cache is in files of this program's machine and goes with the program; where the workers' files are not seen here, it is computed again.
+    """Given by ``stream.cache()``. Its first job computes it and writes the cache. What is built on it after that job has ended reads the cache.
+
+    The cache is in files of this program's machine, and is deleted when the program ends. If the workers' files cannot be seen from here, each job
+    computes the stream again.
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
     >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
@@ -242,12 +249,14 @@ class CachedDataStream(NoOperator, DataStream):
 class IterativeStream(DataStream):
     """Given by ``iterate``: the input, and what comes back. Has the parallelism of the input.
 
-    When the input has ended, the loop goes on until nothing is in it any more, and ``max_wait_time`` longer; a job whose sources end so ends too.
-    Event time in the loop is that of the input, and when that has ended stands at 2**62 or above, beyond all time; records that come back keep their
-    timestamps, and may be late. The way back is a queue in memory without bounds; while much is in it no further input is taken.
+    After the input has ended, the loop runs until it is empty, and ``max_wait_time`` longer. So a job whose sources end also ends.
 
-    Loops can follow each other, but not lie one in the other. A program that has one cannot have checkpoints (records on their way back are part of
-    none), and cannot run in runtime mode BATCH.
+    Event time in the loop is the event time of the input. After the input has ended it is 2**62 or above, which is later than any timestamp. Records
+    that come back keep their timestamps, and may be late. The way back is an unbounded queue in memory; while it is long, the loop takes no further
+    input.
+
+    Loops can follow each other, but cannot be nested. A program with a loop cannot have checkpoints, because records on their way back would be in
+    none of them, and it cannot run in runtime mode BATCH.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
@@ -262,9 +271,10 @@ class IterativeStream(DataStream):
         self._iteration = iteration
 
     def close_with(self, feedback_stream: DataStream) -> DataStream:
-        """The records of this stream go back to the beginning of the loop. It is made from this iteration, and has its parallelism.
+        """Sends the records of ``feedback_stream`` back to the beginning of the loop.
 
-        Gives back ``feedback_stream``. Raises ProgramError for a stream from elsewhere or of another parallelism, and when called twice.
+        The stream must be made from this iteration, and have its parallelism. Returns ``feedback_stream``. Raises ProgramError for a stream from
+        elsewhere or of another parallelism, and when called twice.
         """
         if not isinstance(feedback_stream, DataStream):
             raise refuse(f"close_with() takes a stream, this is {feedback_stream!r:.80}")
@@ -285,7 +295,7 @@ class WindowedStream(KeyedWindows[DataStream]):
         self._env = keyed_stream.get_execution_environment()
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment it was made by."""
+        """The environment that the stream belongs to."""
         return self._env
 
 
@@ -302,12 +312,12 @@ class AllWindowedStream(AllWindows[DataStream]):
         self._env = data_stream.get_execution_environment()
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment it was made by."""
+        """The environment that the stream belongs to."""
         return self._env
 
 
 class ConnectedStreams(Connected[DataStream]):
-    """Given by ``connect``. The function has a method for each input, and what both need is its own attributes.
+    """Given by ``connect``. The function has a method for each input; the methods share state through attributes of the function.
 
     >>> orders.connect(rates).map(Convert())  # doctest: +SKIP
     """

@@ -1,4 +1,13 @@
-"""Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are flinkpy's own."""
+"""Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are flinkpy's own.
+
+A format says how records become a file; a FileFormat of the program's own derives from one of them.
+
+>>> [issubclass(each, FileFormat) for each in (CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)]
+[True, True, True, True]
+>>> sink = FileSink("out", CsvFormat(columns=["shop", "price"]), buckets=BucketAssigner.base_path_bucket_assigner())
+>>> folder_of({"city": "Oslo", "year": 2024})
+'city=Oslo/year=2024'
+"""
 
 from flinkpy.connectors.files.builders import (
     BucketAssigner,

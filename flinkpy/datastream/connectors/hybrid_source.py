@@ -1,4 +1,4 @@
-"""Sources one behind the other, under PyFlink's module path."""
+"""A source that reads several sources one after the other, under PyFlink's module path."""
 
 from flinkpy.connectors.source_api.hybrid import HybridSource, HybridSourceBuilder
 

@@ -74,11 +74,11 @@ class CheckpointSettings:
         return state_backend_of(self.program.values)
 
     def enable_changelog_state_backend(self: Self, enabled: bool) -> Self:
-        """State changes are logged between checkpoints. Kept."""
+        """Whether state changes are logged between checkpoints. Kept, without effect so far."""
         self.program.values[kept_options.CHANGELOG.key] = bool(enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """None: nobody said."""
+        """What was set; None if nothing was."""
         enabled: bool | None = read(self.program.values, kept_options.CHANGELOG)
         return enabled

@@ -63,7 +63,7 @@ class ProgramFiles:
 
 
 def _put_on_path(file_path: str) -> None:
-    """A folder or a zip itself, a module's folder; ProgramError where there is none."""
+    """Puts a folder or a zip on the path, or the folder of a module. Raises ProgramError if there is no such file."""
     if not os.path.exists(file_path):
         raise refuse(f"add_python_file(): there is no {file_path}")
     path = os.path.abspath(file_path)

@@ -32,7 +32,7 @@ class ProgramSettings:
 
     def configure(self: Self, configuration: Configuration | Mapping[str, Any]) -> Self:
         """Sets options by key. An unknown key is refused, naming the nearest; keys under ``user.`` are the program's own. In a program written for
-        PyFlink (``flinkpy run --pyflink``) unknown keys are kept, have no effect, and are told in one warning."""
+        PyFlink (``flinkpy run --pyflink``) unknown keys are kept without effect, and one warning names them."""
         values = Configuration(configuration)
         found: dict[str, Any] = {}
         values.add_all_to_dict(found)
@@ -42,7 +42,7 @@ class ProgramSettings:
         return self
 
     def get_config(self) -> ExecutionConfig:
-        """The typed face of the options; changes count here."""
+        """The options with types; changes take effect in this environment."""
         return ExecutionConfig(self.program.values)
 
     def get_configuration(self) -> Configuration:
@@ -50,13 +50,13 @@ class ProgramSettings:
         return Configuration(self.program.values)
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
-        """For operators that set none."""
+        """The parallelism of operators that set none."""
         with located():
             self.get_config().set_parallelism(parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """Of operators that set none."""
+        """The parallelism of operators that set none."""
         return self.get_config().get_parallelism()
 
     def set_max_parallelism(self: Self, max_parallelism: int) -> Self:
@@ -66,15 +66,15 @@ class ProgramSettings:
         return self
 
     def get_max_parallelism(self) -> int:
-        """-1 where it is derived from the parallelism."""
+        """-1 if it is derived from the parallelism."""
         return self.get_config().get_max_parallelism()
 
     def set_runtime_mode(self: Self, execution_mode: RuntimeExecutionMode) -> Self:
         """STREAMING (default); BATCH, for sources that end; or AUTOMATIC: BATCH where every source ends.
 
-        In BATCH each stage runs when those before it are through, so a job may have more stages and subtasks than there are slots. Keyed
-        operators see one key after the other, by time; running results (``sum``, ``reduce``) are not emitted, only each key's last one. Event
-        time jumps to its end behind the last record: nothing is late (Flink's semantics, FLIP-134).
+        In BATCH each stage runs after the stages before it have ended, so a job may have more stages and subtasks than there are slots. Keyed
+        operators get one key after the other, each key's records by time. Of running results (``sum``, ``reduce``) only each key's last one is
+        emitted. Event time jumps to its end after the last record, so nothing is late (Flink's semantics, FLIP-134).
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise refuse(f"set_runtime_mode() takes a RuntimeExecutionMode, this is {execution_mode!r:.80}")
@@ -117,7 +117,7 @@ class ProgramSettings:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The one that is set; else what the configuration says."""
+        """The one that was set, or else the configured one."""
         return self.get_config().get_restart_strategy()
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:

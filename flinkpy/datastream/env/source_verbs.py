@@ -68,7 +68,7 @@ class Sources(ABC, Generic[S]):
 
     def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
                  type_info: TypeInformation | None = None) -> S:
-        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as they are taken).
+        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as fast as they are read).
 
         With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
 
@@ -143,8 +143,8 @@ class Sources(ABC, Generic[S]):
             return self._read(source, "JSON Lines Source")
 
     def from_arrow(self, data: Any, **options: Any) -> S:
-        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that gives itself as an Arrow stream
-        (``__arrow_c_stream__``), as those of Polars do.
+        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that exports itself as an Arrow stream
+        (``__arrow_c_stream__``), such as a Polars frame.
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
@@ -154,7 +154,7 @@ class Sources(ABC, Generic[S]):
             return self._read(ArrowSource(data, **options), "Arrow Source")
 
     def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
-        """The rows of a pandas frame as columns; its index is left out."""
+        """The rows of a pandas frame as columns, without its index."""
         from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
         with located():
@@ -177,8 +177,9 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
 
     def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
-        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block. One subtask runs it, as in Flink; with ``set_parallelism`` each of
-        several does, and its ``open`` is told which one it is."""
+        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block.
+
+        One subtask runs it, as in Flink. With ``set_parallelism`` several do; ``open`` tells each which one it is."""
         from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator

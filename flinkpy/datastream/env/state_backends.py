@@ -20,7 +20,7 @@ class StateBackend(ABC):
         """The value of option ``state.backend.type``."""
 
     def settings(self) -> dict[str, Any]:
-        """The options it stands for."""
+        """The options that it sets."""
         return {options.STATE_BACKEND.key: self.kind()}
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(read(self._settings, kept.CHECKPOINT_INCREMENTAL))
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """The local folders for working files: where there are several, the databases of a process take them in turn."""
+        """The local folders for working files: if there are several, the databases of a process use them in turn."""
         if not paths or not all(isinstance(path, str) and path.strip() for path in paths):
             raise refuse(f"set_db_storage_paths() takes one folder or several, as text; this is {paths!r:.80}")
         self._keep(options.ROCKSDB_DIRECTORY, ",".join(path.strip() for path in paths))
@@ -129,7 +129,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     @classmethod
     def _of(cls, values: dict[str, Any]) -> EmbeddedRocksDBStateBackend:
-        """The one the options stand for."""
+        """The backend that the options describe."""
         made = cls()
         for option in (options.ROCKSDB_DIRECTORY, kept.CHECKPOINT_INCREMENTAL, kept.ROCKSDB_PREDEFINED_OPTIONS, kept.ROCKSDB_OPTIONS_FACTORY,
                        kept.ROCKSDB_TRANSFER_THREADS):
@@ -138,7 +138,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 def state_backend_of(values: dict[str, Any]) -> StateBackend:
-    """The backend the options stand for."""
+    """The backend that the options describe."""
     if read(values, options.STATE_BACKEND) is options.StateBackendKind.HASHMAP:
         return HashMapStateBackend()
     return EmbeddedRocksDBStateBackend._of(values)

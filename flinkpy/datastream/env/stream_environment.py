@@ -1,6 +1,6 @@
 """What StreamExecutionEnvironment is made of: settings, sources and submission over one recorded program.
 
-Its streams are of a type that it is told, so that it stands below the classes of the streams.
+It is generic in the class of its streams, so that it need not import them.
 """
 
 from __future__ import annotations

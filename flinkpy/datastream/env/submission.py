@@ -49,7 +49,7 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
     from flinkpy.graph.job_graph_generator import build_job_graph
 
     values = dict(program.values)
-    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: what fails reads the results before it again
+    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
         values.pop(kept_options.CHECKPOINT_INTERVAL.key, None)
     if read(values, kept_options.CHECKPOINT_INTERVAL) is not None:
         _refuse_checkpoints(program.transformations)
@@ -109,7 +109,7 @@ def _outward_address() -> str:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
-            sock.connect(("192.0.2.1", 9))  # reserved for documentation: nobody has it
+            sock.connect(("192.0.2.1", 9))  # reserved for documentation: no host has it
             return str(sock.getsockname()[0])
         except OSError:
             return "127.0.0.1"

@@ -21,7 +21,7 @@ S = TypeVar("S", bound=OperatorSettings)
 
 
 class IntervalJoin(Generic[S]):
-    """Given by ``KeyedStream.interval_join``: says which interval next. ``as_stream`` makes the public stream of what is recorded."""
+    """Given by ``KeyedStream.interval_join``; ``between`` sets the interval. ``as_stream`` makes the public stream of what is recorded."""
 
     def __init__(self, left: S, right: S, as_stream: Callable[[RecordedStream], S]) -> None:
         self._left, self._right, self._as_stream, self._event_time = left, right, as_stream, True
@@ -32,7 +32,7 @@ class IntervalJoin(Generic[S]):
         return self
 
     def in_processing_time(self) -> IntervalJoin[S]:
-        """Refused by ``between``, as in Flink: interval joins are there for event time only."""
+        """Makes ``between`` raise, as in Flink: interval joins work on event time only."""
         self._event_time = False
         return self
 
@@ -57,7 +57,7 @@ class IntervalJoin(Generic[S]):
 
 @dataclass(frozen=True)
 class IntervalJoined(Generic[S]):
-    """An interval join whose interval is known, in milliseconds. Each call gives a new one, but for ``process``, which gives the results.
+    """An interval join whose interval is known, in milliseconds. Each call returns a new one; ``process`` returns the results.
 
     >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
     """

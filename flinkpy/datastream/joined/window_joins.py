@@ -1,7 +1,7 @@
-"""Window joins and co-groups of two streams, said as in Flink: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``.
+"""Window joins and co-groups of two streams, as in Flink: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``.
 
-Nothing is recorded before ``apply`` (or ``select``). Tumbling and sliding windows of event time with their own trigger have operators made for grids,
-one for rows and one for columns; everything else runs in the window operator, over both streams as one of tagged records.
+Nothing is recorded before ``apply`` or ``select``. Tumbling and sliding windows of event time with their default trigger have operators of their own,
+one for rows and one for columns. All other windows run in the general window operator: both streams become one of tagged records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _left=_keyed(self._first.recorded, key_selector, key_type, "where()"))
 
     def equal_to(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
-        """The key of the second stream. Records of both with equal keys meet."""
+        """The key of the second stream. Records of both streams with equal keys are joined."""
         if self._left is None:
             raise refuse(f"equal_to(): say the first stream's key before: {self._call}(...).where(key).equal_to(key)")
         if self._right is not None:
@@ -65,7 +65,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _right=right)
 
     def window(self: J, assigner: Any) -> J:
-        """Records meet within a window."""
+        """Joins records of the same window."""
         from flinkpy.windowing.assigners import WindowAssigner
 
         self._need_keys("window()")
@@ -79,7 +79,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _assigner=assigner)
 
     def trigger(self: J, trigger: Any) -> J:
-        """When a window is evaluated, in place of the windows' own trigger. It sees records as TaggedUnion."""
+        """Says when a window is evaluated, instead of the assigner's default trigger. The trigger gets records as TaggedUnion."""
         from flinkpy.windowing.assigners import MergingWindowAssigner
         from flinkpy.windowing.triggers import Trigger
 
@@ -91,7 +91,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _trigger=trigger)
 
     def evictor(self: J, evictor: Any) -> J:
-        """What is left out of a window as it is evaluated. It sees records as TaggedUnion."""
+        """Removes records from a window when it is evaluated. The evictor gets records as TaggedUnion."""
         from flinkpy.windowing.evictors import Evictor
 
         self._need_window("evictor()")
@@ -100,7 +100,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _evictor=evictor)
 
     def allowed_lateness(self: J, lateness: Span) -> J:
-        """How long behind its end a window of event time still takes records; each that comes then has its key's window evaluated anew."""
+        """How long after its end a window of event time still takes records. Each late record makes its key's window fire again."""
         self._need_window("allowed_lateness()")
         with located():
             milliseconds = milliseconds_of(lateness, "the allowed lateness")
@@ -170,8 +170,8 @@ class JoinedStreams(TwoStreams[S]):
     def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> S:
         """Calls a JoinFunction, a FlatJoinFunction or a function of both records with every pair; results have the window's last timestamp.
 
-        Without a function the result is columns, of two columnar streams with keys of columns: those of the first stream, then those of the
-        second, where a name that the first has too gets ``_right`` behind it, and a key column of the same name is left out.
+        Without a function the result is columns; both streams must be columnar, with keys of columns. It has the columns of the first stream, then
+        those of the second. A name that the first stream has too gets the suffix ``_right``; a key column of the same name is left out.
         """
         from flinkpy.windowing.joins.tagged import JoinPairs
         from flinkpy.windowing.joins.window_join import WindowJoinOperator

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """Records as they arrive. Closing it, or leaving its ``with`` block, cancels the job if it still runs.
+    """The records of a job, as they arrive. Closing the iterator, or leaving its ``with`` block, cancels the job if it still runs.
 
-    Iterating raises JobExecutionError when the job fails, and JobRestartedError when it was restarted after records had been given out: without
-    checkpoints it begins anew, and they would come twice. Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. Use it in
-    ``with`` where the loop may end early, or let it go: an iterator that nothing refers to any more (after ``break``) cancels its job too.
+    Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job was restarted after some records had been
+    returned: without checkpoints the job begins again, and these records would be returned twice.
+
+    Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. If the loop may end early, use ``with``. An iterator that nothing
+    refers to any more, for example after ``break``, also cancels its job.
     """
 
     def __init__(self, job: Any, server: CollectServer, *, quiet: bool = False) -> None:
@@ -49,7 +51,7 @@ class CloseableIterator:
         return self.next()
 
     def next(self) -> Any:
-        """The next record; StopIteration when the job has ended and all were given."""
+        """The next record. Raises StopIteration when the job has ended and all records were returned."""
         try:
             return next(self._records)
         except BaseException as error:
@@ -57,15 +59,15 @@ class CloseableIterator:
             raise
 
     def first(self, limit: int) -> list[Any]:
-        """So many records, or all where there are fewer. A restart of the job begins them anew."""
+        """The first ``limit`` records, or all if there are fewer. A restart of the job begins the list again."""
         records: list[Any] = []
         for batch in self.gathered(limit):
             records += _rows(batch)
         return records[:limit]
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """What arrives until the job ends, or until ``limit`` records are there: lists of records, or ``pyarrow.RecordBatch`` of a columnar stream. A
-        restart of the job begins them anew."""
+        """The batches that arrive until the job ends, or until there are ``limit`` records: lists of records, or ``pyarrow.RecordBatch`` of a
+        columnar stream. A restart of the job begins the list again."""
         try:
             return self._server.gathered(limit)
         except BaseException as error:
@@ -78,7 +80,7 @@ class CloseableIterator:
             shorten(error, f"job {self._job.name!r} was cancelled")
 
     def close(self) -> None:
-        """Cancels the job if it still runs, and gives back the connection."""
+        """Cancels the job if it still runs, and closes the connection."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -98,7 +100,7 @@ class CloseableIterator:
 def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
     try:
         job.result(watched=watched)
-    except (Exception, SystemExit) as error:  # for whoever iterates
+    except (Exception, SystemExit) as error:  # the iterating thread raises it
         server.job_ended(error)
     else:
         server.job_ended()
@@ -114,12 +116,12 @@ def _close(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
 
 
 def _close_elsewhere(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
-    """Garbage is collected in any thread, also in one the answer to ``cancel`` has to come from: so never waits here."""
+    """Closes in a thread of its own: garbage may be collected in the very thread that has to answer ``cancel``, so nothing waits here."""
     threading.Thread(target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True).start()
 
 
 class _Reader:
-    """Which code of the user's took the last batch."""
+    """The user's code that took the last batch."""
 
     code: CodeType | None = None
 
@@ -150,8 +152,9 @@ def _rows(batch: Any) -> Iterable[Any]:
 
 
 def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
-    """Adds the collecting sink, submits the program, and gives the iterator. ``quiet``: no progress is drawn; by default at a prompt, which the
-    user may have back before the job ends."""
+    """Adds the collecting sink, submits the program, and returns the iterator.
+
+    ``quiet``: no progress is drawn. That is the default at a prompt, which may return to the user before the job ends."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
     server = CollectServer(own_host(stream.program))
@@ -161,15 +164,15 @@ def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: 
         job = submit(stream.program, job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
-        if job is not None:  # Ctrl-C, before anybody else could cancel it
+        if job is not None:  # Ctrl-C: there is no iterator yet that could cancel it
             job.cancel()
         server.close()
         raise
 
 
 def _keep_order(maker: Transformation, sink: RecordedStream) -> None:
-    """As many subtasks collect as make the records, so what one of them makes arrives in its order. Behind a union or a partitioning it is one, as
-    always in Flink: it gets each record once, also behind ``broadcast()``."""
+    """As many subtasks collect as make the records, so the records of one subtask arrive in their order. After a union or a partitioning only one
+    subtask collects, as it always does in Flink; so it gets each record once, also after ``broadcast()``."""
     from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
 
     while isinstance(maker, SideOutputTransformation):

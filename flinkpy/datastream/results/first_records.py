@@ -1,7 +1,7 @@
-"""Looking into a stream from a prompt or a notebook: ``take`` and ``show`` run what leads to it, give its first records, and cancel the rest.
+"""Looking into a stream from a prompt or a notebook: ``take`` and ``show`` return or print its first records.
 
-Each call runs a job of its own: what leads to this stream and nothing else, so sinks defined beside it wait for ``execute``. The stream can be used
-again afterwards.
+Each call runs a job of its own, of the operators that lead to this stream, and cancels it when there are enough records. Sinks of other streams wait
+for ``execute``. The stream can be used again afterwards.
 """
 
 from __future__ import annotations

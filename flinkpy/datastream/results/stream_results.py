@@ -20,7 +20,7 @@ class StreamResults(OperatorSettings):
     """What every public stream has."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Prints every record where its subtask runs; ``2> `` in front says the subtask where there are several."""
+        """Prints every record where its subtask runs. If there are several subtasks, a prefix such as ``2> `` names the subtask."""
         from flinkpy.common.printing import formatter, row_formatter
         from flinkpy.connectors.print_sink import PrintSink
 
@@ -29,7 +29,7 @@ class StreamResults(OperatorSettings):
         return DataStreamSink(add_sink(stream, PrintSink(sink_identifier, formatter=write), "Sink: Print to Std. Out"))
 
     def sink_to(self, sink: Any) -> DataStreamSink:
-        """Into a sink of ``flinkpy.connectors``, or any object with ``write(value)``."""
+        """Writes into a sink of ``flinkpy.connectors.sinks``, or into any object with ``write(value)``."""
         from flinkpy.operators.sinks.sink_port import Sink
 
         if isinstance(sink, type):
@@ -45,7 +45,7 @@ class StreamResults(OperatorSettings):
         return DataStreamSink(add_sink(stream.as_rows(), sink, "Sink: Writer"))
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:
-        """Into a SinkFunction, or a function called with every record."""
+        """Calls a SinkFunction, or a plain function, with every record."""
         from flinkpy.operators.sinks.sink_context import takes_context
 
         if not isinstance(sink_func, f.SinkFunction) and not callable(sink_func):
@@ -55,7 +55,7 @@ class StreamResults(OperatorSettings):
         return DataStreamSink(add_sink(self.recorded.as_rows(), sink_func, "Sink: Unnamed"))
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Runs the program and gives its records here, as they come: a CloseableIterator, or a list of ``limit`` records.
+        """Runs the program and returns the records of this stream: a CloseableIterator, or a list of the first ``limit`` records.
 
         >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
         ...     print(list(results))
@@ -72,10 +72,10 @@ class StreamResults(OperatorSettings):
             return results.first(limit)
 
     def take(self, n: int = 10, job_name: str | None = None) -> list[Any]:
-        """The first ``n`` records to arrive; fewer where the stream ends before. The rest of the job is cancelled.
+        """The first ``n`` records to arrive, or fewer if the stream ends before. Then the job is cancelled.
 
-        With several subtasks, which records are first is chance. A job that restarts meanwhile begins anew. Raises JobExecutionError when the job
-        fails before; Ctrl-C cancels it.
+        It runs a job of what leads to this stream alone. With several subtasks, it is up to chance which records are first. If the job restarts, the
+        list begins again. Raises JobExecutionError if the job fails before; Ctrl-C cancels it.
 
         >>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).take(2)  # doctest: +SKIP
         [2, 4]
@@ -87,7 +87,7 @@ class StreamResults(OperatorSettings):
     def show(self, n: int = 20, truncate: bool | int = True, job_name: str | None = None) -> None:
         """Prints the first ``n`` records as a table: a column for each field of rows, columns, tuples, named tuples and dataclasses.
 
-        Values longer than 20 characters, or than ``truncate``, are cut; with ``truncate=False`` none is.
+        Values longer than ``truncate`` characters are cut: 20 with True; with False no value is cut.
 
         >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
         +----+----+
@@ -115,8 +115,9 @@ class StreamResults(OperatorSettings):
         return self.to_arrow(job_name).to_pandas()
 
     def to_ray_dataset(self, job_name: str | None = None) -> Any:
-        """All records as a Ray Dataset: its blocks are written to Ray's object store by the sinks, in parallel, and never pass through this
-        program. They stay for as long as this program runs.
+        """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; they never pass through this program.
+
+        The blocks are kept as long as this program runs.
 
         >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
         """
@@ -125,8 +126,10 @@ class StreamResults(OperatorSettings):
         return ray_dataset(self.recorded, job_name)
 
     def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
-        """All records as a Spark DataFrame, without passing through this program: the sinks write blocks into Ray's object store, and Spark's
-        executors read them there. They stay for as long as this program runs.
+        """All records as a Spark DataFrame. The sinks write blocks to Ray's object store, and Spark's executors read them there; they never pass
+        through this program.
+
+        The blocks are kept as long as this program runs.
 
         >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
         """

@@ -1,4 +1,4 @@
-"""What can be said of an operator once it stands in the program: its name, uid, parallelism, slot sharing group, chaining."""
+"""The settings of an operator: its name, uid, parallelism, slot sharing group and chaining."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class OperatorSettings:
         return self.recorded.transformation.name
 
     def uid(self: Self, uid: str) -> Self:
-        """An identifier that stays the same when the program changes: state is found by it again. Unique in the job."""
+        """An identifier that stays the same when the program changes, so that the operator finds its state again. Unique in the job."""
         if not isinstance(uid, str) or not uid:
             raise refuse(f"uid() takes text that is not empty, this is {uid!r:.80}")
         self._operator("uid()").uid = uid
         return self
 
     def set_uid_hash(self: Self, uid_hash: str) -> Self:
-        """The operator's id itself, 32 hex digits, as a log or a plan shows it."""
+        """Sets the operator's id itself: 32 hex digits, as logs and plans show it."""
         if not isinstance(uid_hash, str) or len(uid_hash) != 32 or set(uid_hash.lower()) - set("0123456789abcdef"):
             raise refuse(f"set_uid_hash() takes 32 hex digits, this is {uid_hash!r:.80}; uid() takes any text")
         self._operator("set_uid_hash()").uid_hash = uid_hash.lower()
@@ -98,7 +98,7 @@ class OperatorSettings:
         return self.set_parallelism(1).set_max_parallelism(1)
 
     def set_buffer_timeout(self: Self, timeout_millis: int) -> Self:
-        """At the latest so many milliseconds after it began, a batch of this operator's output is sent; 0: at once; -1: only when full or idle."""
+        """A batch of this operator's output is sent at most so many milliseconds after its first record; 0: at once; -1: only when full or idle."""
         if isinstance(timeout_millis, bool) or not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise refuse(f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}")
         self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis

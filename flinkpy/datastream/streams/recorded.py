@@ -32,16 +32,16 @@ class RecordedStream(ABC):
     is_columnar: ClassVar[bool]
 
     @abstractmethod
-    def behind(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RecordedStream:
+    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RecordedStream:
         """A stream of the same kind and columns, for transformations that only say where records go."""
 
     @abstractmethod
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
-        """This stream as rows: itself, or behind a conversion. It runs where its reader does, or with ``before_edge`` where its writer does."""
+        """This stream as rows: itself, or converted. The conversion runs where the reader runs; with ``before_edge``, where the writer runs."""
 
     @abstractmethod
     def as_columns(self, call: str) -> ColumnStream:
-        """This stream as columns: itself, or behind a conversion. Refuses rows whose type is not declared, in the name of ``call``."""
+        """This stream as columns: itself, or converted. Refuses rows whose type is not declared; the error names ``call``."""
 
     @abstractmethod
     def output_schema(self, operator: Any) -> Any:
@@ -54,7 +54,7 @@ class RecordedStream(ABC):
         return declared
 
     def shown_type(self) -> TypeInformation:
-        """The type as users are told it; PICKLED_BYTE_ARRAY where none was declared."""
+        """The type that ``get_type`` returns; PICKLED_BYTE_ARRAY if none was declared."""
         return Types.PICKLED_BYTE_ARRAY() if self.output_type is None else self.output_type
 
     def column_names(self) -> list[str] | None:
@@ -99,7 +99,7 @@ class RowStream(RecordedStream):
 
     is_columnar = False
 
-    def behind(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RowStream:
+    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RowStream:
         return RowStream(self.program, transformation, key=key, before_key=before_key)
 
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
@@ -130,7 +130,7 @@ class ColumnStream(RecordedStream):
 
     is_columnar = True
 
-    def behind(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> ColumnStream:
+    def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> ColumnStream:
         return ColumnStream(self.program, transformation, key=key, before_key=before_key, schema=self.schema)
 
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
@@ -146,7 +146,7 @@ class ColumnStream(RecordedStream):
         return self
 
     def with_schema(self, schema: Any) -> ColumnStream:
-        """This stream under a schema that differs from its own in what may be null: itself, or behind a conversion where its writer is."""
+        """This stream with a schema that differs from its own in what may be null: itself, or converted where its writer runs."""
         if self.schema is None or self.schema.equals(schema):
             return self
         from flinkpy.operators.columnar.column_operators import NullableColumnsOperator

@@ -1,4 +1,4 @@
-"""The program as it is recorded: its options, and the transformations in the order in which they were added."""
+"""The recorded program: its options, and its transformations in the order in which they were added."""
 
 from __future__ import annotations
 

@@ -101,20 +101,20 @@ def iterate(stream: RecordedStream, max_wait_time: Any) -> Iteration:
 
 
 def _place_alike(head: Transformation, other: Transformation) -> None:
-    """Subtask for subtask in one slot, as they speak through memory."""
+    """Puts subtasks of the same index into one slot, because they exchange records through memory."""
     other.parallelism, other.max_parallelism = head.parallelism, head.max_parallelism
     other.slot_sharing_group, other.co_location_group = head.slot_sharing_group, head.co_location_group
 
 
 def _nearest_operator(transformation: Transformation) -> Transformation:
-    """The operator that stands behind partitionings, side outputs and unions (there the first one)."""
+    """The operator whose records pass through partitionings, side outputs and unions (of a union, the first one)."""
     while isinstance(transformation, _VIRTUAL):
         transformation = transformation.inputs[0]
     return transformation
 
 
 def _sharing_group(transformation: Transformation) -> str:
-    """As the graph will say it of the input, where that is a straight line; else the default one, where everything can be."""
+    """The group that the graph will give the input, if that is a straight line; else the default one."""
     from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP
 
     while transformation.slot_sharing_group is None and len(transformation.inputs) == 1:
@@ -123,7 +123,7 @@ def _sharing_group(transformation: Transformation) -> str:
 
 
 def _upstream(transformation: Transformation) -> Iterator[Transformation]:
-    """It and all it is made from, each once."""
+    """The transformation and everything it is made from, each once."""
     seen: set[int] = set()
     stack = [transformation]
     while stack:

@@ -22,13 +22,13 @@ def partitioned(stream: RecordedStream, partitioning: Partitioning, call: str) -
     if stream.key is not None:
         raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or "
                      "leave key_by(...) out")
-    return stream.behind(_partition(stream, partitioning, call))
+    return stream.routed_by(_partition(stream, partitioning, call))
 
 
 def partitioned_by_key(stream: RecordedStream, key: KeySpec) -> RecordedStream:
     """The keyed stream: records of one key go to one subtask."""
     made = _partition(stream, Partitioning(PartitioningKind.HASH, key), "key_by()")
-    return stream.behind(made, key, stream)
+    return stream.routed_by(made, key, stream)
 
 
 def partitioned_by_function(stream: RecordedStream, partitioner: Any, key_selector: Any) -> RecordedStream:

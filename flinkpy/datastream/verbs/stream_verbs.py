@@ -39,11 +39,11 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
     @property
 
     def is_columnar(self) -> bool:
-        """Whether column batches flow here, known when the program is built."""
+        """Whether this is a stream of column batches; known when the program is built."""
         return self.recorded.is_columnar
 
     def get_type(self) -> TypeInformation:
-        """The declared type of the records; PICKLED_BYTE_ARRAY where none was."""
+        """The declared type of the records; PICKLED_BYTE_ARRAY if none was declared."""
         return self.recorded.shown_type()
 
     def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> S:
@@ -79,7 +79,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(row_verbs.project_fields(self.recorded, field_indexes))
 
     def process(self, func: f.ProcessFunction, output_type: TypeInformation | None = None) -> S:
-        """A function with a context and side outputs.
+        """Calls a function with a context, and with side outputs.
 
         >>> from flinkpy.datastream import ProcessFunction
         >>> class Sort(ProcessFunction):
@@ -109,7 +109,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(column_verbs.map_batches(self.recorded, function, batch_format, output, schema))
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> S:
-        """Where event times are found, and how watermarks are made from them. Watermarks from further up end here.
+        """Says where a record's event time is found, and how watermarks are made. Watermarks of earlier operators are replaced.
 
         >>> from flinkpy.common import Duration
         >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
@@ -118,7 +118,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(assign_timestamps(self.recorded, watermark_strategy))
 
     def get_side_output(self, output_tag: OutputTag) -> S:
-        """What the operator's function sent to this tag."""
+        """The records that the operator's function sent to this tag."""
         if not isinstance(output_tag, OutputTag):
             raise refuse(f"get_side_output() takes an OutputTag, this is {output_tag!r:.80}")
         known = self._side_types.setdefault(output_tag.tag_id, output_tag.type_info)
@@ -129,7 +129,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
 
     def partition_custom(self, partitioner: Callable[[Any, int], int] | f.Partitioner,
                          key_selector: Callable[[Any], Any] | f.KeySelector) -> S:
-        """``partitioner(key, number of channels)`` says the channel.
+        """``partitioner(key, number of channels)`` returns the channel that a record goes to.
 
         >>> stream.partition_custom(lambda key, channels: key % channels, lambda pair: pair[0])  # doctest: +SKIP
         """
@@ -140,11 +140,11 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(routing.partitioned(self.recorded, REBALANCE, "rebalance()"))
 
     def rescale(self) -> S:
-        """Round robin over the subtasks near by: no more connections than needed."""
+        """Round robin over some subtasks of the next operator: each subtask sends to as few as balance the load."""
         return self._stream(routing.partitioned(self.recorded, RESCALE, "rescale()"))
 
     def shuffle(self) -> S:
-        """At random."""
+        """To a random subtask of the next operator."""
         return self._stream(routing.partitioned(self.recorded, SHUFFLE, "shuffle()"))
 
     def global_(self) -> S:
@@ -152,7 +152,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(routing.partitioned(self.recorded, GLOBAL, "global_()"))
 
     def forward(self) -> S:
-        """From each subtask to the same subtask of the next operator; both must have one parallelism."""
+        """From each subtask to the same subtask of the next operator; both must have the same parallelism."""
         return self._stream(routing.partitioned(self.recorded, FORWARD, "forward()"))
 
 
@@ -160,7 +160,7 @@ class KeyedVerbs(StreamVerbs[S]):
     """What keyed streams have besides."""
 
     def process(self, func: f.KeyedProcessFunction, output_type: TypeInformation | None = None) -> S:  # type: ignore[override]  # keyed, as in PyFlink
-        """A function with a context that knows the key, and side outputs.
+        """Calls a function with a context, which knows the key and has timers, and with side outputs.
 
         >>> from flinkpy.datastream import KeyedProcessFunction
         >>> class Tag(KeyedProcessFunction):
@@ -170,7 +170,7 @@ class KeyedVerbs(StreamVerbs[S]):
         return self._stream(row_verbs.process_keyed(*key_verbs.keyed(self.recorded), func, output_type))
 
     def reduce(self, func: Callable[[Any, Any], Any] | f.ReduceFunction) -> S:
-        """The running reduction of each key: every record gives the result so far, the first one itself.
+        """The running reduction of each key. Every record gives the result so far; a key's first record gives itself.
 
         >>> pairs.key_by(lambda p: p[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))  # doctest: +SKIP
         """
@@ -202,8 +202,8 @@ class KeyedVerbs(StreamVerbs[S]):
     def aggregate(self, *aggregates: Expression) -> S:
         """Running aggregates of each key over columns: ``count``, ``sum``, ``avg``, ``min``, ``max`` of expressions.
 
-        For every batch, the updated row of every key in it: the key's columns, then the aggregates. The last row of a key is its result
-        (as Flink SQL's mini-batch upserts are). Nulls are left out; ``avg`` is exact for integers: their sum divided by their count.
+        Each batch gives a row for every key in it: the key's columns, then the aggregates. The last row of a key is its result, as with Flink SQL's
+        mini-batch upserts. Nulls are left out. ``avg`` of integers is exact: their sum divided by their count.
 
         >>> from flinkpy.table.expressions import col
         >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP

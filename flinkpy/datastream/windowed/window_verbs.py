@@ -1,4 +1,4 @@
-"""Windowed streams: what can be said of windows, and the functions that are called with them. The first such call gives a stream again."""
+"""Windowed streams: the settings of windows, and the functions that are called with them, which give a stream again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Windowed(Generic[S]):
     # -- how -------------------------------------------------------------------------------------------------------------------
 
     def trigger(self: Self, trigger: Trigger[Any, Any]) -> Self:
-        """When windows are evaluated, instead of the assigner's default. Under windows that merge it must be able to merge."""
+        """Says when windows are evaluated, instead of the assigner's default trigger. For windows that merge, the trigger must be able to merge."""
         if not isinstance(trigger, Trigger):
             raise refuse(f"trigger() takes a Trigger object, this is {trigger!r:.80}")
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
@@ -60,16 +60,16 @@ class Windowed(Generic[S]):
         return self
 
     def evictor(self: Self, evictor: Evictor[Any, Any]) -> Self:
-        """What is left out of windows as they are evaluated. All their records are kept until then, also for ``reduce`` and ``aggregate``."""
+        """Removes records from a window when it is evaluated. All its records are kept until then, also for ``reduce`` and ``aggregate``."""
         if not isinstance(evictor, Evictor):
             raise refuse(f"evictor() takes an Evictor object, this is {evictor!r:.80}")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self: Self, time_ms: int | Time | timedelta) -> Self:
-        """How long after its end (milliseconds, or a Time) a window of event time still takes records; each makes it fire again.
+        """How long after its end (milliseconds, or a Time) a window of event time still takes records. Each late record makes it fire again.
 
-        Windows of processing time know no late records.
+        Windows of processing time have no late records.
         """
         span = to_milliseconds(time_ms) if isinstance(time_ms, (Time, timedelta)) else time_ms
         if isinstance(span, bool) or not isinstance(span, int):
@@ -91,7 +91,7 @@ class Windowed(Generic[S]):
     # -- what ------------------------------------------------------------------------------------------------------------------
 
     def reduce(self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None) -> S:
-        """The records of a window reduced to one, as they come; a window function gets that one as its only input."""
+        """Reduces the records of a window to one, as they arrive. A window function gets that record as its only input."""
         check_function(reduce_function, f.ReduceFunction, "reduce", 2, "reduce()")
         self._check_function(window_function, "reduce()")
         given = check_type(output_type, "reduce()")
@@ -100,9 +100,10 @@ class Windowed(Generic[S]):
 
     def aggregate(self, aggregate_function: Any, window_function: Any = None, accumulator_type: Any = None, output_type: Any = None,
                   *more: Any) -> S:
-        """The result of an AggregateFunction over a window's records, added as they come; a window function gets it as its only input.
+        """The result of an AggregateFunction, to which a window's records are added as they arrive. A window function gets it as its only input.
 
-        Over columns any number of aggregates: for each window and key the key's columns, the aggregates, ``window_start`` and ``window_end``.
+        Over columns it takes any number of aggregates and gives, for each window and key, the key's columns, the aggregates, ``window_start``
+        and ``window_end``.
 
         >>> from flinkpy.table.expressions import col
         >>> windowed.aggregate(col("price").max.alias("highest"), col("price").count.alias("bids"))  # doctest: +SKIP
@@ -121,12 +122,12 @@ class Windowed(Generic[S]):
                           check_type(output_type, "aggregate()"))
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> S:
-        """A window function over all records of a window."""
+        """Calls a window function with all records of a window."""
         self._check_function(window_function, "apply()", needed=self._apply_kind)
         return self._call(WindowCall(**self._settings(), kind="all", window_function=window_function), check_type(output_type, "apply()"))
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> S:
-        """A process function over all records of a window: it has a context, with state and side outputs."""
+        """Calls a process function with all records of a window and a context, which has state and side outputs."""
         self._check_function(process_window_function, "process()", needed=self._process_kind)
         return self._call(WindowCall(**self._settings(), kind="all", window_function=process_window_function), check_type(output_type, "process()"))
 
@@ -151,8 +152,9 @@ class Windowed(Generic[S]):
         return self._built_in("max_by", position_to_max_by)
 
     def count(self) -> S:
-        """How many records a window has, as plain numbers; ``aggregate`` with a window function says of which key. Over columns the key's columns,
-        ``count``, ``window_start`` and ``window_end``."""
+        """How many records a window has, as plain numbers; use ``aggregate`` with a window function to also get the key.
+
+        Over columns it gives the key's columns, ``count``, ``window_start`` and ``window_end``."""
         columns = self._columnar().count()
         if columns is not None:
             return self._as_stream(columns)
@@ -179,7 +181,7 @@ class Windowed(Generic[S]):
                 "allowed_lateness": self._lateness, "late_tag": self._late_tag}
 
     def _check_function(self, function: Any, call: str, needed: type[f.Function] | None = None) -> None:
-        """A window function of this kind of stream, or None where none is ``needed``. A plain function stands for ``apply``."""
+        """Refuses what is no window function of this kind of stream. None passes if none is ``needed``; a plain function counts as ``apply``."""
         if function is None and needed is None:
             return
         kinds = f"a {self._apply_kind.__name__} or a {self._process_kind.__name__}" if needed is None else f"a {needed.__name__}"
