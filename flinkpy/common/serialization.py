@@ -104,7 +104,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """From a value to what a file gets of it."""
+    """From a value to what is written into a file."""
 
     @abstractmethod
     def encode(self, value: Any) -> bytes: ...

@@ -9,9 +9,9 @@ from flinkpy.core.program.program_line import refuse
 
 
 class OutputTag:
-    """A process function sends ``yield tag, value`` there, ``get_side_output(tag)`` reads it.
+    """The name of a side output: a process function sends to it with ``yield tag, value``, and ``get_side_output(tag)`` reads it.
 
-    Tags of the same id are the same side output, whatever else they say.
+    Tags of the same id are the same side output, whatever their types.
 
     >>> OutputTag("late")
     OutputTag('late')

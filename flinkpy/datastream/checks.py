@@ -1,4 +1,4 @@
-"""Helpers of those who record a program: where the user's call stands, and whether what they passed can be used there.
+"""Checks of what a program passes to a verb, and the file and line of its call.
 
 A mistake is refused when the program is built, with the file and line of the call.
 """
@@ -27,7 +27,7 @@ def check_type(type_info: Any, call: str) -> TypeInformation | None:
 
 
 def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
-    """A watermark strategy that can be carried out."""
+    """The watermark strategy, if it can be used here."""
     if not isinstance(strategy, WatermarkStrategy):
         raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
     if strategy.alignment is not None and call != "from_source()":
@@ -37,7 +37,7 @@ def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
 
 
 def _check_assigner(assigner: Any, call: str) -> None:
-    """A function takes the record, or the record and its timestamp so far."""
+    """Refuses an assigner that takes neither the record, nor the record and its timestamp so far."""
     import inspect
 
     if not callable(assigner) or isinstance(assigner, TimestampAssigner):
@@ -85,7 +85,7 @@ def _check_returns(function: Callable[..., Any], method: str, call: str) -> None
 
 
 def check_process_function(function: Any, kind: type[Function]) -> None:
-    """Refuses what has no ``process_element(value, ctx)``: a plain function too, as ``process`` is for objects."""
+    """Refuses what has no ``process_element(value, ctx)``, so also a plain function."""
     if not isinstance(function, type) and callable(function) and not hasattr(function, "process_element"):
         raise refuse(f"process() takes a {kind.__name__} object, {function!r:.80} is a plain function: write a class with "
                      "process_element(self, value, ctx), or call map(...) or flat_map(...) with the function")

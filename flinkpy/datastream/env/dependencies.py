@@ -17,20 +17,21 @@ class ProgramFiles:
     program: RecordedProgram
 
     def add_python_file(self, file_path: str) -> None:
-        """A Python file, folder or zip the program and its functions import: put on this process's ``sys.path``, on Ray sent to the job's workers.
+        """A Python file, folder or zip that the program and its functions import. It is put on ``sys.path`` here, and on Ray sent to the job's
+        workers.
 
-        (Modules beside the program travel with it anyway.)"""
+        Modules beside the program travel with it in any case."""
         _put_on_path(file_path)
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive (zip, tar) the functions need. On Ray it lies unpacked in the working directory of the job's workers, in a folder of its name,
-        or in ``target_dir``, as in Flink. Embedded, nothing is unpacked, and ``execute`` warns of it."""
+        """An archive (zip, tar) the functions need. On Ray it is unpacked into the working directory of the job's workers: into a folder of its
+        name, or into ``target_dir``, as in Flink. Embedded, nothing is unpacked, and ``execute`` warns of it."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """The packages the functions need, as a requirements.txt. On Ray the job's workers run where pip has installed them; from the folder
-        ``requirements_cache_dir`` alone, where one is given, which every node must have. Embedded, they must be installed in this process:
+        """The packages the functions need, as a requirements.txt. On Ray the job's workers run in an environment where pip has installed them.
+        With ``requirements_cache_dir``, pip uses that folder alone; every node must have it. Embedded, they must be installed in this process:
         ``execute`` names those that are missing."""
         self.program.values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
@@ -46,7 +47,7 @@ class ProgramFiles:
                      "Python modules on the path with add_python_file()")
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The workers' interpreter. Kept."""
+        """The workers' interpreter. Kept, without effect."""
         self.program.values[kept_options.PYTHON_EXECUTABLE.key] = python_exec
 
     def _append(self, key: str, value: str) -> None:

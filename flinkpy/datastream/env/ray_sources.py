@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_spark(value: Any, wanted: str, call: str) -> None:
-    """Refuses what is no object of PySpark's class of that name, without importing PySpark."""
+    """Refuses a value that is not of PySpark's class ``wanted``, without importing PySpark."""
     if not type(value).__module__.startswith("pyspark.sql") or type(value).__name__ != wanted:
         raise refuse(f"{call} takes a Spark {wanted}, this is {value!r:.80}; flinkpy.spark.spark_session() makes a session")
 
@@ -26,9 +26,9 @@ class RaySources(Sources[S]):
     """Ray Datasets and Spark DataFrames as sources of StreamExecutionEnvironment."""
 
     def from_ray_dataset(self, dataset: Any, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> S:
-        """The rows of a Ray Dataset as columns; its blocks are read where they lie. The dataset is computed now, if it was not yet.
+        """The rows of a Ray Dataset as columns; its blocks are read on the nodes that hold them. The dataset is computed now, unless it was already.
 
-        ``timestamp_column`` says which column is the event time. A dataset is in no order, so without a strategy time goes by only at its end.
+        ``timestamp_column`` names the column with the event time. A dataset has no order, so without a strategy event time advances only at its end.
 
         >>> env.from_ray_dataset(ray.data.read_parquet("flights"), timestamp_column="time_hour")  # doctest: +SKIP
         """
@@ -40,10 +40,11 @@ class RaySources(Sources[S]):
 
     def from_spark(self, df: DataFrame, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> S:
         """The rows of a Spark DataFrame as columns. Spark begins to compute it now, once. Each partition becomes a block in Ray's object store as
-        soon as Spark has it, and a stream's reader reads it where it lies, while Spark computes others. Where Spark cannot compute it, the job fails
-        with Spark's reason. The session must be one of ``flinkpy.spark.spark_session()``; ``stop_spark()`` waits until all blocks are in the store.
+        soon as Spark has it, and a stream's reader reads it where it lies, while Spark computes others. If Spark cannot compute it, the job fails
+        with Spark's error. The session must be one of ``flinkpy.spark.spark_session()``; ``stop_spark()`` waits until all blocks are in the
+        store.
 
-        ``timestamp_column`` says which column is the event time. Rows are in no order, so without a strategy time goes by only at the end.
+        ``timestamp_column`` names the column with the event time. Rows have no order, so without a strategy event time advances only at the end.
 
         >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
         """
@@ -68,7 +69,7 @@ class RaySources(Sources[S]):
 
 def read_kept_blocks(program: RecordedProgram, keeper: str, hosts: Sequence[tuple[str, ...] | None], schema: Any, name: str,
                      strategy: WatermarkStrategy | None = None, release: Callable[[], None] | None = None) -> RecordedStream:
-    """The blocks of a keeper, which forgets them with the program; ``release`` is called then."""
+    """The blocks of a keeper. It forgets them when the program ends, and calls ``release``."""
     from flinkpy.connectors.ray.block_source import RayBlockSource
     from flinkpy.connectors.ray.object_store import forget_with
 

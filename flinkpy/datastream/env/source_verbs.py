@@ -98,9 +98,9 @@ class Sources(ABC, Generic[S]):
 
     def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
                      schema: pa.Schema | None = None) -> S:
-        """Parquet files as columns: a file, a folder, a pattern, or a list of these; ``columns`` are read, the others not even from disk.
+        """Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read from disk.
 
-        The first file says the types, or ``schema``. Folders below it such as ``city=Oslo`` are columns too, here and in the two methods below.
+        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` are columns too, as in the next two methods.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
@@ -116,9 +116,9 @@ class Sources(ABC, Generic[S]):
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
     ) -> S:
-        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) says the types, else the first block does.
+        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) gives the types, or else the first block does.
 
-        A field without quotes whose text is one of ``null_values`` is null; text in quotes is text, also empty text.
+        A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
 
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
         """
@@ -164,7 +164,8 @@ class Sources(ABC, Generic[S]):
 
     def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
                     type_info: TypeInformation | None = None) -> S:
-        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where event times are found and how watermarks are made.
+        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where a record's event time is found, and how watermarks
+        are made.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
         >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
@@ -198,7 +199,7 @@ class Sources(ABC, Generic[S]):
 
 
 def _source_of_columns(collection: Any) -> str | None:
-    """What takes it, where iterating gives columns and no records."""
+    """The method to call instead, for a collection whose iteration gives columns and not records."""
     from flinkpy.connectors.memory.arrow_tables import is_arrow_stream
 
     package = type(collection).__module__.partition(".")[0]

@@ -42,7 +42,7 @@ def refuse_unstamped(streams: dict[str, RecordedStream], need: str, advice: str)
 
 
 def lacks_timestamps(transformation: Transformation) -> bool:
-    """True where it is certain that records have no timestamps here: from a source that gives none, through operators that make none."""
+    """Whether it is certain that records have no timestamps here: their source gives none, and no operator on the way assigns any."""
     if isinstance(transformation, SourceTransformation):
         return type(transformation.operator).__name__ == "SourceReaderOperator" and not getattr(transformation.source, "has_timestamps", True)
     if isinstance(transformation, OneInputTransformation) and not transformation.operator.keeps_timestamps:
@@ -53,7 +53,8 @@ def lacks_timestamps(transformation: Transformation) -> bool:
 
 
 def event_time_zone(transformation: Transformation) -> str | None:
-    """The time zone of the column that event time was read from. Where streams with different ones meet it is UTC; None where one has none."""
+    """The time zone of the column that event time was read from. It is UTC if streams of different zones meet, and None if one of them has no
+    zone."""
     operator = getattr(transformation, "operator", None)
     stamping = getattr(operator, "stamping", operator)  # of a source with a strategy
     if isinstance(stamping, _stamping_operator()):

@@ -30,7 +30,7 @@ class FieldKey:
 
 
 def check_key_type(key_type: TypeInformation | None, call: str) -> None:
-    """Refuses a declared key that can be in no dict: lists and maps, also within tuples and rows."""
+    """Refuses a declared key that cannot be hashed: lists and maps, also within tuples and rows."""
     found = _unhashable(key_type)
     if found is not None:
         within = "" if found is key_type else f" (in {key_type!r})"
@@ -39,7 +39,7 @@ def check_key_type(key_type: TypeInformation | None, call: str) -> None:
 
 
 def check_key_fields(names: tuple[str, ...], declared: TypeInformation | None, call: str) -> None:
-    """The same for fields of declared rows, and refuses fields these do not have."""
+    """The same for fields of declared rows. Refuses fields that the rows do not have."""
     if not isinstance(declared, RowTypeInfo):
         return
     for name in names:

@@ -1,4 +1,4 @@
-"""Where a function's declared output type is a row: tuples, lists and dicts it returns become Rows, so that what follows sees names."""
+"""Functions whose declared output type is a row: the tuples, lists and dicts that they return become Rows, so that later operators see names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flinkpy.operators.functions import FlatMapFunction, Function, MapFunction, 
 
 
 def typed(function: Any, kind: type[Function], output_type: TypeInformation | None) -> Any:
-    """The function itself, or one that converts what it gives."""
+    """The function itself, or one that converts its results."""
     convert = None if output_type is None else output_type.conversion()
     if convert is None or output_type is None:
         return function
@@ -19,7 +19,7 @@ def typed(function: Any, kind: type[Function], output_type: TypeInformation | No
 
 
 def declared(operator: StreamOperator, output_type: TypeInformation | None) -> StreamOperator:
-    """The operator, which brings what its function gives into that type: for functions that are more than one method."""
+    """The operator, set to convert its function's results into that type; for functions of several methods."""
     if output_type is not None and output_type.conversion() is not None:
         operator.declared_type = output_type
     return operator

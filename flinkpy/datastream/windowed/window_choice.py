@@ -1,6 +1,6 @@
-"""Which operator carries a windowed stream's call out. Whichever it is, the results are the same.
+"""Which operator runs a windowed stream's call. The results are the same, with one exception:
 
-But for one thing: in windows that overlap, slices bring records that came out of order into the order of time
+in windows that overlap, slices sort records that came out of order by time
 (``flinkpy.windowing.slices.slice_operator``).
 """
 
@@ -44,7 +44,7 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
-    """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
+    """The operator that shares slices, for built-in aggregates and reduce over windows on a grid with their default trigger; else None."""
     from flinkpy.windowing.general.grid_loop import default_slicing
     from flinkpy.windowing.slices.slice_functions import can_follow_slices
     from flinkpy.windowing.slices.slice_operator import SliceWindowOperator
