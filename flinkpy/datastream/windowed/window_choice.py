@@ -1,7 +1,5 @@
-"""Which operator runs a windowed stream's call. The results are the same, with one exception:
-
-in windows that overlap, slices sort records that came out of order by time
-(``flinkpy.windowing.slices.slice_operator``).
+"""Which operator runs a windowed stream's call. The results are the same, with one exception: in windows that overlap, slices sort records that came
+out of order by time (``flinkpy.windowing.slices.slice_operator``).
 """
 
 from __future__ import annotations
