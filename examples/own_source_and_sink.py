@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common import Types
-from flinkpy.connectors.rows import rows_of
-from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.connectors.sinks import Sink, SinkWriter, rows_of
+from flinkpy.connectors.sources import PythonSource
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.datastream.connectors import Sink
-from flinkpy.operators.sinks.sink_port import SinkWriter
 
 
 class Logs(PythonSource):

@@ -54,3 +54,26 @@ def test_the_floors_in_the_documentation_are_those_of_the_contract() -> None:
     _, _, section = (ROOT / "docs" / "ARCHITECTURE.md").read_text().partition("## Floors")
     picture = [line.strip() for line in section.partition("##")[0].splitlines() if line.startswith("    ")]
     assert [re.split(r" {2,}", line)[0] for line in picture] == layers
+
+
+# What programs import. Below these packages everything is public: all their modules have PyFlink's paths, or are listed for programs.
+PUBLIC_MODULES = {
+    "flinkpy", "flinkpy.common", "flinkpy.connectors.sinks", "flinkpy.connectors.sources", "flinkpy.datastream", "flinkpy.datastream.connectors",
+    "flinkpy.metrics", "flinkpy.spark", "flinkpy.table", "flinkpy.table.expressions", "flinkpy.testing",
+}
+
+
+def is_public(module: str) -> bool:
+    """Whether programs may import it: listed above, or a module at one of PyFlink's paths."""
+    names = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
+    return module in PUBLIC_MODULES or f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in names
+
+
+def test_examples_and_pages_import_only_public_modules() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    examples = [path for kind in ("*.py", "*.ipynb") for path in (ROOT / "examples").rglob(kind)]
+    assert pages
+    assert examples
+    inner = [f"{path.relative_to(ROOT)}: {module}" for path in [*pages, *examples]
+             for module in re.findall(r"\b(?:from|import) (flinkpy[\w.]*)", path.read_text()) if not is_public(module.rstrip("."))]
+    assert inner == []

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from flinkpy.common import Duration, Time, Types, WatermarkStrategy
-from flinkpy.connectors.memory.nexmark import NexmarkGenerator
+from flinkpy.connectors.sources import NexmarkGenerator
 from flinkpy.datastream import (
     DataStream,
     KeyedCoProcessFunction,

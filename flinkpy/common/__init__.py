@@ -10,7 +10,6 @@ from flinkpy.common.job_client import JobClient
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.job_id import JobID
 from flinkpy.common.job_status import JobStatus
-from flinkpy.common.output_tag import OutputTag
 from flinkpy.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkpy.common.serialization import (
     BulkWriterFactory,
@@ -22,6 +21,7 @@ from flinkpy.common.serialization import (
     SimpleStringSchema,
 )
 from flinkpy.common.serializer import TypeSerializer
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.time import Duration, Instant, Time
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.types import Row, RowKind

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """Waits only when asked: ``fetch(timeout)`` blocks for the value, raises what went wrong, or RpcTimeoutError when time is up.
+    """Waits only when it is asked to: ``fetch(timeout)`` blocks for the value, and raises the failure, or RpcTimeoutError after the timeout.
 
     >>> CompletableFuture(lambda timeout: 42).result()
     42
@@ -26,7 +26,7 @@ class CompletableFuture(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self, timeout: float | None = None) -> T:
-        """The value, waiting at most ``timeout`` seconds (for ever with None)."""
+        """The value; waits at most ``timeout`` seconds, or for ever with None."""
         with self._lock:
             if not self._is_done:
                 self._settle(timeout)

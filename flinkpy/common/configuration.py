@@ -1,4 +1,4 @@
-"""Options by key, as a program holds them. The schema (``flinkpy.core.options.engine``) is asked when the environment takes them over."""
+"""Options by key, as a program holds them. They are checked against the schema (``flinkpy.core.options.engine``) when an environment takes them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Configuration:
         return self
 
     def add_all(self, other: Configuration | Mapping[str, Any], prefix: str | None = None) -> Configuration:
-        """Takes over all options of another, with ``prefix`` in front of their keys."""
+        """Adds all options of another configuration, with ``prefix`` in front of their keys."""
         values = other._values if isinstance(other, Configuration) else other
         self._values.update({(prefix or "") + key: value for key, value in values.items()})
         return self
@@ -111,7 +111,7 @@ class Configuration:
         target_dict.update(self._values)
 
     def remove_config(self, key: str) -> bool:
-        """Whether there was such an option to remove."""
+        """Removes an option. Returns whether it was set."""
         return self._values.pop(key, None) is not None
 
     @staticmethod

@@ -1,6 +1,6 @@
 """How a job is executed: the typed face of the environment's options. Every setter writes an option, every getter reads one.
 
-Flink's settings for Java serialisers (Kryo, POJO and type registration) have nothing to stand for here and are left out.
+Flink's settings for Java serialisers (Kryo, POJO and type registration) have no counterpart here and are left out.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The one the options stand for; what the cluster does by itself where none was set."""
+        """The strategy that the options describe; the cluster's default if none was set."""
         return restart_strategy_of(self._values)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
@@ -105,14 +105,14 @@ class ExecutionConfig:
         return to_milliseconds(read(self._values, kept_options.LATENCY_INTERVAL))
 
     def set_task_cancellation_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Milliseconds. Kept: a task here is told once, and ends between two batches."""
+        """Milliseconds. Kept, without effect: a task is told once, and ends between two batches."""
         return self._set(kept_options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
 
     def get_task_cancellation_interval(self) -> int:
         return to_milliseconds(read(self._values, kept_options.CANCELLATION_INTERVAL))
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
-        """Milliseconds after which a worker on Ray ends, where a cancelled task's function does not return; 0: never."""
+        """Milliseconds after which a worker on Ray ends if the function of a cancelled task does not return; 0: never."""
         return self._set(options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
 
     def get_task_cancellation_timeout(self) -> int:
@@ -126,7 +126,7 @@ class ExecutionConfig:
         return bool(read(self._values, kept_options.SNAPSHOT_COMPRESSION))
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Java's closures. Kept, without effect: functions travel by value, with what they use."""
+        """For Java's closures. Kept, without effect: functions travel by value, with what they use."""
         return self._set(kept_options.CLOSURE_CLEANER, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
@@ -158,7 +158,7 @@ class ExecutionConfig:
         return self
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
-        """Values every function finds by ``RuntimeContext.get_job_parameter``."""
+        """Values that every function gets from ``RuntimeContext.get_job_parameter``."""
         for key, value in global_job_parameters_dict.items():
             if not isinstance(key, str):
                 raise ConfigurationError(f"a job parameter's name is text, this is {key!r}")

@@ -1,4 +1,4 @@
-"""Reading records with code of one's own, the older way: Flink 1.x's input formats."""
+"""Flink 1.x's input formats: the older way to read records with code of one's own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class InputFormat(ABC):
-    """Opened, asked for records until it has no more, closed. ``env.from_source`` takes sources; this is for ``SourceFunction``s built on one.
+    """Is opened, asked for records until it has no more, and closed. ``env.from_source`` takes sources; this is for ``SourceFunction``s built on one.
 
     PyFlink only wraps Java's; here a program writes its own.
     """
 
     @abstractmethod
     def open(self) -> None:
-        """Takes what reading needs."""
+        """Acquires what reading needs."""
 
     @abstractmethod
     def reached_end(self) -> bool:
@@ -22,7 +22,7 @@ class InputFormat(ABC):
 
     @abstractmethod
     def next_record(self) -> Any:
-        """The next record; None: leave it out."""
+        """The next record; None is left out."""
 
     def close(self) -> None:
-        """Gives back what was taken."""
+        """Releases what ``open`` acquired."""

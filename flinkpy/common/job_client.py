@@ -1,4 +1,4 @@
-"""A submitted job in the hands of its program: how it goes, cancel it, its result."""
+"""The program's handle on a submitted job: its state, its result, and how to cancel it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flinkpy.metrics.reported import without_metrics
 
 
 class SubmittedJob(Protocol):
-    """What the cluster side offers of a job (``flinkpy.cluster.client.ClusterJob``). All calls block."""
+    """A job as the cluster's client offers it (``flinkpy.cluster.client.ClusterJob``). All calls block."""
 
     @property
     def job_id(self) -> str: ...
@@ -52,11 +52,11 @@ class JobClient:
         return JobID(self._job.job_id)
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """The state the job is in when the result is asked for."""
+        """The job's state at the moment when ``result`` is called."""
         return CompletableFuture(lambda timeout: JobStatus[self._job.status().name])
 
     def cancel(self) -> CompletableFuture[None]:
-        """Tells the job to end, at once; the future is done when it was told."""
+        """Sends the cancellation at once; the future is done when it was delivered."""
         return _started(self._job.cancel)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
@@ -64,13 +64,13 @@ class JobClient:
         return CompletableFuture(self._execution_result, self._job.cancel)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators, merged over subtasks: of an ended job, or what those of a running one are now."""
+        """The accumulators, merged over subtasks. Those of a running job have their present values."""
         return CompletableFuture(lambda timeout: without_metrics(self._job.metrics().accumulators)[0])
 
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
-        """What is measured now, by identifier: the metrics of functions (``Map.0.late``), and of each running subtask Flink's numRecordsIn,
-        numRecordsOut, busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond, behind the names of task and operators
-        (``Source: numbers -> Map.0.numRecordsOut``). Of an ended job those of its functions stay."""
+        """The present metrics by identifier: those of functions (``Map.0.late``), and for each running subtask Flink's numRecordsIn, numRecordsOut,
+        busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond, prefixed with task and operators
+        (``Source: numbers -> Map.0.numRecordsOut``). After the job has ended, only those of its functions are left."""
         return CompletableFuture(self._metrics)
 
     def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None,
@@ -90,14 +90,14 @@ class JobClient:
         return {**told.engine, **without_metrics(told.accumulators)[1]}
 
     def __repr__(self) -> str:
-        """The job's state, and a line for each vertex: records per second since the last look, and in all."""
+        """The job's state, and a line for each vertex: records per second since the last call, and in total."""
         try:
             return str(self._job.picture())
         except Exception as error:
-            return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr tells, it does not raise
+            return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr must not raise
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Both forms, of one moment: what notebooks ask for first."""
+        """Text and HTML of the same moment; notebooks call this first."""
         try:
             picture = self._job.picture()
         except Exception:

@@ -8,7 +8,7 @@ from flinkpy.core.lifecycles import JOB, JobState
 
 
 class JobStatus(Enum):
-    """See ``flinkpy.core.lifecycles.JOB`` for who may go from which to which."""
+    """``flinkpy.core.lifecycles.JOB`` has the transitions between them."""
 
     INITIALIZING = "INITIALIZING"
     CREATED = "CREATED"
@@ -27,7 +27,7 @@ class JobStatus(Enum):
         return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
 
     def is_terminal_state(self) -> bool:
-        """Whether it has ended here; a SUSPENDED job may go on elsewhere.
+        """Whether this JobMaster has ended it; a SUSPENDED job may continue elsewhere.
 
         >>> JobStatus.SUSPENDED.is_terminal_state(), JobStatus.SUSPENDED.is_globally_terminal_state()
         (True, False)

@@ -1,4 +1,4 @@
-"""How a value is written by ``print``: the way Flink writes a value of a declared type, Python's own way where nothing was declared.
+"""How ``print`` writes a value: as Flink writes a value of the declared type, or as Python does if no type was declared.
 
 >>> from flinkpy.common.typeinfo import Types
 >>> formatter(Types.TUPLE([Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]))(("hi", 4, None))

@@ -1,4 +1,4 @@
-"""What a failed job does next. Each strategy is the set of options (``restart-strategy.*``) it stands for."""
+"""What a failed job does next. Each strategy sets options (``restart-strategy.*``)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class RestartStrategyConfiguration(ABC):
 
     @abstractmethod
     def get_description(self) -> str:
-        """In words."""
+        """The strategy in words."""
 
     @abstractmethod
     def options(self) -> dict[str, str]:
-        """The options it stands for."""
+        """The options that it sets."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.options() == other.options()
@@ -114,7 +114,7 @@ class RestartStrategies:
 
 
 def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfiguration:
-    """The strategy the options ``restart-strategy.*`` stand for.
+    """The strategy that the options ``restart-strategy.*`` describe.
 
     >>> restart_strategy_of(RestartStrategies.fixed_delay_restart(3, 100).options()).get_description()
     'Restart 3 times with a pause of 100 ms'

@@ -26,7 +26,7 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """From bytes to a value. None stands for: leave it out.
+    """From bytes to a value. None means that the record is left out.
 
     >>> class Hex(DeserializationSchema):
     ...     def deserialize(self, data):
@@ -104,13 +104,13 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """From a value to what a file gets of it."""
+    """From a value to what is written into a file."""
 
     @abstractmethod
     def encode(self, value: Any) -> bytes: ...
 
     def of_type(self, type_info: TypeInformation | None) -> Encoder:
-        """The encoder for a stream of that declared type: a sink asks when it is put behind the stream."""
+        """The encoder for a stream of that declared type; ``sink_to`` calls it."""
         return self
 
     @staticmethod

@@ -1,5 +1,6 @@
-"""Types as a program declares them. A declared type is checked when the program is built where values are at hand, makes records compact on
-the wire, gives rows their names, maps to Arrow's types (``flinkpy.columns.values.arrow_types``), and says how ``print`` writes a value.
+"""Types as a program declares them. A declared type makes records compact on the wire, gives rows their names, maps to Arrow's types
+(``flinkpy.columns.values.arrow_types``), and decides how ``print`` writes a value. Values that the program has when it is built are checked
+against it.
 
 ``None`` is a value of every type. Undeclared values are pickled: ``Types.PICKLED_BYTE_ARRAY()``.
 """
@@ -23,10 +24,10 @@ class TypeInformation:
     """What kind of value a stream carries. Equal types compare equal; the repr is how it is declared, the text how PyFlink prints it."""
 
     def check(self, value: Any) -> None:
-        """Raises ProgramError where ``value`` is not of this type."""
+        """Raises ProgramError if ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """The function that brings a value a user gave into the form this type has downstream (a tuple becomes a Row); None: as it is."""
+        """The function that converts a user's value into the form that operators use (a tuple becomes a Row); None if nothing is converted."""
         return None
 
     def need_conversion(self) -> bool:
@@ -34,7 +35,7 @@ class TypeInformation:
         return self.conversion() is not None
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The value in the form it travels in: rows as plain tuples."""
+        """The value in the form in which it is sent: rows as plain tuples."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
@@ -70,7 +71,7 @@ class BasicTypeInfo(TypeInformation):
         if value is None:
             return
         if not isinstance(value, self._accepts) or (isinstance(value, bool) and bool not in self._accepts):
-            if hasattr(value, "item") and type(value).__module__ == "numpy":  # numpy's scalars stand for Python's
+            if hasattr(value, "item") and type(value).__module__ == "numpy":  # numpy's scalars count as Python's
                 self.check(value.item())
                 return
             raise _refuse(value, self)
@@ -228,8 +229,8 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; what
-    has no names or quite other ones, by position."""
+    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; a
+    value without names, or with entirely different ones, gives them by position."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"
@@ -260,7 +261,7 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The values of the fields; ValueError where one is missing, and for a single value: nobody means the letters of a text."""
+        """The values of the fields. Raises ValueError if one is missing, and for a single value: a text is not meant as its letters."""
         is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
         if is_single:
             raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")
@@ -339,7 +340,7 @@ def _integer(name: str, bits: int) -> BasicTypeInfo:
 
 
 class Types:
-    """The types there are.
+    """All types that a program can declare.
 
     >>> person = Types.ROW_NAMED(["name", "born"], [Types.STRING(), Types.INT()])
     >>> person.get_field_names()
@@ -413,7 +414,7 @@ class Types:
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Any Python value, pickled on the wire: what a stream has that declares nothing."""
+        """Any Python value, pickled on the wire: the type of a stream that declares none."""
         return PickledBytesTypeInfo()
 
     @staticmethod

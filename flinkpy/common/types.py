@@ -1,4 +1,4 @@
-"""Row: a record with a kind and, mostly, names for its fields. What a lambda sees of a columnar stream, and what Types.ROW stands for."""
+"""Row: a record with a kind, and usually with names for its fields. Functions on a columnar stream get Rows, and Types.ROW declares them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Row:
     # -- by name --------------------------------------------------------------------------------------------------------------
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields by name; with ``recursive`` also those of rows inside, in lists and dicts too. ProgramError for a row without names."""
+        """The fields by name; with ``recursive`` also those of rows inside, in lists and dicts too. Raises ProgramError for a row without names."""
         if self._fields is None:
             raise ProgramError("this Row has no field names; set_field_names gives it some")
         values = map(_plain, self._values) if recursive else self._values
@@ -126,7 +126,7 @@ class Row:
         return item in self._values
 
     def __call__(self, *values: Any) -> Row:
-        """A row whose field names are this row's values: the factory form."""
+        """A row whose field names are the values of this one, as in ``Row("name", "age")("Ann", 3)``."""
         if len(values) > len(self._values):
             raise ProgramError(f"{len(values)} values for a Row of the fields {self._values}")
         return named_row(tuple(map(str, self._values[: len(values)])), values)
@@ -135,7 +135,7 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *values: Any, **named: Any) -> Row:
-        """A row that is no plain insertion.
+        """A row of another kind than INSERT.
 
         >>> Row.of_kind(RowKind.DELETE, 7).get_row_kind()
         <RowKind.DELETE: 3>
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _row_class(names: tuple[str, ...]) -> type[Row]:
-    """A Row whose names are its class's, so that making one is storing its values, and whose fields are found without searching."""
+    """A Row whose names belong to its class. Making one only stores its values, and fields are found without a search."""
 
     def getter(position: int) -> Callable[[Any], Any]:
         return lambda row: row._values[position]

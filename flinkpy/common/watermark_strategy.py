@@ -1,4 +1,4 @@
-"""How a stream gets its event times and watermarks: a description, picklable, and the ports of those who write their own.
+"""How a stream gets its event times and watermarks: a picklable description, and the classes that programs derive from.
 
 ``flinkpy.operators.event_time.watermarks`` carries it out, once per subtask.
 """
@@ -46,7 +46,7 @@ def watermark_of(given: Any) -> Watermark:
 
 
 class WatermarkOutput(ABC):
-    """Where a generator puts its watermarks. One at or below the last is dropped; a new one makes an idle stream active."""
+    """Takes a generator's watermarks. One at or below the last one is dropped; a greater one makes an idle stream active."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark | int) -> None:
@@ -54,18 +54,18 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Nobody downstream is to wait for this stream."""
+        """Operators downstream do not wait for this stream."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """It counts again."""
+        """Operators downstream wait for this stream again."""
 
 
 class WatermarkGenerator(ABC):
     """Says how far event time has come. Each subtask has one of its own, and calls it in its own thread.
 
     A *periodic* one looks at records in ``on_event`` and emits in ``on_periodic_emit``, a *punctuated* one emits in ``on_event`` when a
-    record says so: the watermark then stands behind that very record, and what follows in the same batch may already be late.
+    record says so. The watermark then follows that record directly, so later records of the same batch may already be late.
 
     >>> class OnMarker(WatermarkGenerator):
     ...     def on_event(self, event, event_timestamp, output):
@@ -77,14 +77,14 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called behind every record; ``event_timestamp`` is MIN_TIMESTAMP where it has none."""
+        """Called after every record; ``event_timestamp`` is MIN_TIMESTAMP if the record has none."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Called every ``pipeline.auto-watermark-interval``, and when the input ends."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """The greatest timestamp so far, less the bound, less one: a record as late as the bound allows is not late yet."""
+    """The greatest timestamp so far, minus the bound, minus one: so a record that is late by exactly the bound is still in time."""
 
     def __init__(self, max_out_of_orderness: timedelta) -> None:
         self._bound = to_milliseconds(max_out_of_orderness)
@@ -104,7 +104,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 @runtime_checkable
 class ColumnExpression(Protocol):
-    """An expression of ``flinkpy.columns``, which stands on a floor above."""
+    """An expression of ``flinkpy.columns``, which is a package above this one."""
 
     @property
     def inputs(self) -> tuple[Any, ...]: ...
@@ -150,7 +150,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: timedelta) -> WatermarkStrategy:
-        """Records come at most so much later than one with a greater timestamp."""
+        """A record arrives at most so long after a record with a greater timestamp."""
         if _span(max_out_of_orderness, "for_bounded_out_of_orderness()") < timedelta():
             raise refuse(f"out-of-orderness cannot be negative ({max_out_of_orderness})")
         return WatermarkStrategy(max_out_of_orderness)
@@ -182,7 +182,7 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: timedelta) -> WatermarkStrategy:
-        """A subtask that gets no record for so long holds no watermark back."""
+        """A subtask that gets no record for so long is idle, and no longer holds back the watermark."""
         if _span(idle_timeout, "with_idleness()") <= timedelta():
             raise refuse(f"the idle timeout must be positive ({idle_timeout})")
         return replace(self, idle_timeout=idle_timeout)

@@ -16,7 +16,9 @@ from flinkpy.datastream.data_stream import (
     ConnectedStreams,
     DataStream,
     DataStreamSink,
+    IterativeStream,
     KeyedStream,
+    StreamExecutionEnvironment,
     WindowedStream,
 )
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
@@ -55,11 +57,9 @@ from flinkpy.datastream.functions import (
     SourceFunction,
     WindowFunction,
 )
-from flinkpy.datastream.iterative_stream import IterativeStream
 from flinkpy.datastream.output_tag import OutputTag
 from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, PredefinedOptions, StateBackend
-from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkpy.datastream.time_characteristic import TimeCharacteristic
 from flinkpy.datastream.time_domain import TimeDomain
 from flinkpy.datastream.timerservice import TimerService

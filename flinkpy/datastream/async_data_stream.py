@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from flinkpy.common.time import Time
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.checks import check_arity, check_type, located, refuse
 from flinkpy.datastream.data_stream import DataStream
-from flinkpy.datastream.program import check_arity, check_type, located, refuse
-from flinkpy.datastream.typed import declared
+from flinkpy.datastream.verbs.typed_functions import declared
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
@@ -22,12 +22,12 @@ _ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunction
 
 
 class AsyncDataStream:
-    """Calls an :class:`AsyncFunction`, or a function declared with ``async def``, for each record of a stream; up to ``capacity`` calls are
-    under way at a time in each subtask. A function gives a list of results; they get the record's timestamp.
+    """Calls an :class:`AsyncFunction`, or a function declared with ``async def``, for each record of a stream; each subtask makes up to
+    ``capacity`` calls at a time. A function returns a list of results; they get the record's timestamp.
 
-    ``timeout`` (a Time, a timedelta, or milliseconds; 0: none) covers all attempts at a record. A record that is out of time fails the job,
-    unless the function's ``timeout(value)`` gives results instead. Records under way are part of checkpoints, and their calls are
-    made again after a failure: at least once.
+    ``timeout`` (a Time, a timedelta, or milliseconds; 0: none) covers all attempts at a record. A record that exceeds it fails the job, unless
+    the function's ``timeout(value)`` returns results instead. Checkpoints contain the records whose calls are not done; after a failure these
+    calls are made again, so each is made at least once.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -40,14 +40,14 @@ class AsyncDataStream:
     @staticmethod
     def unordered_wait(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout, capacity: int = 100,
                        output_type: TypeInformation | None = None) -> DataStream:
-        """Results go out as they come, but never past a watermark."""
+        """Emits results as the calls finish, but never past a watermark."""
         return _async_wait("unordered_wait()", data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _UNORDERED)
 
     @staticmethod
     def unordered_wait_with_retry(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout,
                                   async_retry_strategy: AsyncRetryStrategy, capacity: int = 100,
                                   output_type: TypeInformation | None = None) -> DataStream:
-        """The same, and calls that failed, or gave results of no use, are made again as the strategy says.
+        """The same, with retries: the strategy says which failures and which results make it call again, and when.
 
         >>> from flinkpy.datastream.async_retry_predicates import empty_result_predicate
         >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, empty_result_predicate)
@@ -59,7 +59,7 @@ class AsyncDataStream:
     @staticmethod
     def ordered_wait(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout, capacity: int = 100,
                      output_type: TypeInformation | None = None) -> DataStream:
-        """Results go out in the order of their records: a slow call holds back those behind it."""
+        """Emits results in the order of their records, so a slow call delays the results of later records."""
         return _async_wait("ordered_wait()", data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _ORDERED)
 
     @staticmethod
@@ -78,4 +78,6 @@ def _async_wait(call: str, stream: DataStream, function: AsyncFunctionLike, time
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
     check_arity(descriptor.invoke, 1, call)
     output_type = check_type(output_type, call)
-    return stream._with_rows()._apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)
+    rows = stream.recorded.as_rows()
+    made = rows.apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)
+    return DataStream(stream.get_execution_environment(), made)

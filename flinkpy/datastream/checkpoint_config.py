@@ -1,4 +1,4 @@
-"""Checkpoint settings: the typed face of ``execution.checkpointing.*``.
+"""Checkpoint settings: the options ``execution.checkpointing.*`` with types.
 
 They are kept, checked and shown today; they take effect with the checkpoints milestone.
 """
@@ -27,7 +27,7 @@ class ExternalizedCheckpointCleanup(Enum):
 
 
 class CheckpointConfig:
-    """Given by ``env.get_checkpoint_config()``; changes count for the environment. Spans are milliseconds unless a timedelta is asked for.
+    """Given by ``env.get_checkpoint_config()``; changes take effect in the environment. Spans are milliseconds unless a method says timedelta.
 
     >>> CheckpointConfig().set_checkpoint_interval(5000).get_checkpoint_interval()
     5000

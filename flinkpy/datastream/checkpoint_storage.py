@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: in the JobManager's memory, or in files. Each is the set of options (``execution.checkpointing.*``) it stands for.
+"""Where checkpoints are kept: in the JobManager's memory, or in files. Each sets options (``execution.checkpointing.*``).
 
 They are kept today; they take effect with the checkpoints milestone.
 """
@@ -19,7 +19,7 @@ class CheckpointStorage(ABC):
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """The options it stands for."""
+        """The options that it sets."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.options() == other.options()
@@ -62,7 +62,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold (bytes) stands in the checkpoint's metadata.
+    """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold (bytes) is kept in the checkpoint's metadata.
 
     >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
     'file:///tmp/checkpoints'
@@ -103,7 +103,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 def storage_of(values: Mapping[str, Any]) -> CheckpointStorage | None:
-    """The storage the options stand for; None where they name none."""
+    """The storage that the options describe; None if they name none."""
     kind, path = read(values, kept.CHECKPOINT_STORAGE), read(values, kept.CHECKPOINT_DIRECTORY)
     if kind is None and path is None:
         return None

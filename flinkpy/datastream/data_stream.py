@@ -1,47 +1,47 @@
-"""DataStream: a stream of records, and what can be done with it. Every call records a transformation; nothing runs before ``execute``."""
+"""The public classes of streams and their environment, under PyFlink's module path. Every call records something; nothing runs before ``execute``.
+
+These classes name each other in the types of their methods: ``key_by`` gives a KeyedStream, which is a DataStream; an environment gives streams,
+which give their environment back. So they are in one module, as they are in PyFlink. What a verb does is in ``verbs``, ``windowed``, ``joined``,
+``results`` and ``env``, which know none of these classes. A new verb that gives a plain stream is a method of ``verbs.stream_verbs.StreamVerbs``;
+one that gives a stream of another class is a method here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from flinkpy.common.output_tag import OutputTag
-from flinkpy.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
-from flinkpy.common.watermark_strategy import WatermarkStrategy
-from flinkpy.datastream import functions as f
-from flinkpy.datastream.columnar_stream import ColumnarOperations, common_columns, is_columnar_key, key_columns
-from flinkpy.datastream.interactive import Interactive
-from flinkpy.datastream.joined_streams import WindowJoins
-from flinkpy.datastream.keys import FieldKey, check_key_fields, check_key_type
-from flinkpy.datastream.program import caller, check_function, check_process_function, check_strategy, check_type, located, no_such_method, refuse
-from flinkpy.datastream.ray_bridge import TableResults
-from flinkpy.datastream.settings import OperatorSettings, copy_place
-from flinkpy.datastream.typed import declared, typed
-from flinkpy.datastream.windows import AllWindows
-from flinkpy.graph.partitioning import BROADCAST, FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE, KeySpec, Partitioning, PartitioningKind
-from flinkpy.graph.transformations import (
-    OneInputTransformation,
-    PartitionTransformation,
-    SideOutputTransformation,
-    Transformation,
-    UnionTransformation,
-)
-from flinkpy.operators.functions import method_of
-from flinkpy.operators.process.process_operators import ProcessOperator
-from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
-from flinkpy.operators.sinks.sink_context import takes_context
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.datastream.checks import no_such_method, refuse
+from flinkpy.datastream.env.stream_environment import Environment
+from flinkpy.datastream.joined.interval_joins import IntervalJoin
+from flinkpy.datastream.joined.window_joins import CoGroupedStreams, JoinedStreams
+from flinkpy.datastream.results.collecting import CloseableIterator as CloseableIterator
+from flinkpy.datastream.results.data_stream_sink import DataStreamSink as DataStreamSink
+from flinkpy.datastream.results.stream_results import StreamResults
+from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.verbs import key_verbs, routing
+from flinkpy.datastream.verbs.broadcasting import Broadcast, BroadcastConnected, broadcast_with_states
+from flinkpy.datastream.verbs.caching import Cache, NoOperator
+from flinkpy.datastream.verbs.connected import Connected
+from flinkpy.datastream.verbs.iterating import Iteration, iterate
+from flinkpy.datastream.verbs.stream_verbs import KeyedVerbs, StreamVerbs
+from flinkpy.datastream.windowed.window_checks import checked_assigner, count_windows
+from flinkpy.datastream.windowed.window_verbs import AllWindows, KeyedWindows
+from flinkpy.graph.partitioning import BROADCAST
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
+    from flinkpy.common.configuration import Configuration
     from flinkpy.common.execution_config import ExecutionConfig
     from flinkpy.common.time import Duration
-    from flinkpy.datastream.iterative_stream import IterativeStream
-    from flinkpy.datastream.stream_execution_environment import StreamExecutionEnvironment
     from flinkpy.state.descriptors import MapStateDescriptor
+    from flinkpy.windowing.assigners import WindowAssigner
 
 
-class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, ColumnarOperations, WindowJoins):
+class DataStream(StreamVerbs["DataStream"], StreamResults):
     """A stream of Python values, or of columns (``is_columnar``): then expressions work on whole batches, and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
@@ -52,138 +52,46 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
     'Reduce'
     """
 
-    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation, *, columnar: bool = False, schema: Any = None,
-                 helpers: tuple[Transformation, ...] = ()) -> None:
-        self._env, self._transformation, self._columnar, self._helpers = env, transformation, columnar, helpers
-        self._schema = schema  # a pyarrow.Schema, where it is known while the program is built
-        self._side_types: dict[str, TypeInformation | None] = {}  # of the side outputs asked for
+    def __init__(self, env: StreamExecutionEnvironment, recorded: RecordedStream) -> None:
+        super().__init__(recorded)
+        self._env = env
 
-    @property
-    def is_columnar(self) -> bool:
-        """Whether column batches flow here, known when the program is built."""
-        return self._columnar
-
-    def get_type(self) -> TypeInformation:
-        """The declared type of the records; PICKLED_BYTE_ARRAY where none was."""
-        declared: TypeInformation | None = self._transformation.output_type
-        if declared is None and self._schema is not None:
-            from flinkpy.columns.values.arrow_types import row_type_of
-
-            return row_type_of(self._schema)
-        return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
+    def _stream(self, recorded: RecordedStream) -> DataStream:
+        return DataStream(self._env, recorded)
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment it was made by."""
+        """The environment that the stream belongs to."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """How its program is executed."""
+        """The execution settings of its program."""
         return self._env.get_config()
 
-    # -- record by record -----------------------------------------------------------------------------------------------------
+    # -- windows --------------------------------------------------------------------------------------------------------------
 
-    def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record for each record.
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """All records in windows, whatever their keys: one subtask does the work.
 
-        >>> env.from_collection([1, 2]).map(lambda x: x * 2, Types.INT())  # doctest: +SKIP
+        >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)  # doctest: +SKIP
         """
-        check_function(func, f.MapFunction, "map", 1, "map()")
-        output_type = check_type(output_type, "map()")
-        return self._with_rows()._apply("Map", MapOperator(typed(func, f.MapFunction, output_type)), output_type)
+        return AllWindowedStream(self, checked_assigner(self.recorded, window_assigner, "window_all()"))
 
-    def flat_map(self, func: Callable[[Any], Any] | f.FlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Any number of records for each record: the function yields them or returns an iterable.
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` records. A new one begins with every ``slide``-th record; with 0, when the one before is full.
 
-        >>> env.from_collection(["a b"]).flat_map(lambda line: line.split(), Types.STRING())  # doctest: +SKIP
+        A window is evaluated once, when it is full.
         """
-        check_function(func, f.FlatMapFunction, "flat_map", 1, "flat_map()")
-        output_type = check_type(output_type, "flat_map()")
-        return self._with_rows()._apply("FlatMap", FlatMapOperator(typed(func, f.FlatMapFunction, output_type)), output_type)
-
-    def filter(self, func: Any) -> DataStream:
-        """The records for which the function, or an expression over columns, is true.
-
-        >>> from flinkpy.table.expressions import col
-        >>> stream.filter(lambda x: x > 3); flights.filter(col("delay") > 3)  # doctest: +SKIP
-        """
-        if _is_expression(func):
-            return self._filter_columns(func)
-        check_function(func, f.FilterFunction, "filter", 1, "filter()")
-        stream = self._with_rows()
-        return stream._apply("Filter", FilterOperator(func), stream._transformation.output_type)
-
-    def project(self, *field_indexes: int) -> DataStream:
-        """Tuples of these fields of tuples or rows, by position.
-
-        >>> env.from_collection([("a", 1, 2.0)]).project(2, 0)  # doctest: +SKIP
-        """
-        if not field_indexes or any(isinstance(at, bool) or not isinstance(at, int) or at < 0 for at in field_indexes):
-            raise refuse(f"project() takes field positions from 0 on, these are {field_indexes}")
-        stream = self._with_rows()
-        types = stream._transformation.output_type
-        output_type = None
-        if isinstance(types, (TupleTypeInfo, RowTypeInfo)):
-            if max(field_indexes) >= len(types.field_types):
-                raise refuse(f"project({max(field_indexes)}): the records have {len(types.field_types)} fields, counted from 0")
-            output_type = Types.TUPLE([types.field_types[at] for at in field_indexes])
-        elif types is not None and not isinstance(types, PickledBytesTypeInfo):
-            raise refuse(f"project() needs tuples or rows, this is a stream of {types!r}")
-        return stream._apply("Projection", ProjectOperator(field_indexes), output_type)
-
-    def process(self, func: f.ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """A function with a context and side outputs.
-
-        >>> from flinkpy.datastream import ProcessFunction
-        >>> class Sort(ProcessFunction):
-        ...     def process_element(self, value, ctx):
-        ...         yield value if value > 0 else (OutputTag("negative"), value)
-        >>> positive = stream.process(Sort()); negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
-        """
-        given: Any = func
-        if isinstance(given, f.KeyedProcessFunction):
-            raise refuse(f"process(): {type(func).__name__} is a KeyedProcessFunction, and this stream has no keys: call key_by(...) before, or make "
-                         "it a ProcessFunction")
-        check_process_function(func, f.ProcessFunction)
-        output_type = check_type(output_type, "process()")
-        return self._with_rows()._apply("Process", declared(ProcessOperator(func), output_type), output_type)
-
-    # -- event time -----------------------------------------------------------------------------------------------------------
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Where event times are found, and how watermarks are made from them. Watermarks from further up end here.
-
-        >>> from flinkpy.common import Duration
-        >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
-        >>> stream.assign_timestamps_and_watermarks(strategy)  # doctest: +SKIP
-        """
-        from flinkpy.operators.event_time.timestamps import is_expression
-        from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
-
-        strategy = check_strategy(watermark_strategy, "assign_timestamps_and_watermarks()")
-        stream: DataStream = self._as_columns("an expression as timestamp assigner") if is_expression(strategy.timestamp_assigner) else self
-        operator = TimestampsAndWatermarksOperator(strategy)
-        with located():
-            operator.check(stream._schema, stream._columnar)
-        return stream._apply("Timestamps/Watermarks", operator, stream._transformation.output_type, columnar=stream._columnar)
+        assigner, trigger = count_windows(size, slide, "count_window_all()")
+        return AllWindowedStream(self, assigner).trigger(trigger)
 
     # -- several streams ------------------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
         """The records of all these streams, in no particular order among them."""
-        streams = (self, *streams)
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise refuse(f"union() takes streams, this is {stream!r:.80}")
-            self._refuse_stranger(stream, "union()")
-        types = [stream._transformation.output_type for stream in streams]
-        if len({repr(each) for each in types}) > 1 and None not in types:
-            raise refuse(f"union() needs streams of one type, these have {', '.join(sorted({repr(each) for each in types}))}")
-        columnar = all(stream._columnar for stream in streams)
-        schema = common_columns([stream._schema for stream in streams], "union()") if columnar else None
-        inputs = [(stream._with_schema(schema) if columnar else stream._with_rows(before_edge=True))._transformation for stream in streams]
-        shared = types[0] if None not in types else None
-        transformation = UnionTransformation(id=self._env._next_id(), name="union()", union=inputs, output_type=shared, where=caller())
-        return DataStream(self._env, transformation, columnar=columnar, schema=schema)
+        return self._stream(routing.union_of([stream.recorded for stream in (self, *streams)]))
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...
@@ -192,41 +100,41 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams, of different types maybe, for one function. The second may be a BroadcastStream."""
+        """Two streams for one function; their types may differ. The second may be a BroadcastStream."""
         if isinstance(ds, BroadcastStream):
-            self._refuse_stranger(ds.input_stream, "connect()")
+            self.recorded.refuse_stranger(ds.input_stream.recorded, "connect()")
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        if not isinstance(ds, DataStream):
-            raise refuse(f"connect() takes a stream, this is {ds!r:.80}")
-        self._refuse_stranger(ds, "connect()")
-        return ConnectedStreams(self, ds)
+        return ConnectedStreams(self, self._partner(ds, "connect()"))
+
+    def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
+        """Records of this and another stream with equal keys, within windows: ``.where(key).equal_to(key).window(assigner).apply(function)``."""
+        return JoinedStreams(self, self._partner(other_stream, "join()"), self._stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
+        """Like ``join``, but the function gets all records of a key and window of both streams at once, so that it can be an outer join."""
+        return CoGroupedStreams(self, self._partner(other_stream, "co_group()"), self._stream)
+
+    def _partner(self, other: Any, call: str) -> DataStream:
+        if not isinstance(other, DataStream):
+            raise refuse(f"{call} takes a stream, this is {other!r:.80}")
+        self.recorded.refuse_stranger(other.recorded, call)
+        return other
 
     def iterate(self, max_wait_time: Duration | timedelta | int | None = None) -> IterativeStream:
-        """Begins a loop, which ``close_with`` on the stream it gives closes: what comes back goes through it again.
+        """Begins a loop. ``close_with`` on the stream it returns closes the loop: the records given to it go through the loop again.
 
-        ``max_wait_time`` (a Duration, or milliseconds): when the input has ended and nothing is in the loop any more, so long is waited for what
-        timers may still give.
+        ``max_wait_time`` (a Duration, or milliseconds): how long the loop waits, after its input has ended and it is empty, for what timers may
+        still give.
 
         >>> iteration = numbers.iterate()  # doctest: +SKIP
         >>> steps = iteration.map(lambda n: n - 1)  # doctest: +SKIP
         >>> iteration.close_with(steps.filter(lambda n: n > 0))  # doctest: +SKIP
         """
-        from flinkpy.datastream.iterative_stream import iterate
+        return IterativeStream(self._env, iterate(self.recorded, max_wait_time))
 
-        return iterate(self, max_wait_time)
-
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What the operator's function sent to this tag."""
-        if not isinstance(output_tag, OutputTag):
-            raise refuse(f"get_side_output() takes an OutputTag, this is {output_tag!r:.80}")
-        known = self._side_types.setdefault(output_tag.tag_id, output_tag.type_info)
-        if output_tag.type_info != known:
-            raise refuse(f"get_side_output(): the side output {output_tag.tag_id!r} was asked for as {known!r} before, and now as "
-                         f"{output_tag.type_info!r}; one id is one side output of one type")
-        reader = SideOutputTransformation(
-            id=self._env._next_id(), name=f"get_side_output({output_tag.tag_id!r})", input=self._operator("get_side_output()"),
-            tag_id=output_tag.tag_id, output_type=output_tag.type_info, where=caller())
-        return DataStream(self._env, reader)
+    def cache(self) -> CachedDataStream:
+        """This bounded stream, cached: the first job computes it, and later jobs read what it kept."""
+        return CachedDataStream(self._env, Cache(self.recorded))
 
     # -- to which subtask -----------------------------------------------------------------------------------------------------
 
@@ -235,45 +143,7 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
 
         >>> stream.key_by(lambda pair: pair[0]); flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
-        if more and isinstance(more[0], TypeInformation):  # PyFlink passes the key's type as the second argument
-            key_type, more = more[0], more[1:]
-        check_key_type(check_type(key_type, "key_by()"), "key_by()")
-        if is_columnar_key(key_selector, more):
-            names = key_columns((key_selector, *more), self._schema)
-            check_key_fields(names, self.get_type(), "key_by()")
-            return self._keyed(KeySpec(FieldKey(names), names if self._columnar else None))
-        if more:
-            raise refuse("key_by() takes one function, or one or several names of fields")
-        check_function(key_selector, f.KeySelector, "get_key", 1, "key_by()")
-        return self._with_rows(before_edge=True)._keyed(KeySpec(key_selector))
-
-    def _keyed(self, key: KeySpec) -> KeyedStream:
-        partitioned = self._partitioned(Partitioning(PartitioningKind.HASH, key), "key_by()")
-        return KeyedStream(self._env, partitioned._transformation, key, self, columnar=self._columnar, schema=self._schema)
-
-    def partition_custom(self, partitioner: Callable[[Any, int], int] | f.Partitioner,
-                         key_selector: Callable[[Any], Any] | f.KeySelector) -> DataStream:
-        """``partitioner(key, number of channels)`` says the channel.
-
-        >>> stream.partition_custom(lambda key, channels: key % channels, lambda pair: pair[0])  # doctest: +SKIP
-        """
-        check_function(partitioner, f.Partitioner, "partition", 2, "partition_custom()")
-        check_function(key_selector, f.KeySelector, "get_key", 1, "partition_custom()")
-        stream = self._with_rows(before_edge=True)
-        custom, key = method_of(partitioner, "partition"), KeySpec(method_of(key_selector, "get_key"))
-        return stream._partitioned(Partitioning(PartitioningKind.CUSTOM, key, custom=custom), "partition_custom()")
-
-    def rebalance(self) -> DataStream:
-        """Round robin over all subtasks of the next operator."""
-        return self._partitioned(REBALANCE, "rebalance()")
-
-    def rescale(self) -> DataStream:
-        """Round robin over the subtasks near by: no more connections than needed."""
-        return self._partitioned(RESCALE, "rescale()")
-
-    def shuffle(self) -> DataStream:
-        """At random."""
-        return self._partitioned(SHUFFLE, "shuffle()")
+        return KeyedStream(self._env, key_verbs.key_stream(self.recorded, key_selector, more, key_type).stream)
 
     @overload
     def broadcast(self) -> DataStream: ...
@@ -288,136 +158,9 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
         >>> events.connect(changes.broadcast(rules)).process(Apply())  # doctest: +SKIP
         """
         if broadcast_state_descriptors:
-            from flinkpy.datastream.broadcast_stream import broadcast_stream
-
-            return broadcast_stream(self, broadcast_state_descriptors)
-        return self._partitioned(BROADCAST, "broadcast()")
-
-    def global_(self) -> DataStream:
-        """Every record to the first subtask."""
-        return self._partitioned(GLOBAL, "global_()")
-
-    def forward(self) -> DataStream:
-        """From each subtask to the same subtask of the next operator; both must have one parallelism."""
-        return self._partitioned(FORWARD, "forward()")
-
-    def cache(self) -> CachedDataStream:
-        """This bounded stream, kept by the first job that computes it for the jobs behind."""
-        from flinkpy.datastream.cached_stream import CachedDataStream
-
-        return CachedDataStream(self)
-
-    # -- ends -----------------------------------------------------------------------------------------------------------------
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Prints every record where its subtask runs; ``2> `` in front says the subtask where there are several."""
-        from flinkpy.common.printing import formatter, row_formatter
-        from flinkpy.connectors.print_sink import PrintSink
-
-        write = row_formatter() if self._columnar else formatter(self._transformation.output_type)
-        return self._sink(PrintSink(sink_identifier, formatter=write), "Sink: Print to Std. Out")
-
-    def sink_to(self, sink: Any) -> DataStreamSink:
-        """Into a sink of ``flinkpy.connectors``, or any object with ``write(value)``."""
-        from flinkpy.operators.sinks.sink_port import Sink
-
-        if isinstance(sink, type):
-            raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
-        transformer = sink.get_transformer() if hasattr(sink, "get_transformer") else None
-        if transformer is not None:  # PyFlink's SupportsPreprocessing: the sink changes the stream before it takes it
-            self = transformer.apply(self)
-        if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
-            sink = sink.of_type(self._transformation.output_type) if hasattr(sink, "of_type") else sink
-            return self._sink(sink, "Sink: Writer")
-        if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
-            raise refuse(f"sink_to() takes a sink or an object with write(value); a {type(sink).__name__} is neither")
-        return self._with_rows()._sink(sink, "Sink: Writer")
-
-    def add_sink(self, sink_func: Any) -> DataStreamSink:
-        """Into a SinkFunction, or a function called with every record."""
-        if not isinstance(sink_func, f.SinkFunction) and not callable(sink_func):
-            return self.sink_to(sink_func)
-        with_context = isinstance(sink_func, f.SinkFunction) and takes_context(sink_func.invoke)
-        check_function(sink_func, f.SinkFunction, "invoke", 1 + with_context, "add_sink()")
-        return self._with_rows()._sink(sink_func, "Sink: Unnamed")
-
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Runs the program and gives its records here, as they come: a CloseableIterator, or a list of ``limit`` records.
-
-        >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
-        ...     print(list(results))
-        [2, 4]
-        """
-        from flinkpy.datastream.collecting import execute_and_collect
-
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise refuse(f"execute_and_collect(): limit is a whole number from 1 on, this is {limit!r}")
-        results = execute_and_collect(self, job_execution_name)
-        if limit is None:
-            return results
-        with results:
-            return results.first(limit)
-
-    # -- how the program grows ------------------------------------------------------------------------------------------------
-
-    def _apply(self, name: str, operator: Any, output_type: TypeInformation | None, *, key: KeySpec | None = None,
-               columnar: bool = False) -> DataStream:
-        schema = None
-        if columnar and (self._schema is not None or not self._columnar):
-            with located():
-                schema = operator.output_schema(self._schema)
-        transformation = OneInputTransformation(id=self._env._next_id(), name=name, input=self._transformation, operator=operator, key=key,
-                                                output_type=output_type, where=caller())
-        self._env._add(transformation)
-        return DataStream(self._env, transformation, columnar=columnar, schema=schema, helpers=self._conversion())
-
-    def _sink(self, sink: Any, name: str) -> DataStreamSink:
-        from flinkpy.operators.sinks.source_and_sink import SinkOperator
-
-        with located():
-            operator = SinkOperator(sink)
-        ended = self._apply(name, operator, None)
-        return DataStreamSink(self._env, ended._transformation, ended._helpers)
-
-    def _partitioned(self, partitioning: Partitioning, call: str) -> DataStream:
-        transformation = PartitionTransformation(id=self._env._next_id(), name=call, input=self._transformation, partitioning=partitioning,
-                                                 output_type=self._transformation.output_type, where=caller())
-        return DataStream(self._env, transformation, columnar=self._columnar, schema=self._schema)
-
-    def _with_rows(self, *, before_edge: bool = False) -> DataStream:
-        """This stream as rows: itself, or behind a conversion. That runs where its reader does, or with ``before_edge`` where its writer does."""
-        if not self._columnar:
-            return self
-        from flinkpy.operators.columnar.column_operators import ColumnsToRowsOperator
-
-        stream = self._converted("Columns to rows", ColumnsToRowsOperator(), columnar=False)
-        if before_edge:
-            copy_place(self._transformation, stream._transformation)
-        return stream
-
-    def _with_schema(self, schema: Any) -> DataStream:
-        """This stream of columns under a schema that differs from its own in what may be null: itself, or behind a conversion where its writer is."""
-        if self._schema is None or self._schema.equals(schema):
-            return self
-        from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
-
-        stream = self._converted("Nullable columns", NullableColumnsOperator(schema), columnar=True)
-        copy_place(self._transformation, stream._transformation)
-        return stream
-
-    def _converted(self, name: str, operator: Any, *, columnar: bool) -> DataStream:
-        stream = self._apply(name, operator, None, columnar=columnar)
-        stream._is_conversion = True
-        return stream
-
-    _is_conversion = False
-
-    def _conversion(self) -> tuple[Transformation, ...]:
-        return (self._transformation,) if self._is_conversion else ()
-
-    def _refuse_stranger(self, other: DataStream, call: str) -> None:
-        if other._env is not self._env:
-            raise refuse(f"{call}: the streams belong to different environments; make both from one StreamExecutionEnvironment")
+            rows = broadcast_with_states(self.recorded, broadcast_state_descriptors)
+            return BroadcastStream(self._stream(rows), broadcast_state_descriptors)
+        return self._stream(routing.partitioned(self.recorded, BROADCAST, "broadcast()"))
 
     if not TYPE_CHECKING:  # for mypy a name that is not there is an error
 
@@ -425,21 +168,195 @@ class DataStream(OperatorSettings, TableResults, Interactive, AllWindows, Column
             raise no_such_method(self, name, KeyedStream)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} behind {self._transformation.name!r}{', columnar' if self._columnar else ''}>"
+        return f"<{type(self).__name__} behind {self.recorded.transformation.name!r}{', columnar' if self.recorded.is_columnar else ''}>"
 
 
-def _is_expression(value: Any) -> bool:
-    from flinkpy.columns.expression import Expression
+class KeyedStream(KeyedVerbs["DataStream"], DataStream):
+    """Given by ``key_by``. A function object may keep state per key: ``runtime_context.get_state(...)`` in its ``open``.
 
-    return isinstance(value, Expression)
+    >>> sales.key_by(lambda sale: sale[0]).sum(1)  # doctest: +SKIP
+    """
+
+    class AccumulateType(Enum):
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """The records of each key in windows.
+
+        >>> stream.key_by(lambda bid: bid[0]).window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))).max(1)  # doctest: +SKIP
+        """
+        return WindowedStream(self, checked_assigner(self.recorded, window_assigner, "window()"))
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of ``size`` records of a key. A new one begins with every ``slide``-th record; with 0, when the one before is full.
+
+        A window is evaluated once, when it is full.
+
+        Flink's Java API also evaluates sliding windows that are not full yet: ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
+        ``CountTrigger.of(slide)`` does so.
+        """
+        assigner, trigger = count_windows(size, slide, "count_window()")
+        return WindowedStream(self, assigner).trigger(trigger)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
+        """Records of this and another keyed stream with equal keys, the other's within an interval of event time around this one's.
+
+        >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
+        """
+        if not isinstance(self._partner(other_stream, "interval_join()"), KeyedStream):
+            raise refuse("interval_join() takes a keyed stream: call key_by(...) on the other stream too")
+        return IntervalJoin(self, other_stream, self._stream)
+
+    def cache(self) -> NoReturn:
+        """Not for a keyed stream: cache what comes before ``key_by``."""
+        raise refuse("cache() is not for a keyed stream: call it before key_by(...)")
 
 
-from flinkpy.datastream.broadcast_stream import BroadcastConnectedStream as BroadcastConnectedStream  # noqa: E402
-from flinkpy.datastream.broadcast_stream import BroadcastStream as BroadcastStream  # noqa: E402
-from flinkpy.datastream.cached_stream import CachedDataStream as CachedDataStream  # noqa: E402
-from flinkpy.datastream.collecting import CloseableIterator as CloseableIterator  # noqa: E402  (PyFlink has all streams in this module)
-from flinkpy.datastream.connected_streams import ConnectedStreams as ConnectedStreams  # noqa: E402
-from flinkpy.datastream.data_stream_sink import DataStreamSink as DataStreamSink  # noqa: E402
-from flinkpy.datastream.keyed_stream import KeyedStream as KeyedStream  # noqa: E402
-from flinkpy.datastream.windowed_stream import AllWindowedStream as AllWindowedStream  # noqa: E402
-from flinkpy.datastream.windowed_stream import WindowedStream as WindowedStream  # noqa: E402
+class CachedDataStream(NoOperator, DataStream):
+    """Given by ``stream.cache()``. Its first job computes it and writes the cache. What is built on it after that job has ended reads the cache.
+
+    The cache is in files of this program's machine, and is deleted when the program ends. If the workers' files cannot be seen from here, each job
+    computes the stream again.
+
+    >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
+    >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:
+        super().__init__(env, cache.computing)
+        self._cache = cache
+
+    @property
+    def recorded(self) -> RecordedStream:
+        return self._cache.stream()
+
+    def invalidate(self) -> None:
+        """Deletes the cache; the next job that uses the stream computes it again."""
+        self._cache.invalidate()
+
+    def cache(self) -> CachedDataStream:
+        """It is cached already."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<CachedDataStream behind {self._cache.computing.transformation.name!r}>"
+
+
+class IterativeStream(DataStream):
+    """Given by ``iterate``: the input, and what comes back. Has the parallelism of the input.
+
+    After the input has ended, the loop runs until it is empty, and ``max_wait_time`` longer. So a job whose sources end also ends.
+
+    Event time in the loop is the event time of the input. After the input has ended it is 2**62 or above, which is later than any timestamp. Records
+    that come back keep their timestamps, and may be late. The way back is an unbounded queue in memory; while it is long, the loop takes no further
+    input.
+
+    Loops can follow each other, but cannot be nested. A program with a loop cannot have checkpoints, because records on their way back would be in
+    none of them, and it cannot run in runtime mode BATCH.
+
+    >>> from flinkpy.datastream import StreamExecutionEnvironment
+    >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
+    >>> fewer = iteration.map(lambda number: number - 1)
+    >>> again = iteration.close_with(fewer.filter(lambda number: number > 0))
+    >>> fewer.take(10)
+    [2, 1, 0]
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, iteration: Iteration) -> None:
+        super().__init__(env, iteration.stream)
+        self._iteration = iteration
+
+    def close_with(self, feedback_stream: DataStream) -> DataStream:
+        """Sends the records of ``feedback_stream`` back to the beginning of the loop.
+
+        The stream must be made from this iteration, and have its parallelism. Returns ``feedback_stream``. Raises ProgramError for a stream from
+        elsewhere or of another parallelism, and when called twice.
+        """
+        if not isinstance(feedback_stream, DataStream):
+            raise refuse(f"close_with() takes a stream, this is {feedback_stream!r:.80}")
+        self._iteration.close_with(feedback_stream.recorded)
+        return feedback_stream
+
+
+class WindowedStream(KeyedWindows[DataStream]):
+    """Given by ``KeyedStream.window``: the records of each key in windows.
+
+    >>> from flinkpy.common import Time
+    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
+    >>> bids.key_by(lambda bid: bid[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
+    """
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream.recorded, window_assigner, keyed_stream._stream)
+        self._env = keyed_stream.get_execution_environment()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that the stream belongs to."""
+        return self._env
+
+
+class AllWindowedStream(AllWindows[DataStream]):
+    """Given by ``DataStream.window_all``: all records in windows, in one subtask.
+
+    >>> from flinkpy.common import Time
+    >>> from flinkpy.datastream.window import TumblingEventTimeWindows
+    >>> bids.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).max(1)  # doctest: +SKIP
+    """
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream.recorded, window_assigner, data_stream._stream)
+        self._env = data_stream.get_execution_environment()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that the stream belongs to."""
+        return self._env
+
+
+class ConnectedStreams(Connected[DataStream]):
+    """Given by ``connect``. The function has a method for each input; the methods share state through attributes of the function.
+
+    >>> orders.connect(rates).map(Convert())  # doctest: +SKIP
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        super().__init__(stream1, stream2, stream1._stream)
+
+    def key_by(self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None) -> ConnectedStreams:
+        """Records of one key, from both, meet in one subtask."""
+        return ConnectedStreams(self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type))
+
+
+class BroadcastStream(Broadcast[DataStream]):
+    """Given by ``stream.broadcast(descriptor, ...)``: for ``other.connect(...)``. The descriptors name the states its elements write."""
+
+
+class BroadcastConnectedStream(BroadcastConnected[DataStream]):
+    """Given by ``stream.connect(broadcast_stream)``."""
+
+    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream,
+                 broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+        super().__init__(non_broadcast_stream, broadcast_stream, broadcast_state_descriptors, non_broadcast_stream._stream)
+
+
+class StreamExecutionEnvironment(Environment[DataStream]):
+    """One program. Options come from the configuration file, the environment, ``-D`` and the program's code; later ones win.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_parallelism(2).get_parallelism()
+    2
+    >>> env.from_collection([1, 2, 3]).map(lambda x: x + 1).print().get_name()
+    'Sink: Print to Std. Out'
+    >>> env.execute("add one")  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | Mapping[str, Any] | None = None) -> StreamExecutionEnvironment:
+        """A new environment; where its jobs run is decided at ``execute`` (option ``execution.target``)."""
+        return StreamExecutionEnvironment(configuration)
+
+    def _as_stream(self, recorded: RecordedStream) -> DataStream:
+        return DataStream(self, recorded)

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Kept, deleted, or kept by nobody."""
+    """Whether checkpoints are deleted or retained when the job is cancelled, or are not kept outside it at all."""
 
     DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
     RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"

@@ -1,5 +1,5 @@
 """The name of a side output."""
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 
 __all__ = ["OutputTag"]

@@ -9,6 +9,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.launch_context import is_pending, note_used
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream import functions as f
+from flinkpy.datastream.streams.recorded import RowStream
 from flinkpy.graph.transformations import (
     OneInputTransformation,
     PartitionTransformation,
@@ -188,12 +189,12 @@ def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
     env = StreamExecutionEnvironment.get_execution_environment()
     starts = [SourceTransformation(id=-1 - number, name=f"input {number + 1} of the harness", operator=None) for number in range(inputs)]
     has_others = is_pending()
-    built = build(*(DataStream(env, start) for start in starts))
+    built = build(*(DataStream(env, RowStream(env.program, start)) for start in starts))
     if not has_others:
         note_used()  # nobody calls execute() for what a harness runs
     if not isinstance(built, DataStream):
         raise ProgramError(f"a harness is built of what gives a DataStream, this is {built!r:.80}")
-    return pickled(_Gathered(starts).piece(built._transformation), "the harness's function")
+    return pickled(_Gathered(starts).piece(built.recorded.transformation), "the harness's function")
 
 
 class _Gathered:

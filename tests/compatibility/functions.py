@@ -14,6 +14,7 @@ from flinkpy.datastream.async_retry_strategies import (
     NoRetryStrategy,
     RetryPredicate,
 )
+from flinkpy.datastream.data_stream import AllWindowedStream, WindowedStream
 from flinkpy.datastream.functions import (
     AllWindowFunction,
     AsyncFunction,
@@ -34,7 +35,6 @@ from flinkpy.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkpy.datastream.window import EventTimeSessionWindows, EventTimeTrigger, Trigger, TriggerResult, TumblingEventTimeWindows, WindowAssigner
-from flinkpy.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from tests.compatibility.streams import First, Sum, Times, env, got, refused, timed
 
 

@@ -13,7 +13,7 @@ from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.watched_files import FileWatcher, WatchedFiles, WatchedTextFileSource
 from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
-from flinkpy.connectors.source_api.hybrid_source import HybridSource
+from flinkpy.connectors.source_api.hybrid import HybridSource
 from flinkpy.connectors.source_api.source import Boundedness
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment

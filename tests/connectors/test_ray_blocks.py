@@ -22,7 +22,8 @@ from flinkpy.connectors.source_api.readers import UNTIL_WOKEN
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, ResourceUnavailableError
-from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.datastream import DataStream, StreamExecutionEnvironment
+from flinkpy.datastream.env.ray_sources import read_kept_blocks
 from flinkpy.table.expressions import col
 from tests.waiting import eventually
 
@@ -125,6 +126,11 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
     return env
 
 
+def kept(env: StreamExecutionEnvironment, keeper: str, blocks: int) -> DataStream:
+    """A stream of so many blocks of the keeper, from no particular host."""
+    return DataStream(env, read_kept_blocks(env.program, keeper, [None] * blocks, SCHEMA, "blocks"))
+
+
 def shelves() -> set[str]:
     keepers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("blocks-")]
     return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
@@ -214,7 +220,7 @@ def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_pat
     ray.kill(ray.get_actor("owner-1", namespace=NAMESPACE))
     ref = store.block_ref(1)[0]
     eventually(lambda: is_lost(ref))
-    read = environment()._from_keeper(keeper, [None, None], SCHEMA, "blocks", None).to_arrow()
+    read = kept(environment(), keeper, 2).to_arrow()
     assert sorted(read.column("n").to_pylist()) == list(range(40_000))
     assert (tmp_path / "asked").read_text() == "0 from there, 1 from there, 1 from there, "
 
@@ -263,7 +269,7 @@ def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(cluster: N
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a", 2: "b", 3: "b"})
     (tmp_path / "go 2").touch()
     eventually(lambda: store.gather_blocks({}) == 1)
-    rows = environment()._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
+    rows = kept(environment(), keeper, 4)
     with closing(rows.execute_and_collect()) as results:
         assert next(results).n == 40_000
         for number in (0, 1, 3):
@@ -280,7 +286,7 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a"})
     env = environment().enable_checkpointing(50)  # whose default is to restart
-    rows = env._from_keeper(keeper, [None] * 4, SCHEMA, "blocks", None)
+    rows = kept(env, keeper, 4)
     rows.sink_to(RayBlockSink(make_keeper()))
     if before:
         store.fail_missing("the well has run dry")
@@ -342,7 +348,7 @@ def test_of_a_job_that_failed_nothing_counts(cluster: None) -> None:
 
     env = environment()
     rows = env.from_blocks([ray.put(block(*range(start, start + 1000))) for start in (0, 1000)], SCHEMA, "blocks")
-    rows.map(unlucky, Types.ROW_NAMED(["n"], [Types.LONG()]))._as_columns("here").sink_to(RayBlockSink(keeper, block_bytes=1))
+    rows.map(unlucky, Types.ROW_NAMED(["n"], [Types.LONG()])).select("n").sink_to(RayBlockSink(keeper, block_bytes=1))
     with pytest.raises(JobExecutionError, match="not this one"):
         env.execute()
     assert not Store(keeper).is_complete()

@@ -119,7 +119,7 @@ def test_a_table_is_read_from_the_store_where_slices_of_it_lie(cluster: None) ->
     assert table.nbytes > 80 * SMALL_BYTES
     stream = environment(1).from_arrow(table.slice(1, 5_999_998))
     assert stream.to_arrow().equals(table.slice(1, 5_999_998))
-    stored = handed_over(stream._transformation.operator.source.pieces, outlives_program=False)  # type: ignore[attr-defined]
+    stored = handed_over(stream.recorded.transformation.operator.source.pieces, outlives_program=False)  # type: ignore[attr-defined]
     assert isinstance(stored, StoredPieces)
     store = Store(stored.keeper)
     sizes = [ray.experimental.get_object_locations(refs)[refs[0]]["object_size"]

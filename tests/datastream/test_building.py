@@ -110,12 +110,12 @@ def test_an_operator_takes_settings(env: StreamExecutionEnvironment) -> None:
     env.register_slot_sharing_group(SlotSharingGroup.builder("big").set_cpu_cores(2).set_task_heap_memory(MemorySize.of_mebi_bytes(1)).build())
     stream = (env.from_collection([1]).map(lambda x: x).name("m").uid("u").set_uid_hash("ab" * 16).set_description("d")
               .set_parallelism(3).set_max_parallelism(7).set_buffer_timeout(5).slot_sharing_group("big").start_new_chain())
-    made = stream._transformation
+    made = stream.recorded.transformation
     assert (made.name, made.uid, made.uid_hash, made.description, made.parallelism, made.max_parallelism) == ("m", "u", "ab" * 16, "d", 3, 7)
     assert (made.buffer_timeout_ms, made.slot_sharing_group, made.resources.cpus, made.resources.memory) == (5, "big", 2.0, 1 << 20)
     assert made.chaining is ChainingStrategy.HEAD
     assert stream.get_name() == "m"
-    assert stream.force_non_parallel().disable_chaining()._transformation.max_parallelism == 1
+    assert stream.force_non_parallel().disable_chaining().recorded.transformation.max_parallelism == 1
     assert stream.print().name("out").get_name() == "Sink: out"
 
 
@@ -231,7 +231,7 @@ def test_a_wrong_call_on_the_environment_is_refused_at_its_line(env: StreamExecu
 
 def test_a_transformation_knows_the_line_that_made_it(env: StreamExecutionEnvironment) -> None:
     stream = env.from_collection([1]).map(lambda x: x)
-    assert stream._transformation.where == f"{__file__}:{inspect.currentframe().f_lineno - 1}"  # type: ignore[union-attr]
+    assert stream.recorded.transformation.where == f"{__file__}:{inspect.currentframe().f_lineno - 1}"  # type: ignore[union-attr]
 
 
 def test_streams_of_two_environments_do_not_meet(env: StreamExecutionEnvironment) -> None:
@@ -286,7 +286,7 @@ def test_the_environment_keeps_its_options(env: StreamExecutionEnvironment, tmp_
     assert (env.get_checkpointing_mode(), env.is_unaligned_checkpoints_enabled()) == (CheckpointingMode.AT_LEAST_ONCE, True)
     assert (values["python.files"], values["restart-strategy.type"]) == (f"{tmp_path}/a.py,{tmp_path}/b.py", "fixed-delay")
     assert sys.path[0] == str(tmp_path)
-    assert env._values["execution.runtime-mode"] is RuntimeMode.BATCH
+    assert env.program.values["execution.runtime-mode"] is RuntimeMode.BATCH
 
 
 def test_a_watermark_strategy_belongs_to_the_source_and_is_checked_there(env: StreamExecutionEnvironment) -> None:

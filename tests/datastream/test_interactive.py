@@ -16,7 +16,7 @@ from flinkpy.common import Row, Types
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.datastream.interactive import leading_to
+from flinkpy.datastream.streams.recorded_program import leading_to
 from tests.cluster.programs import Endless
 from tests.cluster.ray_fixture import ray_cluster
 
@@ -63,9 +63,9 @@ def test_what_leads_to_a_stream_is_all_it_needs_and_nothing_else(env: StreamExec
     left, right = env.from_collection([1]), env.from_collection([2])
     joined = left.map(lambda n: n).union(right)
     beside = right.map(lambda n: n)
-    needed = leading_to([joined._transformation])
-    assert {left._transformation, right._transformation} <= needed
-    assert beside._transformation not in needed
+    needed = leading_to([joined.recorded.transformation])
+    assert {left.recorded.transformation, right.recorded.transformation} <= needed
+    assert beside.recorded.transformation not in needed
 
 
 def test_a_loop_can_be_looked_into(env: StreamExecutionEnvironment) -> None:

@@ -22,6 +22,7 @@ from flinkpy.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
+from flinkpy.datastream.env.submission import stream_graph
 from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.operators.loops.feedback import BEYOND_TIME, open_channels
 
@@ -339,8 +340,8 @@ def test_the_plan_of_a_loop_has_its_ends_side_by_side_in_one_slot(plain: StreamE
     ends = [name for name in nodes if "Iteration" in name]
     assert sorted(name.split("-")[0] for name in ends) == ["IterationEntry", "IterationSink", "Source: IterationSource"]
     assert "predecessors" not in nodes[next(name for name in ends if "Source" in name)]
-    graph = build_job_graph(plain._stream_graph(None), IdFactory().job_id())
-    assert "IterationSink" in draw_plan(plain._stream_graph(None))
+    graph = build_job_graph(stream_graph(plain.program, None), IdFactory().job_id())
+    assert "IterationSink" in draw_plan(stream_graph(plain.program, None))
     located = [vertex for vertex in graph.vertices if vertex.co_location_group is not None]
     assert {(vertex.slot_sharing_group, vertex.parallelism, len(vertex.operators)) for vertex in located} == {("numbers", 2, 1)}
     assert len(located) == 3

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import Duration, Time, WatermarkStrategy
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
@@ -58,7 +58,7 @@ def results(stream: DataStream) -> list[Any]:
 
 
 def operator_of(stream: DataStream) -> Any:
-    transformation: Any = stream._transformation
+    transformation: Any = stream.recorded.transformation
     return transformation.operator
 
 

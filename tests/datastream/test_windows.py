@@ -279,14 +279,14 @@ def test_window_all_runs_in_one_subtask_and_stays_there(env: StreamExecutionEnvi
     windows = stream.window_all(TUMBLING)
     assert isinstance(windows, AllWindowedStream)
     counts = windows.count().name("counts")
-    assert counts._transformation.parallelism == 1
+    assert counts.recorded.transformation.parallelism == 1
     assert counts.set_parallelism(1) is counts
     with pytest.raises(ProgramError, match=r"test_windows\.py:\d+: counts sees the records of all keys, its parallelism must be 1, not 2"):
         counts.set_parallelism(2)
     with pytest.raises(ProgramError, match="max parallelism must be 1"):
         counts.set_max_parallelism(128)
     assert counts.force_non_parallel() is counts
-    assert counts.map(lambda count: count)._transformation.parallelism is None
+    assert counts.map(lambda count: count).recorded.transformation.parallelism is None
 
 
 def test_windows_know_where_they_come_from(env: StreamExecutionEnvironment) -> None:
@@ -298,7 +298,7 @@ def test_windows_know_where_they_come_from(env: StreamExecutionEnvironment) -> N
     summed = windows.trigger(CountTrigger.of(1)).sum(1)
     assert summed.get_type() == windows.get_input_type()
     assert summed.get_name() == "GlobalWindows"
-    assert summed._transformation.description == "Window(GlobalWindows(), CountTrigger(1), sum)"
+    assert summed.recorded.transformation.description == "Window(GlobalWindows(), CountTrigger(1), sum)"
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------------------
@@ -363,4 +363,4 @@ def test_mistakes_are_refused_at_their_line(env: StreamExecutionEnvironment) -> 
 
 def test_lateness_may_be_a_time(env: StreamExecutionEnvironment) -> None:
     windows = stamped(env, events()).key_by(first).window(TUMBLING).allowed_lateness(Time.seconds(2))
-    assert windows.count()._transformation.operator.allowed_lateness == 2000
+    assert windows.count().recorded.transformation.operator.allowed_lateness == 2000

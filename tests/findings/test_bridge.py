@@ -14,6 +14,7 @@ from flinkpy.common import Time, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.functions import MapFunction
+from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.datastream.window import TumblingEventTimeWindows
 from flinkpy.table.expressions import col, lit
 
@@ -261,7 +262,8 @@ def test_streams_of_which_one_is_never_null_have_a_union_that_may_be(swapped: bo
     strict = env.from_arrow(pa.Table.from_pylist([FULL] * 3, of_nulls(required=True)))
     loose = env.from_arrow(pa.Table.from_pylist(NULLS, of_nulls(required=False)))
     both = loose.union(strict) if swapped else strict.union(loose)
-    assert both._schema.equals(of_nulls(required=False))
+    assert isinstance(both.recorded, ColumnStream)
+    assert both.recorded.schema.equals(of_nulls(required=False))
     assert sorted(both.to_arrow().to_pylist(), key=str) == sorted([FULL] * 3 + NULLS, key=str)
     assert {batch.schema for batch in both.map_batches(lambda batch: batch).to_arrow().to_batches()} == {of_nulls(required=False)}
 

@@ -115,15 +115,15 @@ def test_a_call_that_was_refused_leaves_nothing_in_the_program(spark: Any) -> No
     env = environment()
     wide = env.from_arrow(pa.table({"d": pa.array([Decimal(10) ** 50], pa.decimal256(60, 0))})).select(col("d"))
     plain = env.from_sequence(1, 3).map(lambda n: {"n": n})
-    before = list(env._transformations)
+    before = list(env.program.transformations)
     for _ in range(2):
         with pytest.raises(ProgramError, match=r"column 'd' is decimal256\(60, 0\), and Spark's decimals have 38 digits: cast it"):
             wide.to_spark(spark)
         with pytest.raises(ProgramError, match="carries Python values"):
             plain.to_spark(spark)
-    assert env._transformations == before
+    assert env.program.transformations == before
     assert env.from_spark(spark.range(3)).to_spark(spark).count() == 3
-    assert env._transformations == before
+    assert env.program.transformations == before
 
 
 @pytest.mark.finding("hunts 17")

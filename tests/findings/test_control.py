@@ -126,8 +126,8 @@ def _ids_of(*names: str) -> dict[str, str]:
     first, second = made.values()
     last = first.union(second).map(lambda value: value)
     last.add_sink(lambda value: None)
-    ids = operator_ids(build_stream_graph(env._transformations))
-    return {**{name: ids[stream._transformation.id] for name, stream in made.items()}, "read": ids[last._transformation.id]}
+    ids = operator_ids(build_stream_graph(env.program.transformations))
+    return {**{name: ids[stream.recorded.transformation.id] for name, stream in made.items()}, "read": ids[last.recorded.transformation.id]}
 
 
 @pytest.mark.finding("mechanisms F3")

@@ -275,7 +275,8 @@ def undescribable(number: int) -> int:
     raise OutOfStock(threading.Lock())  # type: ignore[arg-type]  # which does not travel
 
 
-@pytest.mark.parametrize("execute", [lambda stream: stream.execute_and_collect(limit=1), lambda stream: stream.print() and stream._env.execute()])
+@pytest.mark.parametrize("execute", [lambda stream: stream.execute_and_collect(limit=1),
+                                     lambda stream: stream.print() and stream.get_execution_environment().execute()])
 def test_a_failed_jobs_error_is_raised_from_what_the_function_raised(execute: Callable[[DataStream], Any]) -> None:
     configuration = Configuration()
     configuration.set_string("execution.target", "embedded")

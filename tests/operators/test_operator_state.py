@@ -11,7 +11,7 @@ import pytest
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.datastream.typed import typed
+from flinkpy.datastream.verbs.typed_functions import typed
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators import checkpointed
 from flinkpy.operators.base import InputStatus, StreamOperator

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.ids import OperatorId

@@ -144,7 +144,7 @@ def test_spark_gives_a_block_again_as_long_as_it_runs(cluster: RayCluster) -> No
 import pyarrow as pa
 from flinkpy.connectors.ray.object_store import Store
 stream = env.from_spark(spark.range(0, 200_000, 1, 2))
-store = Store(stream._transformation.source._keeper)
+store = Store(stream.recorded.transformation.source._keeper)
 while len(store.updates(0).blocks) < 2:
     threading.Event().wait(0.1)
 first = store.block_ref(1)

@@ -20,7 +20,7 @@ from flinkpy.common import Row, Types
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
-from flinkpy.datastream.keys import FieldKey
+from flinkpy.datastream.verbs.field_keys import FieldKey
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.column_operators import (
     ColumnsToRowsOperator,

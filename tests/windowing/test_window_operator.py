@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import MAX_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError

@@ -1,5 +1,5 @@
-"""Sources one behind the other, under PyFlink's module path."""
+"""A source that reads several sources one after the other, under PyFlink's module path."""
 
-from flinkpy.connectors.source_api.hybrid_source import HybridSource, HybridSourceBuilder
+from flinkpy.connectors.source_api.hybrid import HybridSource, HybridSourceBuilder
 
 __all__ = ["HybridSource", "HybridSourceBuilder"]

@@ -17,7 +17,7 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.types import Row, named_row
 from flinkpy.core.mutability import ATOMS, is_safe
 

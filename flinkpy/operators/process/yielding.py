@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.codegen.generated import failure_in
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import RowBatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.common.output_tag import OutputTag
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.context import Output
 from flinkpy.operators.process.yielding import Results

@@ -1,0 +1,117 @@
+"""Checks of what a program passes to a verb, and the file and line of its call.
+
+A mistake is refused when the program is built, with the file and line of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from flinkpy.core.program.program_line import caller as caller
+from flinkpy.core.program.program_line import located as located
+from flinkpy.core.program.program_line import refuse as refuse
+from flinkpy.operators.functions import Function
+
+_GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
+
+
+def check_type(type_info: Any, call: str) -> TypeInformation | None:
+    """A declared type, or None."""
+    if type_info is None or isinstance(type_info, TypeInformation):
+        return type_info
+    hint = f"call it: {type_info.__qualname__}()" if hasattr(type_info, "__qualname__") else "use one of Types, such as Types.STRING()"
+    raise refuse(f"{call}: the output type {type_info!r:.80} is no type; {hint}")
+
+
+def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
+    """The watermark strategy, if it can be used here."""
+    if not isinstance(strategy, WatermarkStrategy):
+        raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
+    if strategy.alignment is not None and call != "from_source()":
+        raise refuse(f"{call}: only sources can be aligned, as only they can stop reading; give the strategy to env.from_source(...)")
+    _check_assigner(strategy.timestamp_assigner, call)
+    return strategy
+
+
+def _check_assigner(assigner: Any, call: str) -> None:
+    """Refuses an assigner that takes neither the record, nor the record and its timestamp so far."""
+    import inspect
+
+    if not callable(assigner) or isinstance(assigner, TimestampAssigner):
+        return
+    try:
+        signature = inspect.signature(assigner)
+    except (ValueError, TypeError):
+        return  # written in C, and does not say
+    for arguments in ([None], [None, None]):
+        try:
+            signature.bind(*arguments)
+            return
+        except TypeError:
+            continue
+    raise refuse(f"{call}: the timestamp assigner is called with the record, or the record and its timestamp so far; "
+                 f"{getattr(assigner, '__name__', type(assigner).__name__)}{signature} takes neither")
+
+
+def check_function(function: Any, kind: type[Function], method: str, arguments: int, call: str) -> None:
+    """Refuses what could never be called as ``method`` with so many arguments."""
+    if isinstance(function, type) and issubclass(function, Function):  # other classes are called like any function: map(str)
+        raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
+    found = getattr(function, method, None)
+    if isinstance(function, Function):
+        if found is None:
+            raise refuse(f"{call} takes a {kind.__name__}, a {type(function).__name__} has no {method}()")
+    elif callable(function):
+        found = function
+    if not callable(found):
+        raise refuse(f"{call} takes a function, a lambda or a {kind.__name__}; {function!r:.80} is a {type(function).__name__}")
+    check_arity(found, arguments, call)
+    _check_returns(found, method, call)
+
+
+def _check_returns(function: Callable[..., Any], method: str, call: str) -> None:
+    """Refuses a function that is only made when it is called: a coroutine or a generator, where a value is wanted. It would never run, and as the
+    answer of a filter it would always be true."""
+    import inspect
+
+    name = getattr(function, "__name__", type(function).__name__)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise refuse(f"{call}: {name} is declared with 'async def', and nothing here would await it; AsyncDataStream.unordered_wait(...) does")
+    if method in _GIVE_ONE_VALUE and inspect.isgeneratorfunction(function):
+        raise refuse(f"{call} takes one value from its function, {name} is a generator: return instead of yield, or call flat_map() or process()")
+
+
+def check_process_function(function: Any, kind: type[Function]) -> None:
+    """Refuses what has no ``process_element(value, ctx)``, so also a plain function."""
+    if not isinstance(function, type) and callable(function) and not hasattr(function, "process_element"):
+        raise refuse(f"process() takes a {kind.__name__} object, {function!r:.80} is a plain function: write a class with "
+                     "process_element(self, value, ctx), or call map(...) or flat_map(...) with the function")
+    check_function(function, kind, "process_element", 2, "process()")
+
+
+def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
+    """The error for a method that the stream does not have; one that a ``keyed`` stream has asks for ``key_by``."""
+    message = f"{type(stream).__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_") and hasattr(keyed, name):
+        whole = f"; {name}_all(...) takes the whole stream" if hasattr(type(stream), f"{name}_all") else ""
+        message = f"{name}() works on the records of a key: call key_by(...) before{whole}"
+    return AttributeError(message, name=name, obj=stream)
+
+
+def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:
+    """Refuses a function that cannot take so many positional arguments."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return  # written in C, and does not say
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        plural = "s" if arguments > 1 else ""
+        raise refuse(f"{call} calls its function with {arguments} argument{plural}, {name}{signature} cannot take that") from None

@@ -1,0 +1,1 @@
+"""What the environment is made of: the recorded program, its options, its sources, its submission."""

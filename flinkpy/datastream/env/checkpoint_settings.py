@@ -1,0 +1,84 @@
+"""Checkpoints and state backends, as verbs of StreamExecutionEnvironment. Checkpoint settings are kept; checkpoints are not taken so far."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TypeVar
+
+from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.options.schema import read
+from flinkpy.datastream.checkpoint_config import CheckpointConfig
+from flinkpy.datastream.checkpointing_mode import CheckpointingMode
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.env.state_backends import StateBackend, state_backend_of
+from flinkpy.datastream.streams.recorded_program import RecordedProgram
+
+Self = TypeVar("Self", bound="CheckpointSettings")
+
+
+class CheckpointSettings:
+    """They write the options of ``program``, which jobs are submitted with."""
+
+    program: RecordedProgram
+
+    def enable_checkpointing(self: Self, interval: int | timedelta, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE) -> Self:
+        """Checkpoints every ``interval`` milliseconds. Kept; takes effect with the checkpoints milestone."""
+        with located():
+            self.get_checkpoint_config().set_checkpoint_interval(interval).set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The checkpoint settings; changes count here."""
+        return CheckpointConfig(self.program.values)
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds; -1: no checkpoints."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """EXACTLY_ONCE or AT_LEAST_ONCE."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The same (Flink 2's name)."""
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake records."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether also where records of several channels meet out of order."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def set_default_savepoint_directory(self: Self, directory: str) -> Self:
+        """Where savepoints go by default; kept until there are savepoints."""
+        self.program.values[kept_options.SAVEPOINT_DIRECTORY.key] = directory
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """What was set, or None."""
+        directory: str | None = read(self.program.values, kept_options.SAVEPOINT_DIRECTORY)
+        return directory
+
+    def set_state_backend(self: Self, state_backend: StateBackend) -> Self:
+        """Where keyed state lives: ``HashMapStateBackend()`` (default) or ``EmbeddedRocksDBStateBackend()``; option ``state.backend.type``."""
+        if not isinstance(state_backend, StateBackend):
+            raise refuse(f"set_state_backend() takes HashMapStateBackend() or EmbeddedRocksDBStateBackend(), this is {state_backend!r:.80}")
+        with located():
+            self.program.values.update(state_backend.settings())
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        """The one that is chosen."""
+        return state_backend_of(self.program.values)
+
+    def enable_changelog_state_backend(self: Self, enabled: bool) -> Self:
+        """Whether state changes are logged between checkpoints. Kept, without effect so far."""
+        self.program.values[kept_options.CHANGELOG.key] = bool(enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """What was set; None if nothing was."""
+        enabled: bool | None = read(self.program.values, kept_options.CHANGELOG)
+        return enabled

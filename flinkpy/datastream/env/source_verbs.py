@@ -1,0 +1,220 @@
+"""The sources that an environment offers by name. Any other one goes through ``from_source``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.checks import check_strategy, check_type, located, refuse
+from flinkpy.datastream.streams.reading import read_function, read_source
+from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.streams.recorded_program import RecordedProgram
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from flinkpy.connectors.files.paths import PathArgument
+    from flinkpy.connectors.source_api.source import Source
+    from flinkpy.operators.functions import SourceFunction
+
+S = TypeVar("S")
+
+
+class Sources(ABC, Generic[S]):
+    """The sources of StreamExecutionEnvironment."""
+
+    program: RecordedProgram
+
+    @abstractmethod
+    def _as_stream(self, recorded: RecordedStream) -> S:
+        """The public stream of what a source reads."""
+
+    # -- rows -----------------------------------------------------------------------------------------------------------------
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> S:
+        """The values of a collection as they are now, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
+        With a declared type every value is checked now; rows may be written as tuples or dicts.
+
+        >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
+        """
+        from flinkpy.connectors.memory.ranges import CollectionSource
+
+        if (instead := _source_of_columns(collection)) is not None:
+            raise refuse(f"from_collection() takes records, this is a {type(collection).__name__}: call {instead}")
+        if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
+            raise refuse(f"from_collection() takes a list or another iterable of records, this is a {type(collection).__name__}")
+        type_info = check_type(type_info, "from_collection()")
+        with located():
+            values = collection if type_info is None else _of_type(collection, type_info)
+            recorded = read_source(self.program, CollectionSource(values), "Collection Source", type_info)
+        recorded.transformation.parallelism = 1
+        return self._as_stream(recorded)
+
+    def from_sequence(self, start: int, end: int) -> S:
+        """The whole numbers from ``start`` to ``end``, both included."""
+        from flinkpy.connectors.memory.ranges import NumberSequenceSource
+
+        with located():
+            return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
+
+    def generate_sequence(self, start: int, end: int) -> S:
+        """Flink's older name of :meth:`from_sequence`."""
+        return self.from_sequence(start, end)
+
+    def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
+                 type_info: TypeInformation | None = None) -> S:
+        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as fast as they are read).
+
+        With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
+
+        >>> env.generate(lambda index: (index % 7, index), count=1000)  # doctest: +SKIP
+        """
+        from flinkpy.connectors.memory.datagen import DataGeneratorSource
+
+        type_info = check_type(type_info, "generate()")
+        with located():
+            return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> S:
+        """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
+        from flinkpy.connectors.files.text_files import TextFileSource
+
+        with located():
+            return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> S:
+        """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
+        from flinkpy.connectors.sockets.socket_text import SocketTextSource
+
+        with located():
+            return self._read(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Stream", Types.STRING())
+
+    # -- columns --------------------------------------------------------------------------------------------------------------
+
+    def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
+                     schema: pa.Schema | None = None) -> S:
+        """Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read from disk.
+
+        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` are columns too, as in the next two methods.
+
+        >>> from flinkpy.table.expressions import col
+        >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
+        """
+        from flinkpy.connectors.files.column_files import ParquetSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+
+        with located():
+            source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
+            return self._read(source, "Parquet Source")
+
+    def from_csv(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
+        batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
+    ) -> S:
+        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) gives the types, or else the first block does.
+
+        A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
+
+        >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.files.column_files import CsvSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+
+        with located():
+            source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
+                               null_values=null_values, encoding=encoding, quote_char=quote_char)
+            return self._read(source, "CSV Source")
+
+    def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
+                        batch_rows: int | None = None, split_bytes: int | None = None) -> S:
+        """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
+        from flinkpy.connectors.files.column_files import JsonLinesSource
+        from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+
+        with located():
+            source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
+                                     DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes)
+            return self._read(source, "JSON Lines Source")
+
+    def from_arrow(self, data: Any, **options: Any) -> S:
+        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that exports itself as an Arrow stream
+        (``__arrow_c_stream__``), such as a Polars frame.
+
+        >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
+        """
+        from flinkpy.connectors.memory.arrow_tables import ArrowSource
+
+        with located():
+            return self._read(ArrowSource(data, **options), "Arrow Source")
+
+    def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
+        """The rows of a pandas frame as columns, without its index."""
+        from flinkpy.connectors.memory.arrow_tables import ArrowSource
+
+        with located():
+            return self._read(ArrowSource.from_pandas(frame, **options), "Pandas Source")
+
+    # -- any ------------------------------------------------------------------------------------------------------------------
+
+    def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
+                    type_info: TypeInformation | None = None) -> S:
+        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where a record's event time is found, and how watermarks
+        are made.
+
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
+        >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.source_api.source import Source
+
+        if isinstance(source, type) or not isinstance(source, Source):
+            raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
+        strategy = check_strategy(WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy, "from_source()")
+        return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
+
+    def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
+        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block.
+
+        One subtask runs it, as in Flink. With ``set_parallelism`` several do; ``open`` tells each which one it is."""
+        from flinkpy.connectors.source_api.source import Source
+        from flinkpy.operators.functions import SourceFunction
+        from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator
+
+        if isinstance(source_func, Source):
+            return self.from_source(source_func, None, source_name, type_info)
+        if isinstance(source_func, type) or not isinstance(source_func, SourceFunction):
+            raise refuse(f"add_source() takes a SourceFunction object, this is {source_func!r:.80}")
+        type_info = check_type(type_info, "add_source()")
+        recorded = read_function(self.program, LegacySourceOperator(source_func), source_name, type_info)
+        recorded.transformation.parallelism = 1
+        return self._as_stream(recorded)
+
+    def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None) -> S:
+        return self._as_stream(read_source(self.program, source, name, type_info))
+
+
+def _source_of_columns(collection: Any) -> str | None:
+    """The method to call instead, for a collection whose iteration gives columns and not records."""
+    from flinkpy.connectors.memory.arrow_tables import is_arrow_stream
+
+    package = type(collection).__module__.partition(".")[0]
+    if type(collection).__name__ == "DataFrame" and package in ("pandas", "pyspark"):
+        return {"pandas": "from_pandas()", "pyspark": "from_spark()"}[package]
+    return "from_arrow()" if is_arrow_stream(collection) else None
+
+
+def _of_type(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:
+    convert = type_info.conversion()
+    values = []
+    for at, value in enumerate(collection):
+        try:
+            type_info.check(value)
+        except ProgramError as error:
+            raise ProgramError(f"from_collection(): value {at} is not of the declared type: {error}") from None
+        values.append(value if convert is None else convert(value))
+    return values

@@ -1,0 +1,68 @@
+"""What StreamExecutionEnvironment is made of: settings, sources and submission over one recorded program.
+
+It is generic in the class of its streams, so that it need not import them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from flinkpy.common.configuration import Configuration
+from flinkpy.common.job_client import JobClient
+from flinkpy.common.job_execution_result import JobExecutionResult
+from flinkpy.core.options import engine as options
+from flinkpy.core.options.schema import read
+from flinkpy.core.program.prompts import shorten_errors
+from flinkpy.datastream.env import submission
+from flinkpy.datastream.env.checkpoint_settings import CheckpointSettings
+from flinkpy.datastream.env.dependencies import ProgramFiles
+from flinkpy.datastream.env.program_settings import ProgramSettings, default_options
+from flinkpy.datastream.env.ray_sources import RaySources
+from flinkpy.datastream.env.source_verbs import S
+from flinkpy.datastream.streams.recorded_program import RecordedProgram
+
+
+class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[S]):
+    """An environment whose sources give streams of the type ``S``."""
+
+    def __init__(self, configuration: Configuration | Mapping[str, Any] | None = None) -> None:
+        shorten_errors()
+        self.program = RecordedProgram(default_options())
+        if configuration is not None:
+            self.configure(configuration)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs what was defined since the last ``execute``, and waits for its end.
+
+        Raises JobExecutionError when the job fails; its cause is a UserCodeError with the user's frame, the operator and the record when a
+        function raised. A job submitted detached (``flinkpy run -d``) is not waited for.
+        """
+        return submission.execute(self.program, job_name)
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Submits what was defined since the last ``execute`` and returns at once.
+
+        At its end the program waits for jobs that would end with it, as embedded ones do."""
+        from flinkpy.cluster.end_of_program import begun
+
+        job = submission.submit(self.program, job_name)
+        if read(self.program.values, options.ATTACHED):
+            begun(job)
+        return JobClient(job)
+
+    def get_execution_plan(self) -> str:
+        """The plan as JSON: operators and the streams between them."""
+        from flinkpy.graph.plan import plan_json
+
+        return plan_json(submission.stream_graph(self.program, None))
+
+    def close(self) -> None:
+        """Forgets what was defined and not executed."""
+        self.program.transformations.clear()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an environment belongs to the program: functions run on the workers, and cannot use it")
+
+    def __repr__(self) -> str:
+        return f"<StreamExecutionEnvironment: {len(self.program.transformations)} operators, parallelism {self.get_parallelism()}>"

@@ -1,0 +1,115 @@
+"""Submission: from the recorded program to a running job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.common.execution_config import ExecutionConfig
+from flinkpy.common.job_client import execution_result
+from flinkpy.common.job_execution_result import JobExecutionResult
+from flinkpy.common.time import to_milliseconds
+from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.options import engine as options
+from flinkpy.core.options.schema import read
+from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.streams.recorded_program import RecordedProgram
+from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
+
+if TYPE_CHECKING:
+    from flinkpy.graph.stream_graph import StreamGraph
+
+LOG = logging.getLogger(__name__)
+DEFAULT_JOB_NAME = "flinkpy job"
+
+
+def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResult:
+    """Submits the program and waits for the job's end, unless the program was started detached."""
+    job = submit(program, job_name)
+    if not read(program.values, options.ATTACHED):
+        return JobExecutionResult(job.job_id, job.name, -1, {})
+    return execution_result(job.result(), job.name)
+
+
+def submit(program: RecordedProgram, job_name: str | None) -> Any:
+    """Submits what was recorded since the last submission; returns the ClusterJob."""
+    if job_name is not None and not isinstance(job_name, str):
+        raise refuse(f"a job's name is text, this is {job_name!r:.80}")
+    graph = stream_graph(program, job_name)
+    if not read(program.values, kept_options.AUTO_GENERATED_UIDS):
+        _refuse_without_uid(graph)
+    listener = plan_listener()
+    if listener is not None:
+        listener(graph, dict(program.values))
+        raise ProgramAborted("only the plan was wanted")
+    from flinkpy.cluster.launch import submit as submit_job
+    from flinkpy.core.ids import IdFactory
+    from flinkpy.graph.job_graph_generator import build_job_graph
+
+    values = dict(program.values)
+    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
+        values.pop(kept_options.CHECKPOINT_INTERVAL.key, None)
+    if read(values, kept_options.CHECKPOINT_INTERVAL) is not None:
+        _refuse_checkpoints(program.transformations)
+        LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
+    program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
+    with located():
+        job_graph = build_job_graph(graph, IdFactory().job_id(), values)
+    return submit_job(job_graph, program.values)
+
+
+def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
+    """The graph of what was recorded since the last submission."""
+    from flinkpy.graph.stream_graph import build_stream_graph
+
+    note_used()
+    if not program.transformations:
+        raise refuse("no operators were defined since the last execute(): a program needs a source and something that reads it")
+    values = program.values
+    with located():
+        return build_stream_graph(
+            list(program.transformations), parallelism=ExecutionConfig(values).get_parallelism(),
+            max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
+            buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
+            batch_form=_batch_form, name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
+
+
+def own_host(program: RecordedProgram) -> str:
+    """The address at which workers reach this program."""
+    from flinkpy.cluster.launch import choose_target
+
+    return _outward_address() if choose_target(program.values) is options.Target.RAY else "127.0.0.1"
+
+
+def _refuse_without_uid(graph: StreamGraph) -> None:
+    nameless = [node for node in graph.nodes.values() if node.uid is None and node.uid_hash is None]
+    if nameless:
+        raise refuse(f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: call uid(...) on it")
+
+
+def _refuse_checkpoints(transformations: Iterable[Transformation]) -> None:
+    """For a program that wants checkpoints: raises ProgramError where it has a loop (as Flink does)."""
+    for each in transformations:
+        if isinstance(each, IterationHeadTransformation):
+            raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {each.where}: records on their way back would be part of "
+                         "none, and lost after a failure. Leave enable_checkpointing() out")
+
+
+def _batch_form(operator: Any) -> Any:
+    from flinkpy.operators.batch.batch_forms import batch_form
+
+    return batch_form(operator)
+
+
+def _outward_address() -> str:
+    """This machine's address on the way out; nothing is sent."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("192.0.2.1", 9))  # reserved for documentation: no host has it
+            return str(sock.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

@@ -1,0 +1,1 @@
+"""Joins of two streams, in windows and within intervals of event time."""

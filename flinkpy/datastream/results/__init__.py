@@ -1,0 +1,1 @@
+"""The ends of a stream: sinks, and results that come back into the program."""

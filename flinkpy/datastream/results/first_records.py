@@ -1,0 +1,50 @@
+"""Looking into a stream from a prompt or a notebook: ``take`` and ``show`` return or print its first records.
+
+Each call runs a job of its own, of the operators that lead to this stream, and cancels it when there are enough records. Sinks of other streams wait
+for ``execute``. The stream can be used again afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.datastream.checks import refuse
+from flinkpy.datastream.results.collecting import execute_and_collect
+from flinkpy.datastream.streams.recorded import RecordedStream
+
+
+def first_records(stream: RecordedStream, n: Any, job_name: str | None) -> list[Any]:
+    """``take``."""
+    if _checked(n, "take()") == 0:
+        return []
+    with stream.program.only_what_leads_to(stream.transformation):
+        results = execute_and_collect(stream, job_name or f"take({n})", quiet=False)
+    with results:
+        return results.first(n)
+
+
+def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | None) -> None:
+    """``show``."""
+    from flinkpy.common.text_tables import table
+
+    n = _checked(n, "show()")
+    width = _width(truncate)
+    names = stream.column_names()
+    records = first_records(stream, n, job_name or f"show({n})")
+    print(table(records, names, width))
+    if n and len(records) == n:
+        print(f"the first {n} record{'s' if n > 1 else ''}")
+
+
+def _checked(n: Any, call: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise refuse(f"{call} takes a number of records from 0 on, this is {n!r:.80}")
+    return n
+
+
+def _width(truncate: Any) -> int | None:
+    if isinstance(truncate, bool):
+        return 20 if truncate else None
+    if not isinstance(truncate, int) or truncate < 1:
+        raise refuse(f"show(): truncate is True, False or a number of characters, this is {truncate!r:.80}")
+    return truncate

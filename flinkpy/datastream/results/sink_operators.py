@@ -1,0 +1,17 @@
+"""Sinks at the end of a recorded stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.datastream.checks import located
+from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
+
+
+def add_sink(stream: RecordedStream, sink: Any, name: str) -> RowStream:
+    """The sink's operator, which gives no records."""
+    from flinkpy.operators.sinks.source_and_sink import SinkOperator
+
+    with located():
+        operator = SinkOperator(sink)
+    return stream.apply(name, operator)

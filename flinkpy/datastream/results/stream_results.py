@@ -1,0 +1,141 @@
+"""The verbs with which a stream ends: sinks, and results that come back into the program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from flinkpy.datastream import functions as f
+from flinkpy.datastream.checks import check_function, refuse
+from flinkpy.datastream.results.data_stream_sink import DataStreamSink
+from flinkpy.datastream.results.sink_operators import add_sink
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class StreamResults(OperatorSettings):
+    """What every public stream has."""
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Prints every record where its subtask runs. If there are several subtasks, a prefix such as ``2> `` names the subtask."""
+        from flinkpy.common.printing import formatter, row_formatter
+        from flinkpy.connectors.print_sink import PrintSink
+
+        stream = self.recorded
+        write = row_formatter() if stream.is_columnar else formatter(stream.output_type)
+        return DataStreamSink(add_sink(stream, PrintSink(sink_identifier, formatter=write), "Sink: Print to Std. Out"))
+
+    def sink_to(self, sink: Any) -> DataStreamSink:
+        """Writes into a sink of ``flinkpy.connectors.sinks``, or into any object with ``write(value)``."""
+        from flinkpy.operators.sinks.sink_port import Sink
+
+        if isinstance(sink, type):
+            raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
+        transformer = sink.get_transformer() if hasattr(sink, "get_transformer") else None
+        # PyFlink's SupportsPreprocessing: the sink changes the stream before it takes it
+        stream = self.recorded if transformer is None else transformer.apply(self).recorded
+        if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
+            sink = sink.of_type(stream.output_type) if hasattr(sink, "of_type") else sink
+            return DataStreamSink(add_sink(stream, sink, "Sink: Writer"))
+        if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
+            raise refuse(f"sink_to() takes a sink or an object with write(value); a {type(sink).__name__} is neither")
+        return DataStreamSink(add_sink(stream.as_rows(), sink, "Sink: Writer"))
+
+    def add_sink(self, sink_func: Any) -> DataStreamSink:
+        """Calls a SinkFunction, or a plain function, with every record."""
+        from flinkpy.operators.sinks.sink_context import takes_context
+
+        if not isinstance(sink_func, f.SinkFunction) and not callable(sink_func):
+            return self.sink_to(sink_func)
+        with_context = isinstance(sink_func, f.SinkFunction) and takes_context(sink_func.invoke)
+        check_function(sink_func, f.SinkFunction, "invoke", 1 + with_context, "add_sink()")
+        return DataStreamSink(add_sink(self.recorded.as_rows(), sink_func, "Sink: Unnamed"))
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Runs the program and returns the records of this stream: a CloseableIterator, or a list of the first ``limit`` records.
+
+        >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
+        ...     print(list(results))
+        [2, 4]
+        """
+        from flinkpy.datastream.results.collecting import execute_and_collect
+
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise refuse(f"execute_and_collect(): limit is a whole number from 1 on, this is {limit!r}")
+        results = execute_and_collect(self.recorded, job_execution_name)
+        if limit is None:
+            return results
+        with results:
+            return results.first(limit)
+
+    def take(self, n: int = 10, job_name: str | None = None) -> list[Any]:
+        """The first ``n`` records to arrive, or fewer if the stream ends before. Then the job is cancelled.
+
+        It runs a job of what leads to this stream alone. With several subtasks, it is up to chance which records are first. If the job restarts, the
+        list begins again. Raises JobExecutionError if the job fails before; Ctrl-C cancels it.
+
+        >>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).take(2)  # doctest: +SKIP
+        [2, 4]
+        """
+        from flinkpy.datastream.results.first_records import first_records
+
+        return first_records(self.recorded, n, job_name)
+
+    def show(self, n: int = 20, truncate: bool | int = True, job_name: str | None = None) -> None:
+        """Prints the first ``n`` records as a table: a column for each field of rows, columns, tuples, named tuples and dataclasses.
+
+        Values longer than ``truncate`` characters are cut: 20 with True; with False no value is cut.
+
+        >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
+        +----+----+
+        | f0 | f1 |
+        +----+----+
+        | to |  2 |
+        | be |  1 |
+        +----+----+
+        """
+        from flinkpy.datastream.results.first_records import show_records
+
+        show_records(self.recorded, n, truncate, job_name)
+
+    def to_arrow(self, job_name: str | None = None) -> pa.Table:
+        """All records as a ``pyarrow.Table``, in this process's memory. Runs a job of what leads to this stream alone, and waits for its end.
+
+        >>> env.from_pandas(frame).filter(col("delay") > 60).to_arrow()  # doctest: +SKIP
+        """
+        from flinkpy.datastream.results.whole_results import arrow_table
+
+        return arrow_table(self.recorded, job_name)
+
+    def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
+        """All records as a pandas frame, in this process's memory."""
+        return self.to_arrow(job_name).to_pandas()
+
+    def to_ray_dataset(self, job_name: str | None = None) -> Any:
+        """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; they never pass through this program.
+
+        The blocks are kept as long as this program runs.
+
+        >>> env.from_parquet("flights.parquet").to_ray_dataset().groupby("carrier").count()  # doctest: +SKIP
+        """
+        from flinkpy.datastream.results.whole_results import ray_dataset
+
+        return ray_dataset(self.recorded, job_name)
+
+    def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
+        """All records as a Spark DataFrame. The sinks write blocks to Ray's object store, and Spark's executors read them there; they never pass
+        through this program.
+
+        The blocks are kept as long as this program runs.
+
+        >>> env.from_spark(flights).filter(col("dep_delay") > 60).to_spark(spark).groupBy("carrier").count()  # doctest: +SKIP
+        """
+        from flinkpy.datastream.results.whole_results import spark_frame
+
+        return spark_frame(self.recorded, spark, job_name)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream belongs to the program: functions run on the workers, and cannot use it")

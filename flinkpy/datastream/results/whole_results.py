@@ -1,0 +1,107 @@
+"""Whole results of a bounded stream of columns: as a table, a Ray Dataset or a Spark DataFrame.
+
+Each call runs a job of what leads to the stream and nothing else, and waits for its end: sinks defined beside it wait for ``execute``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.checks import located
+from flinkpy.datastream.env.ray_sources import require_spark
+from flinkpy.datastream.env.submission import execute
+from flinkpy.datastream.results.collecting import execute_and_collect
+from flinkpy.datastream.results.sink_operators import add_sink
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def arrow_table(stream: RecordedStream, job_name: str | None) -> pa.Table:
+    """``to_arrow``."""
+    import pyarrow as pa
+
+    with stream.program.only_what_leads_to(stream.transformation):
+        columns = stream.as_columns("to_arrow()")
+        results = execute_and_collect(columns, job_name, quiet=False)
+    with results:
+        batches = results.gathered()
+    if batches:
+        return _one_table(batches)
+    return columns.schema.empty_table() if columns.schema is not None else pa.table({})
+
+
+def ray_dataset(stream: RecordedStream, job_name: str | None) -> Any:
+    """``to_ray_dataset``."""
+    from flinkpy.connectors.ray.block_sink import RayBlockSink
+    from flinkpy.connectors.ray.object_store import dataset_of
+
+    with stream.program.only_what_leads_to(stream.transformation):
+        columns = stream.as_columns("to_ray_dataset()")
+        _, blocks = _write_blocks(columns, job_name, RayBlockSink)
+    return dataset_of(blocks, columns.schema)
+
+
+def spark_frame(stream: RecordedStream, spark: SparkSession, job_name: str | None) -> DataFrame:
+    """``to_spark``."""
+    spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
+    require_spark(spark, "SparkSession", "to_spark()")
+    from flinkpy.spark.data_frames import require_on_ray, spark_schema
+    from flinkpy.spark.sink import SparkSink
+
+    with located():
+        require_on_ray(spark, "to_spark()")
+    with stream.program.only_what_leads_to(stream.transformation):
+        columns = stream.as_columns("to_spark()")
+        if columns.schema is not None:
+            with located():
+                spark_schema(columns.schema)
+        sink, _ = _write_blocks(columns, job_name, SparkSink)
+    return sink.dataframe(spark, columns.schema)
+
+
+def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
+    """Runs the program with a sink that writes the columns as blocks; returns the sink, and references of the blocks in order."""
+    from flinkpy.cluster.ray.ray_connection import connect_ray
+
+    connect_ray(columns.program.values, start=True)
+    from flinkpy.connectors.ray.object_store import Store, make_keeper
+
+    sink = kind(make_keeper())
+    add_sink(columns, sink, "Sink: Ray blocks")
+    execute(columns.program, job_name)
+    return sink, Store(sink.keeper).committed_blocks()
+
+
+def _one_table(batches: list[Any]) -> Any:
+    """The batches as a table. A function of batches may have given whole numbers first and fractions later: the column is one of fractions then."""
+    import pyarrow as pa
+
+    if all(batch.schema.equals(batches[0].schema) for batch in batches):
+        return pa.Table.from_batches(batches)
+    try:
+        schema = pa.unify_schemas([batch.schema for batch in batches], promote_options="permissive")
+        return pa.concat_tables([pa.table([_exactly(batch, field) for field in schema], schema=schema) for batch in batches])
+    except (pa.ArrowException, ValueError) as error:
+        raise ProgramError(f"to_arrow(): batches of the stream have columns of different types: {error}; bring them into line with "
+                           "select(...)") from error
+
+
+def _exactly(batch: Any, field: Any) -> Any:
+    """The batch's column, or nulls, in the field's type; ValueError for a number that is none of it."""
+    import pyarrow as pa
+
+    from flinkpy.columns.values.exact_arrays import array_of
+
+    at = batch.schema.get_field_index(field.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    column = batch.column(at)
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid:  # Arrow refuses whole numbers above 2**53 as fractions, also those that are exact
+        return array_of(column.to_pylist(), field.type, field.name)

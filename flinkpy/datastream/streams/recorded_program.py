@@ -1,0 +1,75 @@
+"""The recorded program: its options, and its transformations in the order in which they were added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flinkpy.core.options import engine as options
+from flinkpy.core.options.schema import read
+from flinkpy.core.program.launch_context import note_defined
+from flinkpy.core.program.program_line import located
+from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
+from flinkpy.graph.changes import refuse_added_updates
+from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
+
+
+class RecordedProgram:
+    """What one environment's calls have recorded. Streams add to it; ``execute`` submits it and begins a new one."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values  # the options by key; ExecutionConfig and CheckpointConfig read and write them too
+        self.transformations: list[Transformation] = []
+        self._groups: dict[str, SlotSharingGroup] = {}
+        self._last_id = 0
+
+    def next_id(self) -> int:
+        """The id of the next transformation."""
+        self._last_id += 1
+        return self._last_id
+
+    def add(self, transformation: Transformation) -> None:
+        """Adds an operator. Refuses one that would add up updates, where that is certain already."""
+        if read(self.values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:  # AUTOMATIC is decided when all sources are known
+            with located():
+                refuse_added_updates(transformation)
+        self.transformations.append(transformation)
+        note_defined(transformation.where)
+
+    def register_group(self, group: SlotSharingGroup) -> None:
+        """Operators that name the group get what it asks for."""
+        self._groups[group.get_name()] = group
+
+    def slot_sharing_group(self, group: str | SlotSharingGroup) -> SlotSharingGroup:
+        """The group itself, or the registered one of that name."""
+        return group if isinstance(group, SlotSharingGroup) else self._groups.get(group, SlotSharingGroup(group))
+
+    @contextmanager
+    def only_what_leads_to(self, end: Transformation) -> Iterator[None]:
+        """Submits, inside the block, only what leads to ``end`` and what the block itself adds.
+
+        Everything else stays for the next ``execute``. What leads to ``end`` was executed and, unless something else needs it, is not executed
+        again. If the block submits nothing, the program is as it was before.
+        """
+        before = self.transformations
+        needed = leading_to([end])
+        self.transformations = submitted = [each for each in before if each in needed]
+        try:
+            yield
+        finally:
+            self.transformations = before if submitted else [each for each in before if each not in needed]
+
+
+def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
+    """These transformations, and all that their records come from: of a loop, the way back too."""
+    found: set[Transformation] = set()
+    waiting = list(ends)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting += each.inputs
+            if isinstance(each, IterationHeadTransformation):
+                waiting += [each.entry, *([each.tail] if each.tail is not None else [])]
+    return found

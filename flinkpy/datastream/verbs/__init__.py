@@ -1,0 +1,1 @@
+"""What the verbs of DataStream and KeyedStream record: functions of recorded streams."""

@@ -1,0 +1,211 @@
+"""The verbs of every stream that give a plain stream again. Verbs that give a keyed, windowed, connected or looping one are in ``data_stream``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from flinkpy.common.side_outputs import OutputTag
+from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.datastream import functions as f
+from flinkpy.datastream.checks import refuse
+from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.verbs import column_verbs, key_verbs, routing, row_verbs
+from flinkpy.datastream.verbs.event_time import assign_timestamps
+from flinkpy.graph.partitioning import FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flinkpy.columns.expression import Expression
+
+S = TypeVar("S")
+
+
+class StreamVerbs(OperatorSettings, ABC, Generic[S]):
+    """They give streams of the type ``S``."""
+
+    def __init__(self, recorded: RecordedStream) -> None:
+        super().__init__(recorded)
+        self._side_types: dict[str, TypeInformation | None] = {}  # of the side outputs asked for
+
+    @abstractmethod
+    def _stream(self, recorded: RecordedStream) -> S:
+        """The public stream of what a verb recorded."""
+
+    @property
+
+    def is_columnar(self) -> bool:
+        """Whether this is a stream of column batches; known when the program is built."""
+        return self.recorded.is_columnar
+
+    def get_type(self) -> TypeInformation:
+        """The declared type of the records; PICKLED_BYTE_ARRAY if none was declared."""
+        return self.recorded.shown_type()
+
+    def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> S:
+        """One record for each record. On a keyed stream a MapFunction may keep state per key.
+
+        >>> env.from_collection([1, 2]).map(lambda x: x * 2, Types.INT())  # doctest: +SKIP
+        """
+        return self._stream(row_verbs.map_records(self.recorded, func, output_type))
+
+    def flat_map(self, func: Callable[[Any], Any] | f.FlatMapFunction, output_type: TypeInformation | None = None) -> S:
+        """Any number of records for each record: the function yields them or returns an iterable. On a keyed stream a FlatMapFunction may keep state
+        per key.
+
+        >>> env.from_collection(["a b"]).flat_map(lambda line: line.split(), Types.STRING())  # doctest: +SKIP
+        """
+        return self._stream(row_verbs.flat_map_records(self.recorded, func, output_type))
+
+    def filter(self, func: Any) -> S:
+        """The records for which the function, or an expression over columns, is true. On a keyed stream a FilterFunction may keep state per key.
+
+        >>> from flinkpy.table.expressions import col
+        >>> stream.filter(lambda x: x > 3); flights.filter(col("delay") > 3)  # doctest: +SKIP
+        """
+        if column_verbs.is_expression(func):
+            return self._stream(column_verbs.filter_columns(self.recorded, func))
+        return self._stream(row_verbs.filter_records(self.recorded, func))
+
+    def project(self, *field_indexes: int) -> S:
+        """Tuples of these fields of tuples or rows, by position.
+
+        >>> env.from_collection([("a", 1, 2.0)]).project(2, 0)  # doctest: +SKIP
+        """
+        return self._stream(row_verbs.project_fields(self.recorded, field_indexes))
+
+    def process(self, func: f.ProcessFunction, output_type: TypeInformation | None = None) -> S:
+        """Calls a function with a context, and with side outputs.
+
+        >>> from flinkpy.datastream import ProcessFunction
+        >>> class Sort(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value if value > 0 else (OutputTag("negative"), value)
+        >>> positive = stream.process(Sort()); negative = positive.get_side_output(OutputTag("negative"))  # doctest: +SKIP
+        """
+        return self._stream(row_verbs.process_records(self.recorded, func, output_type))
+
+    def select(self, *expressions: str | Expression) -> S:
+        """The named columns and expressions, in this order; a computed one gets its name by ``alias``.
+
+        >>> from flinkpy.table.expressions import col
+        >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
+        """
+        return self._stream(column_verbs.select_columns(self.recorded, expressions))
+
+    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
+                    schema: pa.Schema | None = None) -> S:
+        """A function over whole batches: ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or ``pandas.DataFrame`` (``"pandas"``).
+
+        It returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"`` any iterable of records.
+        ``schema`` says which columns these are, so that the program knows them before it runs, and also if no record comes.
+
+        >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
+        """
+        return self._stream(column_verbs.map_batches(self.recorded, function, batch_format, output, schema))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> S:
+        """Says where a record's event time is found, and how watermarks are made. Watermarks of earlier operators are replaced.
+
+        >>> from flinkpy.common import Duration
+        >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
+        >>> stream.assign_timestamps_and_watermarks(strategy)  # doctest: +SKIP
+        """
+        return self._stream(assign_timestamps(self.recorded, watermark_strategy))
+
+    def get_side_output(self, output_tag: OutputTag) -> S:
+        """The records that the operator's function sent to this tag."""
+        if not isinstance(output_tag, OutputTag):
+            raise refuse(f"get_side_output() takes an OutputTag, this is {output_tag!r:.80}")
+        known = self._side_types.setdefault(output_tag.tag_id, output_tag.type_info)
+        if output_tag.type_info != known:
+            raise refuse(f"get_side_output(): the side output {output_tag.tag_id!r} was asked for as {known!r} before, and now as "
+                         f"{output_tag.type_info!r}; one id is one side output of one type")
+        return self._stream(routing.side_output(self.recorded, output_tag))
+
+    def partition_custom(self, partitioner: Callable[[Any, int], int] | f.Partitioner,
+                         key_selector: Callable[[Any], Any] | f.KeySelector) -> S:
+        """``partitioner(key, number of channels)`` returns the channel that a record goes to.
+
+        >>> stream.partition_custom(lambda key, channels: key % channels, lambda pair: pair[0])  # doctest: +SKIP
+        """
+        return self._stream(routing.partitioned_by_function(self.recorded, partitioner, key_selector))
+
+    def rebalance(self) -> S:
+        """Round robin over all subtasks of the next operator."""
+        return self._stream(routing.partitioned(self.recorded, REBALANCE, "rebalance()"))
+
+    def rescale(self) -> S:
+        """Round robin over some subtasks of the next operator: each subtask sends to as few as balance the load."""
+        return self._stream(routing.partitioned(self.recorded, RESCALE, "rescale()"))
+
+    def shuffle(self) -> S:
+        """To a random subtask of the next operator."""
+        return self._stream(routing.partitioned(self.recorded, SHUFFLE, "shuffle()"))
+
+    def global_(self) -> S:
+        """Every record to the first subtask."""
+        return self._stream(routing.partitioned(self.recorded, GLOBAL, "global_()"))
+
+    def forward(self) -> S:
+        """From each subtask to the same subtask of the next operator; both must have the same parallelism."""
+        return self._stream(routing.partitioned(self.recorded, FORWARD, "forward()"))
+
+
+class KeyedVerbs(StreamVerbs[S]):
+    """What keyed streams have besides."""
+
+    def process(self, func: f.KeyedProcessFunction, output_type: TypeInformation | None = None) -> S:  # type: ignore[override]  # keyed, as in PyFlink
+        """Calls a function with a context, which knows the key and has timers, and with side outputs.
+
+        >>> from flinkpy.datastream import KeyedProcessFunction
+        >>> class Tag(KeyedProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield ctx.get_current_key(), value
+        """
+        return self._stream(row_verbs.process_keyed(*key_verbs.keyed(self.recorded), func, output_type))
+
+    def reduce(self, func: Callable[[Any, Any], Any] | f.ReduceFunction) -> S:
+        """The running reduction of each key. Every record gives the result so far; a key's first record gives itself.
+
+        >>> pairs.key_by(lambda p: p[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))  # doctest: +SKIP
+        """
+        return self._stream(key_verbs.reduce_running(key_verbs.keyed(self.recorded), func))
+
+    def sum(self, position_to_sum: int | str = 0) -> S:
+        """The running sum of a field per key; the other fields are those of the key's first record."""
+        return self._running("sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> S:
+        """The running minimum of a field per key; the other fields are those of the key's first record."""
+        return self._running("min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> S:
+        """The running maximum of a field per key; the other fields are those of the key's first record."""
+        return self._running("max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> S:
+        """The record with the smallest value of a field per key, so far; the first of several."""
+        return self._running("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> S:
+        """The record with the largest value of a field per key, so far; the first of several."""
+        return self._running("max_by", position_to_max_by)
+
+    def _running(self, kind: str, position: int | str) -> S:
+        return self._stream(key_verbs.aggregate_running(key_verbs.keyed(self.recorded), kind, position))
+
+    def aggregate(self, *aggregates: Expression) -> S:
+        """Running aggregates of each key over columns: ``count``, ``sum``, ``avg``, ``min``, ``max`` of expressions.
+
+        Each batch gives a row for every key in it: the key's columns, then the aggregates. The last row of a key is its result, as with Flink SQL's
+        mini-batch upserts. Nulls are left out. ``avg`` of integers is exact: their sum divided by their count.
+
+        >>> from flinkpy.table.expressions import col
+        >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP
+        """
+        return self._stream(key_verbs.aggregate_expressions(key_verbs.keyed(self.recorded), aggregates))

@@ -1,0 +1,103 @@
+"""Windows over columns: built-in aggregates by Arrow kernels.
+
+They are for windows on a grid with their default trigger and without an evictor. Other windows are left to rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.aggregates.builtin import OF_FIELDS
+from flinkpy.common.side_outputs import OutputTag
+from flinkpy.datastream.checks import located, refuse
+from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
+from flinkpy.datastream.verbs.event_time import event_time_zone
+from flinkpy.datastream.verbs.key_verbs import Keyed
+
+if TYPE_CHECKING:
+    from flinkpy.windowing.slices.slicing import Slicing
+
+
+def are_aggregates(arguments: tuple[Any, ...]) -> bool:
+    """Whether ``aggregate`` was given expressions."""
+    from flinkpy.columns.expression import Expression
+
+    return any(isinstance(each, Expression) for each in arguments)
+
+
+@dataclass(frozen=True)
+class ColumnarWindow:
+    """What the program said of its windows, and the aggregates over columns that they can have."""
+
+    stream: RecordedStream
+    by_key: Keyed | None
+    assigner: Any
+    trigger: Any
+    evictor: Any
+    lateness: int
+    late_tag: OutputTag | None
+    shown: str  # how an error names the windows
+
+    def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
+        """For each window and key: the key's columns, the aggregates, and the window's begin and end, in the zone of the event time if it has one."""
+        from flinkpy.columns.expressions import aggregate_calls
+        from flinkpy.windowing.slices.column_slices import AggregateSlices
+        from flinkpy.windowing.slices.operator import SliceOperator
+
+        slicing = self._slicing()
+        if slicing is None:
+            raise refuse(f"aggregate() over columns works on tumbling and sliding windows with their default trigger and without an evictor, "
+                         f"not on {self.shown}")
+        columns = self.stream.as_columns("aggregate()")
+        keys = self._keys("aggregate()")
+        with located():
+            calls = aggregate_calls(aggregates, "aggregate()")
+            event_time = self.assigner.is_event_time()
+            zone = event_time_zone(columns.transformation) if event_time else None
+            operator = SliceOperator(AggregateSlices(keys, calls, zone), slicing, event_time, self.lateness, self.late_tag)
+        return self._applied(columns, operator, ", ".join(call.name for call in calls))
+
+    def count(self) -> ColumnStream | None:
+        """How many records a window has, as a column ``count`` beside the key's; None where that is left to rows."""
+        if self._columns() is None:
+            return None
+        from flinkpy.columns.expressions import lit
+
+        return self.aggregate((lit(1).count.alias("count"),))
+
+    def field(self, kind: str, position: Any) -> ColumnStream | None:
+        """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
+        columns, slicing = self._columns(), self._slicing()
+        if columns is None or slicing is None or kind not in OF_FIELDS:
+            return None
+        from flinkpy.windowing.slices.column_slices import FieldSlices
+        from flinkpy.windowing.slices.operator import SliceOperator
+
+        with located():
+            store = FieldSlices(self._keys(f"{kind}()"), kind, position)
+            operator = SliceOperator(store, slicing, self.assigner.is_event_time(), self.lateness, self.late_tag)
+        return self._applied(columns, operator, kind)
+
+    def _columns(self) -> ColumnStream | None:
+        """The stream, if it is one of columns and its windows can be aggregated as columns."""
+        if not isinstance(self.stream, ColumnStream) or (self.by_key is not None and self.by_key.key.columns is None):
+            return None
+        return None if self._slicing() is None else self.stream
+
+    def _slicing(self) -> Slicing | None:
+        from flinkpy.windowing.general.loops.aligned_loop import default_slicing
+
+        if self.evictor is not None:
+            return None
+        return default_slicing(self.assigner, self.trigger or self.assigner.get_default_trigger())
+
+    def _keys(self, call: str) -> tuple[str, ...]:
+        return () if self.by_key is None else self.by_key.columns(call)
+
+    def _applied(self, columns: ColumnStream, operator: Any, what: str) -> ColumnStream:
+        result = columns.apply_columns(type(self.assigner).__name__, operator, key=None if self.by_key is None else self.by_key.key)
+        result.transformation.description = f"Window({self.assigner}, {what})"
+        if self.by_key is None:
+            result.make_non_parallel()
+        return result

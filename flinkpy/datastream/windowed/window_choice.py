@@ -1,0 +1,67 @@
+"""Which operator runs a windowed stream's call. The results are the same, with one exception: in windows that overlap, slices sort records that came
+out of order by time (``flinkpy.windowing.slices.slice_operator``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, RecordCount
+from flinkpy.common.side_outputs import OutputTag
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.base import OneInputOperator
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """What the program asked for. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the window function gets all records."""
+
+    key: KeySpec | None  # None: all records share their windows
+    assigner: Any
+    trigger: Any  # None: the assigner's default one
+    evictor: Any
+    allowed_lateness: int  # milliseconds
+    late_tag: OutputTag | None
+    kind: str
+    position: int | str | None = None  # of the field a built-in aggregate is about
+    function: Any = None  # of reduce and aggregate
+    window_function: Any = None
+
+
+def choose_operator(call: WindowCall) -> OneInputOperator:
+    """The operator for the call. ProgramError for parts that do not fit together."""
+    from flinkpy.windowing.general.window_operator import WindowOperator
+
+    by_slices = _slice_operator(call)
+    if by_slices is not None:
+        return by_slices
+    return WindowOperator(
+        call.key, call.assigner, call.trigger, call.evictor, _contents(call), call.window_function, call.allowed_lateness, call.late_tag)
+
+
+def _slice_operator(call: WindowCall) -> OneInputOperator | None:
+    """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
+    from flinkpy.windowing.general.loops.aligned_loop import default_slicing
+    from flinkpy.windowing.slices.operator import SliceOperator
+    from flinkpy.windowing.slices.row_slices import RowSlices
+    from flinkpy.windowing.slices.window_calls import can_follow_slices
+
+    trigger = call.assigner.get_default_trigger() if call.trigger is None else call.trigger
+    slicing = None if call.evictor is not None else default_slicing(call.assigner, trigger)
+    if slicing is None or call.kind not in (*OF_RECORDS, "count", "reduce") or not can_follow_slices(call.window_function):
+        return None
+    store = RowSlices(call.key, call.kind, call.position, call.function, call.window_function)
+    return SliceOperator(store, slicing, call.assigner.is_event_time(), call.allowed_lateness, call.late_tag)
+
+
+def _contents(call: WindowCall) -> Any:
+    from flinkpy.windowing.general.contents import AggregateContents, ListContents, ReduceContents
+
+    if call.kind == "all":
+        return ListContents()
+    if call.kind == "aggregate":
+        return AggregateContents(call.function)
+    if call.kind == "count":
+        return AggregateContents(RecordCount())
+    return ReduceContents(call.function if call.kind == "reduce" else FieldAggregate(call.kind, call.position).update)
