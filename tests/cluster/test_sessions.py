@@ -175,17 +175,18 @@ def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(
 @pytest.mark.parametrize("started_by", ["flinkpy run", "python"])
 def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eyes: Eyes, tmp_path: Path, started_by: str) -> None:
     before, started = eyes.look(), tmp_path / "started"
-    script = ray.job(ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])"), "unwaited_endless.py")
+    at_its_end = "env.execute_async(sys.argv[2])\nstarted.with_name('ending').touch()"
+    script = ray.job(ENDLESS.replace("env.execute(sys.argv[2])", at_its_end), "unwaited_endless.py")
     arguments = (script, str(started), "unwaited")
     process = ray.start("run", "-t", "ray-application", *arguments) if started_by == "flinkpy run" else subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ray.folder,
         env={**ray.environment, "FLINKPY_EXECUTION_TARGET": "ray-application"})
-    eventually(started.exists)
+    eventually(lambda: started.exists() and started.with_name("ending").exists())
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     outcome = finish(process)
     assert "Traceback" not in outcome.err
-    assert outcome.code == (130 if started_by == "flinkpy run" else 0), outcome
+    assert outcome.code == 130, outcome
     nothing_but(eyes, before)
 
 
