@@ -58,7 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A worker takes a group of tests, else a file: its fixtures are made once. The tests on Ray are one group, with one Ray cluster."""
     from xdist.scheduler import LoadGroupScheduling
 
-    class GroupsAndFiles(LoadGroupScheduling):
+    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it ships no types
         def _split_scope(self, nodeid: str) -> str:
             scope = super()._split_scope(nodeid)
             return nodeid.partition("::")[0] if scope == nodeid else scope
