@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
-# In several worker processes, one of them for the tests on Ray (tests/conftest.py).
+# In several worker processes, two of them for the tests on Ray: tests/conftest.py says how many, and what goes where.
 PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE

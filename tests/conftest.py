@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +29,9 @@ settings.load_profile(PROFILE)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("ray") is not None:
-            item.add_marker(pytest.mark.xdist_group("ray"))
-    items.sort(key=_begin_first)
+            item.add_marker(pytest.mark.xdist_group("ray cluster" if CLUSTER in item.path.parents else "ray"))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_begin_first)
     if PROFILE == "explore":
         holders = {(id(holder), name): (holder, name) for item in items for holder, name in _holders_of_settings(item)}
         for holder, name in holders.values():
@@ -48,14 +50,19 @@ def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
 
 # -- several worker processes (``pytest -n auto --dist loadgroup --no-loadscope-reorder``) ------------------------------------------
 
+CLUSTER = Path(__file__).parent / "cluster"
 
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One for each core, and one for the tests on Ray, which mostly wait for processes to start."""
-    return min(os.cpu_count() or 1, 4) + 1
+    """One for each core, and two for the tests on Ray, which wait for processes to start for half of their time."""
+    return min(os.cpu_count() or 1, 4) + 2
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A worker takes a group of tests, else a file: its fixtures are made once. The tests on Ray are one group, with one Ray cluster."""
+    """A worker takes a group of tests, else a file, so that a module's fixtures are made once. The tests on Ray are two groups, those of
+    tests/cluster and the others, each with one Ray cluster: so they take equally long."""
     from xdist.scheduler import LoadGroupScheduling
 
     class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it ships no types
@@ -67,11 +74,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _begin_first(item: pytest.Item) -> int:
-    """The tests on Ray take longest, one after the other; then files with slow tests, so that none of them is left for the end."""
+    """The tests on Ray take longest; then files with slow tests, so that none of them is left for the end."""
     return 0 if item.get_closest_marker("ray") else 1 if item.get_closest_marker("slow") else 2
 
 
-# -- one Ray cluster for all tests that need no more than that: starting one takes seconds -----------------------------------------
+# -- one Ray cluster for all tests of a worker that need no more than that: starting one takes seconds -----------------------------
 
 
 @pytest.fixture(scope="session")
