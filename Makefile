@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
-# In several processes what needs no Ray; then, one after the other, what starts a Ray of its own.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile -m 'not ray and not spark'
+# In several worker processes, two of them for the tests on Ray: tests/conftest.py says how many, and what goes where.
+PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
+# The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-spark test test-spark tests explore findings mutants lint types contracts compatibility bench clean
 
@@ -30,22 +32,16 @@ demo: $(READY)   ## the main job on real data: delays of US flights per carrier 
 demo-spark: $(SPARK_READY)  ## Spark to a stream and back: hours disrupted beyond what the weather explains; brings its own Java
 	@$(BIN)/python examples/spark_to_stream.py --output build/disruption
 
-test: $(READY)   ## everything that must hold: style, types, import contracts, tests
-	$(BIN)/ruff check
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/pytest $(PARALLEL)
-	$(BIN)/pytest -m 'ray and not spark'
+test: lint types contracts tests  ## everything that must hold: style, types, import contracts, tests
 
 tests: $(READY)  ## the tests alone
-	$(BIN)/pytest $(PARALLEL)
-	$(BIN)/pytest -m 'ray and not spark'
+	$(BIN)/pytest $(PARALLEL) -m 'not spark'
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark
 
 explore: $(READY) ## the property tests on new random examples, ten times as many
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) --timeout 1800
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) -m 'not ray and not spark' --timeout 1800
 
 findings: $(READY) ## every program that a review found wrong, and whether it is right (those on Ray: make test, on Spark: make test-spark)
 	$(BIN)/python -m pytest -q -p tests.findings.report -m 'finding and not ray and not spark'

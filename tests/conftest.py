@@ -1,7 +1,7 @@
-"""How property tests draw their examples: the same ones in every run, so that a run says something about the change and not about luck.
+"""How all tests are run: how property tests draw their examples, which tests share a worker process, and the one Ray cluster they share.
 
-``HYPOTHESIS_PROFILE=explore pytest`` (``make explore``) draws new ones, ten times as many, also where a test says how many it wants; what that
-finds becomes an ``@example`` of the test.
+Examples are the same in every run, so that a run says something about the change and not about luck. ``HYPOTHESIS_PROFILE=explore pytest``
+(``make explore``) draws new ones, ten times as many, also where a test says how many it wants; what that finds becomes an ``@example`` of the test.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, joined, ray_cluster
+from tests.waiting import eventually
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 TIMES_AS_MANY = 10
@@ -20,7 +25,13 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("ray") is not None:
+            item.add_marker(pytest.mark.xdist_group("ray cluster" if CLUSTER in item.path.parents else "ray"))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_begin_first)
     if PROFILE == "explore":
         holders = {(id(holder), name): (holder, name) for item in items for holder, name in _holders_of_settings(item)}
         for holder, name in holders.values():
@@ -35,6 +46,68 @@ def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
         yield function, name
     if isinstance(getattr(getattr(item, "cls", None), "settings", None), settings):
         yield item.cls, "settings"  # type: ignore[attr-defined]
+
+
+# -- several worker processes (``pytest -n auto --dist loadgroup --no-loadscope-reorder``) ------------------------------------------
+
+CLUSTER = Path(__file__).parent / "cluster"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One for each core, and two for the tests on Ray, which wait for processes to start for half of their time."""
+    return min(os.cpu_count() or 1, 4) + 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A worker takes a group of tests, else a file, so that a module's fixtures are made once. The tests on Ray are two groups, those of
+    tests/cluster and the others, each with one Ray cluster: so they take equally long."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it ships no types
+        def _split_scope(self, nodeid: str) -> str:
+            scope = super()._split_scope(nodeid)
+            return nodeid.partition("::")[0] if scope == nodeid else scope
+
+    return GroupsAndFiles(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def _begin_first(item: pytest.Item) -> int:
+    """The tests on Ray take longest; then files with slow tests, so that none of them is left for the end."""
+    return 0 if item.get_closest_marker("ray") else 1 if item.get_closest_marker("slow") else 2
+
+
+# -- one Ray cluster for all tests of a worker that need no more than that: starting one takes seconds -----------------------------
+
+
+@pytest.fixture(scope="session")
+def shared_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
+    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def eyes(shared_ray: RayCluster) -> Iterator[Eyes]:
+    with eyes_on(shared_ray) as eyes:
+        yield eyes
+
+
+@pytest.fixture(scope="module")
+def ray(shared_ray: RayCluster, eyes: Eyes) -> Iterator[RayCluster]:
+    """The cluster; whatever a module started there is gone when the module's session has been stopped."""
+    before = eyes.look()
+    yield shared_ray
+    shared_ray.flinkpy("stop-cluster")
+    eventually(lambda: not eyes.look().beyond(before))
+
+
+@pytest.fixture(scope="module")
+def on_ray(ray: RayCluster) -> Iterator[None]:
+    """The tests' own process is a program on the cluster."""
+    with joined(ray):
+        yield
+
 
 # Begun by a shell in the background, pytest ignores Ctrl-C, and so would every process the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -6,7 +6,6 @@ import io
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from flinkpy.cli import shell
 from flinkpy.cli.prompt import Above, IdleLine
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
-from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.cluster.ray_fixture import RayCluster
 from tests.waiting import PATIENCE_S, eventually
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
@@ -184,12 +183,6 @@ def test_ipython_is_the_prompt_where_it_is_installed(tmp_path: Path) -> None:
         terminal.expect("In [3]: ")
         terminal.type("env.from_collection([20]).map(lambda n: n + 1).take(1)")
         terminal.expect("Out[3]: [21]")
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
-    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
-        yield cluster
 
 
 @pytest.mark.ray

@@ -142,6 +142,22 @@ def eyes_on(cluster: RayCluster) -> Iterator[Eyes]:
         yield Eyes(process)
 
 
+@contextmanager
+def joined(cluster: RayCluster) -> Iterator[None]:
+    """This process is connected to the cluster, as a program is."""
+    import ray
+
+    from flinkpy.cluster.ray.ray_connection import connect_ray
+
+    handler = signal.getsignal(signal.SIGTERM)
+    connect_ray({"ray.address": cluster.address}, start=False)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        signal.signal(signal.SIGTERM, handler)
+
+
 def finish(process: subprocess.Popen[str], timeout: float = PATIENCE_S) -> Finished:
     with process:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
@@ -113,13 +113,6 @@ def test_nested_columns_as_java_writes_them_are_made_so_that_ray_can_put_them() 
 # -- on Ray ------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False, namespace=NAMESPACE)
-    yield
-    ray.shutdown()
-
-
 def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
     env.set_parallelism(parallelism)
@@ -138,7 +131,7 @@ def shelves() -> set[str]:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("readers", [1, 2])
-def test_every_row_of_every_block_comes_once_empty_blocks_among_them(cluster: None, readers: int) -> None:
+def test_every_row_of_every_block_comes_once_empty_blocks_among_them(on_ray: None, readers: int) -> None:
     refs = [ray.put(block(*range(start, start + 1000))) for start in range(0, 5000, 1000)]
     refs[2:2] = [ray.put(block())]
     result = environment(readers).from_blocks(refs, SCHEMA, "blocks").select((col("n") + 1).alias("n"), col("name")).to_arrow()
@@ -146,13 +139,13 @@ def test_every_row_of_every_block_comes_once_empty_blocks_among_them(cluster: No
 
 
 @pytest.mark.ray
-def test_a_stream_without_any_block_is_empty_and_has_its_columns(cluster: None) -> None:
+def test_a_stream_without_any_block_is_empty_and_has_its_columns(on_ray: None) -> None:
     result = environment().from_blocks([], SCHEMA, "blocks").to_arrow()
     assert (result.num_rows, result.schema) == (0, SCHEMA)
 
 
 @pytest.mark.ray
-def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(cluster: None) -> None:
+def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(on_ray: None) -> None:
     from ray.data import range as dataset_range
 
     doubled = environment().from_ray_dataset(dataset_range(10_000)).select((col("id") * 2).alias("id")).to_ray_dataset()
@@ -160,7 +153,7 @@ def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(cluster: None) 
 
 
 @pytest.mark.ray
-def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(cluster: None) -> None:
+def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(on_ray: None) -> None:
     gc.collect()
     before = shelves()
     stream = environment().from_blocks([ray.put(block(1, 2, 3))], SCHEMA, "blocks")
@@ -174,7 +167,7 @@ def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(cluste
 
 
 @pytest.mark.ray
-def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(cluster: None) -> None:
+def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(on_ray: None) -> None:
     before = shelves()
     env = environment()
     env.from_blocks([ray.put(block(*range(1000)))] * 5, SCHEMA, "blocks").to_arrow()
@@ -213,7 +206,7 @@ def is_lost(ref: Any) -> bool:
 
 
 @pytest.mark.ray
-def test_a_block_that_is_lost_is_made_again_by_its_recipe(cluster: None, tmp_path: Path) -> None:
+def test_a_block_that_is_lost_is_made_again_by_its_recipe(on_ray: None, tmp_path: Path) -> None:
     keeper = make_keeper()
     store = begun(keeper, FromOwners(tmp_path / "asked"))
     eventually(lambda: store.gather_blocks({}) == 2)
@@ -246,7 +239,7 @@ def _when_there(folder: Path, number: int) -> pa.Table:
 
 
 @pytest.mark.ray
-def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(cluster: None, tmp_path: Path) -> None:
+def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(on_ray: None, tmp_path: Path) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {2: "a"})
     assert asked(tmp_path) == [2]
     assert store.gather_blocks({0: "a", 1: "a", 3: "b"}) == 0
@@ -264,7 +257,7 @@ def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_t
 
 
 @pytest.mark.ray
-def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(cluster: None, tmp_path: Path) -> None:
+def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(on_ray: None, tmp_path: Path) -> None:
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a", 2: "b", 3: "b"})
     (tmp_path / "go 2").touch()
@@ -282,7 +275,7 @@ def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(cluster: N
 
 @pytest.mark.ray
 @pytest.mark.parametrize("before", [True, False])
-def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(cluster: None, tmp_path: Path, before: bool) -> None:
+def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(on_ray: None, tmp_path: Path, before: bool) -> None:
     keeper = make_keeper()
     store = begun(keeper, Slow(tmp_path), {0: "a", 1: "a"})
     env = environment().enable_checkpointing(50)  # whose default is to restart
@@ -300,7 +293,7 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
 
 
 @pytest.mark.ray
-def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(cluster: None, tmp_path: Path) -> None:
+def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(on_ray: None, tmp_path: Path) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {0: "a"})
     (tmp_path / "go 0").write_text("fail")
 
@@ -327,7 +320,7 @@ def asked(folder: Path) -> list[int]:
 
 
 @pytest.mark.ray
-def test_what_was_written_outlives_the_workers_that_wrote_it(cluster: None) -> None:
+def test_what_was_written_outlives_the_workers_that_wrote_it(on_ray: None) -> None:
     refs = [ray.put(block(*range(start, start + 100_000))) for start in range(0, 400_000, 100_000)]
     dataset = environment().from_blocks(refs, SCHEMA, "blocks").to_ray_dataset()
     workers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("taskexecutor-")]
@@ -338,7 +331,7 @@ def test_what_was_written_outlives_the_workers_that_wrote_it(cluster: None) -> N
 
 
 @pytest.mark.ray
-def test_of_a_job_that_failed_nothing_counts(cluster: None) -> None:
+def test_of_a_job_that_failed_nothing_counts(on_ray: None) -> None:
     keeper = make_keeper()
 
     def unlucky(row: Any) -> Any:
@@ -356,7 +349,7 @@ def test_of_a_job_that_failed_nothing_counts(cluster: None) -> None:
 
 
 @pytest.mark.ray
-def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(cluster: None) -> None:
+def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(on_ray: None) -> None:
     store = Store(make_keeper())
     for attempt, number in ((0, 10), (1, 11)):
         store.put(block(number), 0, attempt, lambda: None)
@@ -369,13 +362,13 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_w
 
 
 @pytest.mark.ray
-def test_a_keeper_that_is_gone_says_whose_program_must_go_on(cluster: None) -> None:
+def test_a_keeper_that_is_gone_says_whose_program_must_go_on(on_ray: None) -> None:
     with pytest.raises(ResourceUnavailableError, match="the program that handed them over has ended"):
         Store("blocks-gone")
 
 
 @pytest.mark.ray
-def test_rows_and_foreign_objects_are_refused(cluster: None) -> None:
+def test_rows_and_foreign_objects_are_refused(on_ray: None) -> None:
     env = environment()
     with pytest.raises(ProgramError, match=r"takes a ray\.data\.Dataset, this is a list"):
         env.from_ray_dataset([1, 2])

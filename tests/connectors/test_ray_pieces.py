@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -76,13 +75,6 @@ def test_what_is_small_or_outlives_its_program_travels_with_the_job() -> None:
 # -- on Ray ------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    ray.init(address="local", num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False, namespace=NAMESPACE)
-    yield
-    ray.shutdown()
-
-
 def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
     env.set_parallelism(parallelism)
@@ -98,7 +90,7 @@ def shelves() -> set[str]:
 @pytest.mark.finding("first-use 15")
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("records", [LARGE, [{"n": number, "text": text} for number, text in LARGE], [("a", 1)]], ids=["tuples", "dicts", "one"])
-def test_a_collection_is_read_from_the_store_and_again_by_the_next_job(cluster: None, records: list[Any], parallelism: int) -> None:
+def test_a_collection_is_read_from_the_store_and_again_by_the_next_job(on_ray: None, records: list[Any], parallelism: int) -> None:
     gc.collect()
     eventually(lambda: not shelves())
     stream = environment(parallelism).from_collection(records).set_parallelism(parallelism)
@@ -114,7 +106,7 @@ def test_a_collection_is_read_from_the_store_and_again_by_the_next_job(cluster: 
 
 @pytest.mark.ray
 @pytest.mark.finding("first-use 15")
-def test_a_table_is_read_from_the_store_where_slices_of_it_lie(cluster: None) -> None:
+def test_a_table_is_read_from_the_store_where_slices_of_it_lie(on_ray: None) -> None:
     table = pa.table({"n": range(6_000_000), "x": [0.5] * 6_000_000})
     assert table.nbytes > 80 * SMALL_BYTES
     stream = environment(1).from_arrow(table.slice(1, 5_999_998))
@@ -130,7 +122,7 @@ def test_a_table_is_read_from_the_store_where_slices_of_it_lie(cluster: None) ->
 
 @pytest.mark.ray
 @pytest.mark.finding("first-use 15")
-def test_data_stays_for_a_job_whose_program_has_forgotten_it(cluster: None) -> None:
+def test_data_stays_for_a_job_whose_program_has_forgotten_it(on_ray: None) -> None:
     env = environment(1)
     env.from_collection(LARGE).map(lambda pair: pair[0]).add_sink(lambda value: None)
     job = env.execute_async()

@@ -18,7 +18,6 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.streams.recorded_program import leading_to
 from tests.cluster.programs import Endless
-from tests.cluster.ray_fixture import ray_cluster
 
 # -- take and show, in this process --------------------------------------------------------------------------------------------
 
@@ -205,8 +204,8 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if request.param == "embedded":
         yield run_notebook(NOTEBOOK, folder, {**environment, "FLINKPY_EXECUTION_TARGET": "embedded"})
         return
-    with ray_cluster(folder) as ray:
-        yield run_notebook(NOTEBOOK, folder, {**environment, "FLINKPY_EXECUTION_TARGET": "ray-session", "FLINKPY_RAY_ADDRESS": ray.address})
+    address = request.getfixturevalue("ray").address
+    yield run_notebook(NOTEBOOK, folder, {**environment, "FLINKPY_EXECUTION_TARGET": "ray-session", "FLINKPY_RAY_ADDRESS": address})
 
 
 def test_a_notebook_shows_what_functions_of_its_cells_make(ran: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 from examples import flight_delays
 from examples.flight_delays import BEHIND_MS, DATA, HOUR_MS, WEATHER, flight_windows
 from flinkpy.datastream import StreamExecutionEnvironment
-from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.cluster.ray_fixture import RayCluster
 
 DAY_MS, GAP_MS = 24 * HOUR_MS, 12 * HOUR_MS
 
@@ -130,12 +130,6 @@ from flinkpy.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 print(json.dumps(flight_windows(env, *sys.argv[1:])))
 """
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
-    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
-        yield cluster
 
 
 @pytest.mark.ray

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +9,7 @@ import pytest
 
 from examples.stream_features import DATA, features
 from flinkpy.datastream import StreamExecutionEnvironment
-from tests.cluster.ray_fixture import ray_cluster
+from tests.cluster.ray_fixture import RayCluster, finish
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "stream_features.py"
 KNOWN = ["origin", "dest", "carrier", "distance", "month", "hour", "mean_delay", "departures", "is_late"]
@@ -40,12 +38,11 @@ def test_each_flight_has_the_three_hours_before_it_as_pandas_has_them(expected: 
 
 
 @pytest.mark.ray
-def test_the_program_reads_them_as_a_ray_dataset(expected: pd.DataFrame, tmp_path: Path) -> None:
-    with ray_cluster(tmp_path) as cluster:
-        done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=100, check=False, env=cluster.environment)
-    assert done.returncode == 0, done.stderr
+def test_the_program_reads_them_as_a_ray_dataset(expected: pd.DataFrame, ray: RayCluster) -> None:
+    done = finish(ray.python(str(EXAMPLE)))
+    assert done.code == 0, done.err
     bad = expected.mean_delay > 15
     late = expected.is_late
-    assert done.stdout.splitlines()[-2:] == [
+    assert done.out.splitlines()[-2:] == [
         f"{len(expected)} flights with features {', '.join(KNOWN[:-1])}",
         f"late: {late[bad].mean():.1%} after three bad hours, {late[~bad].mean():.1%} after good ones"]

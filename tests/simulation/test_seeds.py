@@ -14,6 +14,8 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.testing.simulation import SeedReport, run_seed
 from tests.simulation.seeds import REGRESSIONS
 
+pytestmark = pytest.mark.slow
+
 SEEDS, SHARD = 500, 25
 
 

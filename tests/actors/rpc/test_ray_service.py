@@ -42,13 +42,6 @@ CONFIG = RpcConfig(ask_timeout=timedelta(seconds=60))  # so long that whatever f
 NAMES = (f"process-{number}" for number in itertools.count())
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    yield
-    ray.shutdown()
-
-
 def set_up(service: RayRpcService) -> None:
     """What runs in each host: two plain endpoints and a fenced one."""
     Sample(service).start()
@@ -57,14 +50,14 @@ def set_up(service: RayRpcService) -> None:
 
 
 @pytest.fixture(scope="module")
-def host(cluster: None) -> Iterator[RayHost]:
+def host(on_ray: None) -> Iterator[RayHost]:
     made = new_host()
     yield made
     made.stop().result(30)
 
 
 @pytest.fixture
-def service(cluster: None) -> Iterator[RayRpcService]:
+def service(on_ray: None) -> Iterator[RayRpcService]:
     made = RayRpcService("client", config=CONFIG)
     yield made
     made.stop().result(30)
@@ -189,7 +182,7 @@ def test_a_process_may_end_itself(service: RayRpcService) -> None:
     assert heard.result(30) == f"process {host.process} has stopped"
 
 
-def test_a_set_up_that_fails_says_why(cluster: None) -> None:
+def test_a_set_up_that_fails_says_why(on_ray: None) -> None:
     def broken(service: RayRpcService) -> None:
         raise ValueError("no such disk")
 
