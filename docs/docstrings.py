@@ -1,0 +1,49 @@
+"""Docstrings for the site: examples with prompts become fenced blocks, and a paragraph that ends in ``::`` introduces code.
+
+Docstrings are written to be read in the source, where ``>>>`` needs no fence; Markdown would take it for a quotation.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import griffe
+
+
+def fenced(text: str) -> str:
+    """The text with each run of prompts and their output, up to the next empty line, between fences.
+
+    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n\\nDone."))
+    Adds.
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    <BLANKLINE>
+    Done.
+    """
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if not inside and line.lstrip().startswith(">>> "):
+            lines += ["" for _ in lines[-1:] if lines[-1].strip()] + ["```pycon"]
+            inside = True
+        elif inside and not line.strip():
+            lines.append("```")
+            inside = False
+        if inside:
+            line = line.strip() if line.lstrip().startswith((">>> ", "... ")) else line
+        elif line.rstrip().endswith("::"):
+            line = line.rstrip()[:-1]
+        lines.append(line)
+    return "\n".join([*lines, "```"] if inside else lines)
+
+
+class ReadableDocstrings(griffe.Extension):
+    """Rewrites each docstring as the package is read."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = fenced(textwrap.dedent(obj.docstring.value))
