@@ -1,7 +1,7 @@
 """What the site has besides ``docs/``: the README as its first page, the examples, CONTRIBUTING, the changes, and a table of all options.
 
-Pages link to each other by their place in the repository, so that links work where the repository is read, too. Here each such link is led to the page
-of the site which shows that file. A link to a file that the site does not show stays as it is, and the strict build refuses it.
+Pages link to each other by their place in the repository, so that links work where the repository is read, too. Here each such link is led to the
+page of the site which shows that file. A link to a file that the site does not show stays as it is, and the strict build refuses it.
 """
 
 from __future__ import annotations
