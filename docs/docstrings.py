@@ -41,7 +41,7 @@ def fenced(text: str) -> str:
     return "\n".join([*lines, "```"] if inside else lines)
 
 
-class ReadableDocstrings(griffe.Extension):
+class ReadableDocstrings(griffe.Extension):  # type: ignore[misc]  # of the extra flinkpy[docs], whose types are not looked at
     """Rewrites each docstring as the package is read."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
