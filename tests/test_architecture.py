@@ -54,3 +54,17 @@ def test_the_floors_in_the_documentation_are_those_of_the_contract() -> None:
     _, _, section = (ROOT / "docs" / "ARCHITECTURE.md").read_text().partition("## Floors")
     picture = [line.strip() for line in section.partition("##")[0].splitlines() if line.startswith("    ")]
     assert [re.split(r" {2,}", line)[0] for line in picture] == layers
+
+
+def test_every_decision_stands_in_the_index_of_decisions() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "index.md").read_text()
+    assert [path.name for path in sorted(folder.glob("*.md")) if path.name != "index.md" and f"]({path.name})" not in index] == []
+
+
+def test_every_decision_says_what_it_costs_and_what_would_change_it() -> None:
+    for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
+        if path.name != "index.md":
+            text = path.read_text().lower()
+            missing = [part for part in ("context", "choice", "cost", "what would change") if part not in text]
+            assert missing == [], f"{path.name} lacks {missing}"
