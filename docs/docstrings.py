@@ -5,25 +5,28 @@ Docstrings are written to be read in the source, where ``>>>`` needs no fence; M
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Any
 
 import griffe
 
 
-def fenced(text: str) -> str:
-    """The text with each run of prompts and their output, up to the next empty line, between fences.
+ROLE = re.compile(r":(?:class|meth|func|mod|attr):`~?(?:[\w.]*\.)?(\w+)`")
+DIRECTIVE = re.compile(r" *# doctest: [+A-Z_, ]+$", re.MULTILINE)
 
-    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n\\nDone."))
-    Adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    Done.
+
+def readable(docstring: str) -> str:
+    """Markdown of a docstring: names instead of roles, examples between fences and without their directives.
+
+    >>> print(readable("As :meth:`~flinkpy.x.Y.take` does."))
+    As `take` does.
     """
+    return fenced(DIRECTIVE.sub("", ROLE.sub(r"`\1`", textwrap.dedent(docstring))))
+
+
+def fenced(text: str) -> str:
+    """The text with each run of prompts and their output, up to the next empty line, between fences."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines():
@@ -46,4 +49,4 @@ class ReadableDocstrings(griffe.Extension):  # type: ignore[misc]  # of the extr
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = fenced(textwrap.dedent(obj.docstring.value))
+            obj.docstring.value = readable(obj.docstring.value)

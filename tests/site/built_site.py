@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 import re
@@ -59,3 +60,14 @@ def test_search_finds_every_option() -> None:
 def test_no_prompt_is_left_as_a_quotation(page: Path) -> None:
     """A docstring's example that no fence holds would be shown as nested quotations."""
     assert not re.search(r"<blockquote>\s*<blockquote>", page.read_text())
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    spec = importlib.util.spec_from_file_location("docstrings", SITE.parents[1] / "docs" / "docstrings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    docstrings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docstrings)
+    text = "Adds, as :meth:`~flinkpy.x.Y.sum` does.\n\n>>> add(1, 1)  # doctest: +SKIP\n2\n\nWritten so::\n\n    add(1, 2)"
+    fenced = "Adds, as `sum` does.\n\n```pycon\n>>> add(1, 1)\n2\n```\n\nWritten so:\n\n    add(1, 2)"
+    assert docstrings.readable(text) == fenced
