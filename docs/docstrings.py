@@ -11,7 +11,6 @@ from typing import Any
 
 import griffe
 
-
 ROLE = re.compile(r":(?:class|meth|func|mod|attr):`~?(?:[\w.]*\.)?(\w+)`")
 DIRECTIVE = re.compile(r" *# doctest: [+A-Z_, ]+$", re.MULTILINE)
 
