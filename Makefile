@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
+DOCS_READY := $(VENV)/.ready-docs
 # In several worker processes, two of them for the tests on Ray: tests/conftest.py says how many, and what goes where.
 PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-spark tests explore findings mutants lint types contracts compatibility bench clean
+.PHONY: help demo demo-spark test test-spark tests docs docs-serve test-versions explore findings mutants lint types contracts compatibility bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -26,6 +27,11 @@ $(SPARK_READY): $(READY) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
 	@touch $(SPARK_READY)
 
+$(DOCS_READY): $(READY) pyproject.toml
+	@echo "adding what builds the site to $(VENV) (once, half a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@touch $(DOCS_READY)
+
 demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
 	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
 
@@ -39,6 +45,16 @@ tests: $(READY)  ## the tests alone
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark
+
+docs: $(DOCS_READY)  ## the site, in build/site: every warning is an error, and search must find every public name
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/pytest -q tests/site/built_site.py
+
+docs-serve: $(DOCS_READY) ## the site at a local address, built anew as pages change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --no-strict
+
+test-versions:   ## the tests that need no Ray, on every Python from 3.10 on that this machine has
+	@$(PYTHON) -m tests.versions
 
 explore: $(READY) ## the property tests on new random examples, ten times as many
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest $(PARALLEL) -m 'not ray and not spark' --timeout 1800

@@ -77,3 +77,17 @@ def test_examples_and_pages_import_only_public_modules() -> None:
     inner = [f"{path.relative_to(ROOT)}: {module}" for path in [*pages, *examples]
              for module in re.findall(r"\b(?:from|import) (flinkpy[\w.]*)", path.read_text()) if not is_public(module.rstrip("."))]
     assert inner == []
+
+
+def test_every_decision_stands_in_the_index_of_decisions() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "index.md").read_text()
+    assert [path.name for path in sorted(folder.glob("*.md")) if path.name != "index.md" and f"]({path.name})" not in index] == []
+
+
+def test_every_decision_says_what_it_costs_and_what_would_change_it() -> None:
+    for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
+        if path.name != "index.md":
+            text = path.read_text().lower()
+            missing = [part for part in ("context", "choice", "cost", "what would change") if part not in text]
+            assert missing == [], f"{path.name} lacks {missing}"

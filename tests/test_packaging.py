@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import flinkpy
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -32,6 +34,10 @@ def folders_with_code() -> set[str]:
 
 def test_every_package_is_listed_for_the_wheel() -> None:
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders_with_code()
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    assert PROJECT["project"]["version"] == flinkpy.__version__
 
 
 @pytest.mark.parametrize("name", LINKED)

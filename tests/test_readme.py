@@ -1,7 +1,8 @@
 """What the pages show, runs: every block of Python on them; and every command line on them is one there is.
 
-Blocks with prompts are doctests. The README's blocks are run one behind the other, as they stand; what a block prints is compared with the block of
-text behind it, in any order, as subtasks print when they have something. A block for PyFlink is a program of its own.
+Blocks with prompts are doctests. Other blocks of a page are run one after the other, as they stand. What a block prints is compared with the block of
+text behind it, in any order, as subtasks print when they have something. A block for PyFlink is a program of its own. A block that shows another
+system's program has that system's name as its title; it is not run, but it must be Python.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,13 @@ from flinkpy.core.options.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("**/*.md")), ROOT / "examples" / "README.md"]
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md")), ROOT / "examples" / "README.md"]
+ON_A_CLUSTER = {"docs/on-ray.md", "docs/spark.md"}  # the test below, and tests/spark/test_page.py
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -33,31 +40,46 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(code, text) for code, text in BLOCK.findall(page.read_text()) if ">>>" not in code]
 
 
-@pytest.mark.parametrize("page", ["windows-and-time", "state", "columns", "files", "values"])
-def test_the_examples_of_a_page_run(page: str) -> None:
-    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+def is_for_pyflink(code: str) -> bool:
+    return "from pyflink" in code
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in page.read_text()], ids=name_of)
+def test_the_examples_of_a_page_run(page: Path) -> None:
+    found = doctest.testfile(str(page), module_relative=False)
     assert found.attempted > 0
     assert found.failed == 0
 
 
-def test_the_readme_runs_and_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and name_of(page) not in ON_A_CLUSTER], ids=name_of)
+def test_a_page_runs_and_prints_what_it_says(page: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {"__name__": "__main__"}
-    found = [(code, text) for code, text in blocks(README) if "pyflink" not in code.replace("flinkpy", "")]
-    assert len(found) >= 6
-    for code, text in found:
-        exec(compile(code, "README.md", "exec"), names)
-        assert sorted(capfd.readouterr().out.splitlines()) == sorted(text.splitlines()), code
+    for code, text in blocks(page):
+        if not is_for_pyflink(code):
+            exec(compile(code, page.name, "exec"), names)
+            assert sorted(capfd.readouterr().out.splitlines()) == sorted(text.splitlines()), code
+
+
+def test_the_readme_shows_at_least_six_programs() -> None:
+    assert len(blocks(README)) >= 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_programs_of_other_systems_on_a_page_are_python(page: Path) -> None:
+    for info, code in re.findall(r"^ *```python([^\n]*)\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE):
+        if info:
+            assert re.fullmatch(r' title="(Bytewax|Spark)"', info), f"{page.name}: {info}: a block runs, or its title names another system"
+            compile(textwrap.dedent(code), page.name, "exec")
 
 
 def command_line(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "flinkpy", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_readmes_pyflink_program_runs(tmp_path: Path) -> None:
-    programs = [(code, text) for code, text in blocks(README) if "from pyflink" in code]
-    assert len(programs) == 1
-    for code, text in programs:
+@pytest.mark.parametrize("page", [page for page in PAGES if any(is_for_pyflink(code) for code, _ in blocks(page))], ids=name_of)
+def test_a_pages_pyflink_programs_run(page: Path, tmp_path: Path) -> None:
+    for code, text in [(code, text) for code, text in blocks(page) if is_for_pyflink(code)]:
         (tmp_path / "job.py").write_text(code)
         done = command_line(tmp_path, "run", "--pyflink", "job.py")
         assert done.returncode == 0, done.stderr
@@ -109,7 +131,7 @@ def commands(page: Path) -> list[str]:
     return [line for line in [*lines, *(sentence for *_, sentence in parts)] if line.startswith("flinkpy ")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_on_a_page_is_one_there_is(page: Path) -> None:
     for line in commands(page):
         arguments = shlex.split(line)[1:]
@@ -126,13 +148,14 @@ def test_every_command_on_a_page_is_one_there_is(page: Path) -> None:
             assert not argument.startswith("-") or argument in known, f"{line}: there is no {argument}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_on_a_page_leads_somewhere(page: Path) -> None:
+    generated = {"options.md"}  # by docs/hooks.py
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+        assert target.startswith("http") or target in generated or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_option_set_on_a_page_is_one_there_is(page: Path) -> None:
     for key, value in re.findall(r"-D\s+([\w.-]+)=([^\s`),;]+)", page.read_text()):
         if key != "KEY":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import re
 from collections.abc import Iterator
@@ -293,8 +292,3 @@ def test_a_loop_that_is_left_early_cancels_its_job(ran: Any) -> None:
 def test_no_job_is_left_behind_and_the_next_one_runs(ran: Any) -> None:
     assert ran["after"].text == "[0, 1]"
     assert set(re.findall(r"\w+", ran["jobs"].text)) == {"CANCELED", "FAILED", "FINISHED"}
-
-
-def test_the_page_about_prompts_and_notebooks_runs() -> None:
-    page = Path(__file__).parents[2] / "docs" / "interactive.md"
-    assert doctest.testfile(str(page), module_relative=False).failed == 0

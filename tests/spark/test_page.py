@@ -1,4 +1,4 @@
-"""What docs/on-ray.md shows of Spark, runs."""
+"""What the pages about Ray and Spark show of Spark, runs."""
 
 from __future__ import annotations
 
@@ -23,4 +23,16 @@ def test_the_frames_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> N
     pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
     pytest.importorskip("raydp", reason="needs flinkpy[spark]")
     *_, (code, text) = blocks(ROOT / "docs" / "on-ray.md")
+    assert text.strip() in run_on_ray(START + code, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs" / "spark.md"))))
+def test_the_programs_on_the_page_about_spark_give_what_it_says(number: int, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="needs flinkpy[spark]")
+    pytest.importorskip("raydp", reason="needs flinkpy[spark]")
+    code, text = blocks(ROOT / "docs" / "spark.md")[number]
+    assert text.strip()
     assert text.strip() in run_on_ray(START + code, tmp_path)

@@ -1,0 +1,100 @@
+"""The rules of the house that a tool can read off the files: who holds whom, how large a class and a folder may be, and one meaning for each name.
+
+``docs/decisions/`` says why an exception stands in one of the tables below.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[1]
+CLASS_LINES, CLASS_METHODS = 300, 25
+FOLDER_FILES, MEDIAN_FOLDER = 15, 12
+TOPS = {"flinkpy": "flinkpy", "actors": "flinkpy.actors", "scheduler": "flinkpy.scheduler", "network": "flinkpy.network"}
+
+FACADES: dict[str, str] = {}  # a class whose methods are PyFlink's: docs/decisions/pyflink-facades.md
+ROLES = {  # a name that several rooms have, and the one thing it means in all of them
+    "__init__": "what a package is",
+    "__main__": "what `python -m` runs",
+    "backend": "an implementation of the port state/backend.py",
+    "states": "the kinds of state as one backend has them",
+}
+
+
+def files() -> dict[str, Path]:
+    """The path of each module, by its name."""
+    found = {}
+    for top, package in TOPS.items():
+        for path in sorted((ROOT / top).rglob("*.py")):
+            inner = path.relative_to(ROOT / top)
+            if (ROOT / top / inner.parts[0]).is_symlink():
+                continue  # a top-level folder, seen through its link
+            names = [package, *inner.with_suffix("").parts]
+            found[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
+    return found
+
+
+FILES = files()
+TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
+
+
+def imported(module: str) -> Iterator[str]:
+    """The project's modules it imports: at the top, late in a function, or for its types only."""
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in FILES)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield from [each for each in (name if name in FILES else node.module,) if each in FILES and each != module]
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    for module, tree in TREES.items():
+        yield from ((f"{module}.{node.name}", node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    try:
+        TopologicalSorter({module: set(imported(module)) for module in FILES}).prepare()
+        circle = []
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle == []
+
+
+def test_no_class_outgrows_its_room() -> None:
+    too_large = []
+    for name, node in classes():
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        methods = sum(isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) for part in node.body)
+        if name not in FACADES and (lines > CLASS_LINES or methods > CLASS_METHODS):
+            too_large.append(f"{name}: {lines} lines, {methods} methods")
+    assert too_large == []
+    assert set(FACADES) <= {name for name, _ in classes()}
+
+
+def test_a_folder_is_a_room_and_not_a_hall() -> None:
+    sizes = Counter(path.parent.relative_to(ROOT) for path in FILES.values() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in sizes.items() if count > FOLDER_FILES} == {}
+    assert median(sizes.values()) <= MEDIAN_FOLDER
+
+
+def test_a_name_of_a_file_means_one_thing() -> None:
+    modules = defaultdict(list)
+    for module, path in FILES.items():
+        if path.stem not in ROLES and not is_reexport(module):
+            modules[path.stem].append(module)
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
+def is_reexport(module: str) -> bool:
+    """Whether it only gives names of other files a public path."""
+    body = TREES[module].body
+    return all(isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+               or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__") for node in body)
