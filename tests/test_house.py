@@ -15,14 +15,18 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 CLASS_LINES, CLASS_METHODS = 300, 25
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
+PYFLINK_NAMES = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
 TOPS = {"flinkpy": "flinkpy", "actors": "flinkpy.actors", "scheduler": "flinkpy.scheduler", "network": "flinkpy.network"}
 
-FACADES: dict[str, str] = {}  # a class whose methods are PyFlink's: docs/decisions/pyflink-facades.md
+FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facades.md
+    "flinkpy.columns.expression.Expression",
+    "flinkpy.common.configuration.Configuration",
+    "flinkpy.common.execution_config.ExecutionConfig",
+    "flinkpy.datastream.checkpoint_config.CheckpointConfig",
+}
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",
     "__main__": "what `python -m` runs",
-    "backend": "an implementation of the port state/backend.py",
-    "states": "the kinds of state as one backend has them",
 }
 
 
@@ -76,11 +80,11 @@ def test_no_class_outgrows_its_room() -> None:
         if name not in FACADES and (lines > CLASS_LINES or methods > CLASS_METHODS):
             too_large.append(f"{name}: {lines} lines, {methods} methods")
     assert too_large == []
-    assert set(FACADES) <= {name for name, _ in classes()}
+    assert {name for name, _ in classes()} >= FACADES
 
 
 def test_a_folder_is_a_room_and_not_a_hall() -> None:
-    sizes = Counter(path.parent.relative_to(ROOT) for path in FILES.values() if path.name != "__init__.py")
+    sizes = Counter(path.parent.relative_to(ROOT) for module, path in FILES.items() if path.name != "__init__.py" and not is_path_of_pyflink(module))
     assert {str(folder): count for folder, count in sizes.items() if count > FOLDER_FILES} == {}
     assert median(sizes.values()) <= MEDIAN_FOLDER
 
@@ -88,9 +92,14 @@ def test_a_folder_is_a_room_and_not_a_hall() -> None:
 def test_a_name_of_a_file_means_one_thing() -> None:
     modules = defaultdict(list)
     for module, path in FILES.items():
-        if path.stem not in ROLES and not is_reexport(module):
+        if path.stem not in ROLES and not is_reexport(module) and not is_path_of_pyflink(module):
             modules[path.stem].append(module)
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
+def is_path_of_pyflink(module: str) -> bool:
+    """Whether PyFlink has a module at this path, so that it can lie nowhere else: docs/decisions/pyflink-facades.md."""
+    return f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in PYFLINK_NAMES
 
 
 def is_reexport(module: str) -> bool:

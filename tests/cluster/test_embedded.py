@@ -16,7 +16,7 @@ from flinkpy.cluster import embedded
 from flinkpy.cluster.client import ClusterJob
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import submit
-from flinkpy.connectors.collect import CollectServer
+from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment

@@ -155,7 +155,7 @@ class SlotLoop:
             while not self._stopping:
                 self.run_once()
             for _ in range(len(self._soon)):  # what came with the end, such as a connection that is to be closed
-                self._guarded(self._soon.popleft())
+                self._call(self._soon.popleft())
         finally:
             self._watcher.close()
 

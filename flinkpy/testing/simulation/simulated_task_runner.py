@@ -55,7 +55,7 @@ class SimulatedTask:
         """A pool per partition and per gate; each holds some segments, as if batches were in flight."""
         def make_pool(channels: int) -> LocalBufferPool:
             most = min(SEGMENTS_AT_MOST, SEGMENTS_PER_CHANNEL * channels)
-            return pool.create(self.descriptor.subtask_name, min(2, most), most)
+            return pool.create_pool(self.descriptor.subtask_name, min(2, most), most)
 
         for partition in self.descriptor.partitions:
             self.partitions.append(make_pool(partition.subpartitions))

@@ -23,8 +23,9 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
-from flinkpy.operators.functions import KeyedStateStore, RuntimeContext, close_function, open_function
+from flinkpy.operators.functions import RuntimeContext, close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
+from flinkpy.operators.keyed_state_store import KeyedStateStore
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
