@@ -62,7 +62,7 @@ def test_a_sink_that_is_not_here_is_refused() -> None:
         travelled.create_writer(None)
 
 
-@pytest.mark.parametrize("name", ["clock", "collecting_sink", "environment", "function_harness", "harness", "scripted_source"])
+@pytest.mark.parametrize("name", ["manual_time", "collecting_sink", "environment", "function_harness", "harness", "scripted_source"])
 def test_examples_in_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"flinkpy.testing.{name}")).failed == 0
 
