@@ -10,6 +10,7 @@ import decimal
 import fractions
 import math
 import uuid
+from collections.abc import Iterable, Iterator
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -44,11 +45,31 @@ ATOMS: st.SearchStrategy[Any] = (
     st.none() | NANS | TWINS | TEXTS | INSTANTS | st.integers(-3, 3) | st.floats() | st.just(uuid.UUID(int=7)))
 KEYS: st.SearchStrategy[Any] = (
     ATOMS | st.tuples(ATOMS) | st.tuples(ATOMS, ATOMS) | st.tuples(ATOMS, st.tuples(ATOMS)) | st.frozensets(TWINS | NANS, max_size=2))
+COMPARABLE_KEYS = KEYS.filter(lambda key: may_meet([key, Decimal(0)]))
 NUMBERS: st.SearchStrategy[Any] = (  # what aggregates meet; Decimals and floats do not add up, so they are not mixed
     st.integers(-9, 9) | st.integers() | st.booleans() | st.floats() | st.none()
     | st.sampled_from([0.0, -0.0, math.nan, np.int64(3), np.float64("nan")]))
 DECIMALS: st.SearchStrategy[Any] = (
     st.none() | st.integers(-9, 9) | st.sampled_from([Decimal("0.1"), Decimal("-2.50"), Decimal("NaN"), Decimal("1e30")]))
+
+
+def may_meet(keys: Iterable[Any]) -> bool:
+    """Whether Python itself can compare them: numpy refuses to say whether one of its whole numbers equals a Decimal."""
+    atoms = list(atoms_of(keys))
+    return not (any(isinstance(atom, Decimal) for atom in atoms) and any(isinstance(atom, np.integer) for atom in atoms))
+
+
+def atoms_of(keys: Iterable[Any]) -> Iterator[Any]:
+    for key in keys:
+        if isinstance(key, (tuple, frozenset)):
+            yield from atoms_of(key)
+        else:
+            yield key
+
+
+def add_up(values: list[Any]) -> bool:
+    """Whether Python itself can add them: what a numpy number is added to must fit into numpy's 64 bits, and so must the sum."""
+    return not any(isinstance(value, np.integer) for value in values) or all(abs(value) < 2**50 for value in values if type(value) is int)
 
 
 def is_nan(value: Any) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.typeinfo import Types
@@ -25,16 +26,17 @@ from flinkpy.state.descriptors import (
 )
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 from tests.state.helpers import KINDS, backend, close_all, seconds
-from tests.values import ATOMS, KEYS, TWINS, key_of, shown
+from tests.values import ATOMS, COMPARABLE_KEYS, TWINS, Decimal, key_of, may_meet, shown
 
 pytest.importorskip("rocksdict")
 
 STREAM_KEYS = st.sampled_from([1, 1.0, True, float("nan"), -float("nan"), None, "a", ("a", float("nan")), (1, None)])
-MAP_KEYS = TWINS | KEYS
+MAP_KEYS = TWINS.filter(lambda key: may_meet([key, Decimal(0)])) | COMPARABLE_KEYS
 NESTED = st.recursive(
     ATOMS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=1), inner, max_size=2) | st.tuples(inner, inner),
     max_leaves=4)
 VALUES = NESTED.filter(lambda value: value is not None)
+REBORN = (None, "backend", "reborn", None)
 STEPS = st.lists(st.one_of(
     st.tuples(STREAM_KEYS, st.just("value"), st.just("update"), NESTED),
     st.tuples(STREAM_KEYS, st.just("list"), st.just("add"), VALUES),
@@ -45,7 +47,7 @@ STEPS = st.lists(st.one_of(
     st.tuples(STREAM_KEYS, st.sampled_from(["reducing", "aggregating"]), st.just("add"), VALUES),
     st.tuples(STREAM_KEYS, st.sampled_from(["value", "list", "map", "reducing", "aggregating"]), st.sampled_from(["read", "read", "clear"]),
               st.none()),
-    st.tuples(st.none(), st.just("backend"), st.just("reborn"), st.none()),
+    st.just(REBORN),
 ), max_size=25)
 
 
@@ -156,6 +158,8 @@ def change(value: Any) -> None:
 @pytest.mark.parametrize("cached", [1, 1000])
 @settings(max_examples=40)
 @given(steps=STEPS)
+@example(steps=[(math.nan, "map", "put", (2.0, None)), REBORN, REBORN, (math.nan, "map", "put", (0, None)), REBORN, (-math.nan, "map", "read", None)])
+@example(steps=[(math.nan, "list", "add", 1), (math.nan, "list", "add", 2), REBORN, REBORN, (math.nan, "list", "read", None)])
 def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_changes_them(cached: int, expires: bool, steps: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rocksdb_slots, "CACHED_SLOTS", cached)

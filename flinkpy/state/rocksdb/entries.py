@@ -152,7 +152,7 @@ class ElementEntries(Entries):
         key: Any = _MISSING
         elements: list[tuple[Any, Any]] = []
         for (of_key, sub), value in found:
-            if key is not _MISSING and of_key != key:
+            if key is not _MISSING and of_key is not key and of_key != key:  # NaN is the one NAN, which does not equal itself
                 yield key, self.gathered(elements)
                 elements = []
             key = of_key
@@ -237,7 +237,7 @@ class EntriesOfKey(MutableMapping[Any, Any]):
 def _without_repeats(keys: Iterable[Any]) -> Iterator[Any]:
     last: Any = _MISSING
     for key in keys:
-        if last is _MISSING or key != last:
+        if last is _MISSING or (key is not last and key != last):
             yield key
         last = key
 
