@@ -214,7 +214,8 @@ def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
 @pytest.mark.finding("hunts 18")
 def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
-    outcome = ray.flinkpy("run", *session("many"), ray.job(MANY, "many.py"))
+    patient = ("-D", "slotmanager.requirement-check-delay=1 s")  # on a busy machine the slots of an ended job come back later than usual
+    outcome = ray.flinkpy("run", *session("many"), *patient, ray.job(MANY, "many.py"))
     assert outcome.code == 0, outcome.err
     assert len([name for name in eyes.look().beyond(before) if name.startswith("taskexecutor-")]) == 2
     assert ray.flinkpy("session", "stop", "many").code == 0
