@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 from flinkpy.core.lifecycles import EXECUTION, JOB, TASK
+from tests.house_files import FILES, ROOT, TEXTS, TREES, is_path_of_pyflink
 
-ROOT = Path(__file__).resolve().parents[1]
 MODULE_LINES, FUNCTION_LINES = 450, 70
-
-
-def modules() -> Iterator[Path]:
-    for top in ("flinkpy", "actors", "scheduler", "network"):
-        for path in sorted((ROOT / top).rglob("*.py")):
-            if not any((ROOT / "flinkpy" / part).is_symlink() for part in path.relative_to(ROOT).parts[1:2] if top == "flinkpy"):
-                yield path
 
 
 def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -27,18 +18,18 @@ def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def test_no_module_and_no_function_outgrows_its_room() -> None:
     too_long = []
-    for path in modules():
-        text = path.read_text()
+    for module, path in FILES.items():
+        text = TEXTS[module]
         if text.count("\n") > MODULE_LINES:
             too_long.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines")
-        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        functions = [node for node in ast.walk(TREES[module]) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         too_long += [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {body_lines(node)} lines" for node in functions
                      if body_lines(node) > FUNCTION_LINES]
     assert too_long == []
 
 
 def test_every_module_opens_with_its_idea() -> None:
-    assert [str(path.relative_to(ROOT)) for path in modules() if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [module for module, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
 def test_the_state_diagrams_in_the_documentation_are_those_of_the_tables() -> None:
@@ -65,8 +56,7 @@ PUBLIC_MODULES = {
 
 def is_public(module: str) -> bool:
     """Whether programs may import it: listed above, or a module at one of PyFlink's paths."""
-    names = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
-    return module in PUBLIC_MODULES or f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in names
+    return module in PUBLIC_MODULES or is_path_of_pyflink(module)
 
 
 def test_examples_and_pages_import_only_public_modules() -> None:
@@ -77,6 +67,27 @@ def test_examples_and_pages_import_only_public_modules() -> None:
     inner = [f"{path.relative_to(ROOT)}: {module}" for path in [*pages, *examples]
              for module in re.findall(r"\b(?:from|import) (flinkpy[\w.]*)", path.read_text()) if not is_public(module.rstrip("."))]
     assert inner == []
+
+
+OTHER_NAMES = {  # dotted, and not modules: loggers, the name of generated code, a key of metadata, click's group of this name
+    "flinkpy.rpc", "flinkpy.jobmaster", "flinkpy.generated", "flinkpy.schema", "flinkpy.group", "flinkpy.command",
+}
+
+
+def resolves(name: str) -> bool:
+    """Whether a module has this name, or its text has the part after the module's name."""
+    parts = name.split(".")
+    length = next(length for length in range(len(parts), 0, -1) if ".".join(parts[:length]) in FILES)
+    return length == len(parts) or parts[length].startswith("__") or re.search(rf"\b{parts[length]}\b", TEXTS[".".join(parts[:length])]) is not None
+
+
+def test_a_dotted_name_in_the_code_or_on_a_page_leads_somewhere() -> None:
+    pages = {path.relative_to(ROOT): path.read_text() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
+    texts = {FILES[module].relative_to(ROOT): text for module, text in TEXTS.items()} | pages
+    astray = [f"{where}: {name}" for where, text in texts.items() for name in re.findall(r"\bflinkpy(?:\.\w+)+", text)
+              if name not in OTHER_NAMES and not resolves(name)]
+    assert astray == []
+    assert not resolves("flinkpy.windowing.slices.slice_operator")
 
 
 def test_every_decision_stands_in_the_index_of_decisions() -> None:

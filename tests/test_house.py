@@ -9,14 +9,12 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.house_files import FILES, ROOT, TREES, is_path_of_pyflink
+
 CLASS_LINES, CLASS_METHODS = 300, 25
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
-PYFLINK_NAMES = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
-TOPS = {"flinkpy": "flinkpy", "actors": "flinkpy.actors", "scheduler": "flinkpy.scheduler", "network": "flinkpy.network"}
 
 FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facades.md
     "flinkpy.columns.expression.Expression",
@@ -28,23 +26,6 @@ ROLES = {  # a name that several rooms have, and the one thing it means in all o
     "__init__": "what a package is",
     "__main__": "what `python -m` runs",
 }
-
-
-def files() -> dict[str, Path]:
-    """The path of each module, by its name."""
-    found = {}
-    for top, package in TOPS.items():
-        for path in sorted((ROOT / top).rglob("*.py")):
-            inner = path.relative_to(ROOT / top)
-            if (ROOT / top / inner.parts[0]).is_symlink():
-                continue  # a top-level folder, seen through its link
-            names = [package, *inner.with_suffix("").parts]
-            found[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
-    return found
-
-
-FILES = files()
-TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
 
 
 def imported(module: str) -> Iterator[str]:
@@ -95,11 +76,6 @@ def test_a_name_of_a_file_means_one_thing() -> None:
         if path.stem not in ROLES and not is_reexport(module) and not is_path_of_pyflink(module):
             modules[path.stem].append(module)
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
-
-
-def is_path_of_pyflink(module: str) -> bool:
-    """Whether PyFlink has a module at this path, so that it can lie nowhere else: docs/decisions/pyflink-facades.md."""
-    return f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in PYFLINK_NAMES
 
 
 def is_reexport(module: str) -> bool:

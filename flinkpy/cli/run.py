@@ -14,7 +14,7 @@ import click
 
 from flinkpy.cli.failures import describe
 from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
-from flinkpy.cluster.end_of_program import forget, let_go, see_off
+from flinkpy.cluster.end_of_program import await_background_jobs, forget_background_jobs, report_abandoned_jobs
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
@@ -41,17 +41,17 @@ def run_job(
                 raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
             settings[ATTACHED.key] = False
         set_launch_context(settings)
-        forget()
+        forget_background_jobs()
         with _terminable(), pyflink_names(settings):
             try:
                 run_script(path, arguments)
             except SystemExit:
-                see_off()
+                await_background_jobs()
                 raise
             except BaseException:
-                let_go()
+                report_abandoned_jobs()
                 raise
-            see_off()
+            await_background_jobs()
         if is_pending():
             click.echo(f"{path.name} {FORGOTTEN_EXECUTE}", err=True)
         if detached:

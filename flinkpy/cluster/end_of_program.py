@@ -20,14 +20,14 @@ from flinkpy.core.program.exit_codes import INTERRUPTED, READER_GONE
 from flinkpy.core.program.launch_context import has_failed
 from flinkpy.core.program.places import running_ipython
 
-_begun: list[ClusterJob] = []
+_background_jobs: list[ClusterJob] = []
 _is_registered = False
 
 
-def begun(job: ClusterJob) -> None:
+def register_background_job(job: ClusterJob) -> None:
     """The program goes on while the job runs, and may end before it."""
     global _is_registered
-    _begun.append(job)
+    _background_jobs.append(job)
     if sys.version_info[:2] == (3, 12) and job.ends_with_program:
         job.wait_until_deployed()  # this Python starts no thread once the program's last line was run, and slots need some
     if not _is_registered:
@@ -37,10 +37,10 @@ def begun(job: ClusterJob) -> None:
             getattr(threading, "_register_atexit", atexit.register)(_at_exit)
 
 
-def see_off() -> None:
+def await_background_jobs() -> None:
     """Waits for the jobs that end with the program, and reports where the others run. Raises the error of the first job that failed."""
     first: FlinkpyError | None = None
-    for job in _unheard():
+    for job in _take_unheard():
         if not job.ends_with_program:
             print(job.runs_on, file=sys.stderr)
             continue
@@ -54,21 +54,21 @@ def see_off() -> None:
         raise first
 
 
-def forget() -> None:
+def forget_background_jobs() -> None:
     """Another program begins in this process."""
-    _begun.clear()
+    _background_jobs.clear()
 
 
-def let_go() -> None:
+def report_abandoned_jobs() -> None:
     """The program failed: says which jobs end with it."""
-    for job in _unheard():
+    for job in _take_unheard():
         if job.ends_with_program and not JOB.is_terminal(job.status()):
             print(f"job {job.name!r} still ran, and ends with the program", file=sys.stderr)
 
 
-def _unheard() -> list[ClusterJob]:
+def _take_unheard() -> list[ClusterJob]:
     """The jobs that run, and those whose failure the program has not seen."""
-    taken, _begun[:] = list(_begun), []
+    taken, _background_jobs[:] = list(_background_jobs), []
     return [job for job in taken if not job.end_was_told and _has_news(job)]
 
 
@@ -84,10 +84,10 @@ def _at_exit() -> None:
     if hasattr(sys, "ps1") or running_ipython() is not None:
         return
     if has_failed():
-        let_go()
+        report_abandoned_jobs()
         return
     try:
-        see_off()
+        await_background_jobs()
     except SystemExit:  # standard error is closed
         atexit.register(_exit_with, READER_GONE)
     except KeyboardInterrupt:
@@ -102,10 +102,11 @@ def _exit_with(code: int) -> None:
     """Called first at exit. It calls the other exit functions itself, as the interpreter would exit with 0 after them."""
     atexit.unregister(_exit_with)
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # its reader is gone
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begun.clear)  # they are the parent's
+    os.register_at_fork(after_in_child=_background_jobs.clear)  # they are the parent's

@@ -75,7 +75,7 @@ class JobVertex:
     parallelism: int
     max_parallelism: int
     operators: tuple[OperatorInfo, ...]
-    chain: bytes  # a pickled flinkpy.operators.chain_config.ChainConfig
+    chain: bytes  # a pickled flinkpy.graph.chain_config.ChainConfig
     inputs: list[JobEdge] = field(default_factory=list)
     outputs: list[IntermediateDataSet] = field(default_factory=list)
     slot_sharing_group: str = DEFAULT_SLOT_SHARING_GROUP

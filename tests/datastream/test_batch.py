@@ -63,7 +63,7 @@ def test_the_mode_may_come_from_the_configuration() -> None:
 def test_automatic_is_batch_where_every_source_ends(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[Any] = []
     monkeypatch.setattr("flinkpy.cluster.launch.submit", lambda graph, values: submitted.append(graph))
-    monkeypatch.setattr("flinkpy.cluster.end_of_program.begun", lambda job: None)  # nothing runs
+    monkeypatch.setattr("flinkpy.cluster.end_of_program.register_background_job", lambda job: None)  # nothing runs
     env = environment().set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
     env.from_collection([1]).print()
     if not bounded:

@@ -44,11 +44,11 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         """Submits what was defined since the last ``execute`` and returns at once.
 
         At its end the program waits for jobs that would end with it, as embedded ones do."""
-        from flinkpy.cluster.end_of_program import begun
+        from flinkpy.cluster.end_of_program import register_background_job
 
         job = submission.submit(self.program, job_name)
         if read(self.program.values, options.ATTACHED):
-            begun(job)
+            register_background_job(job)
         return JobClient(job)
 
     def get_execution_plan(self) -> str:

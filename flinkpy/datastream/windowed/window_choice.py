@@ -1,5 +1,5 @@
 """Which operator runs a windowed stream's call. The results are the same, with one exception: in windows that overlap, slices sort records that came
-out of order by time (``flinkpy.windowing.slices.slice_operator``).
+out of order by time (``flinkpy.windowing.slices.operator``).
 """
 
 from __future__ import annotations

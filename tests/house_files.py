@@ -1,0 +1,33 @@
+"""The project's own modules: where each lies, and what it says. Read once, for all tests of the house."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYFLINK_NAMES = (ROOT / "tests" / "compatibility" / "pyflink_names.tsv").read_text()
+TOPS = {"flinkpy": "flinkpy", "actors": "flinkpy.actors", "scheduler": "flinkpy.scheduler", "network": "flinkpy.network"}
+
+
+def files() -> dict[str, Path]:
+    """The path of each module, by its name."""
+    found = {}
+    for top, package in TOPS.items():
+        for path in sorted((ROOT / top).rglob("*.py")):
+            inner = path.relative_to(ROOT / top)
+            if (ROOT / top / inner.parts[0]).is_symlink():
+                continue  # a top-level folder, seen through its link
+            names = [package, *inner.with_suffix("").parts]
+            found[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
+    return found
+
+
+FILES = files()
+TEXTS = {module: path.read_text() for module, path in FILES.items()}
+TREES = {module: ast.parse(text) for module, text in TEXTS.items()}
+
+
+def is_path_of_pyflink(module: str) -> bool:
+    """Whether PyFlink has a module at this path, so that it can lie nowhere else: docs/decisions/pyflink-facades.md."""
+    return f"\n{module.replace('flinkpy.', 'pyflink.', 1)}." in PYFLINK_NAMES
