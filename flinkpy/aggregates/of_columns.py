@@ -57,6 +57,11 @@ class ColumnAggregate:
             column = column.view(self._counted_in).cast(pa.int64())
         return counts, (column.fill_null(self.identity) if nulls else column).to_numpy(zero_copy_only=False)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether accumulators of parts, in whatever way the values are parted, give the same: sums of floats and of decimals are rounded."""
+        return self.only_counts or self.of.selects or pa.types.is_integer(self.computed_in)
+
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
         """A column and its groups with fewer values and the same aggregates: Arrow compares texts, and makes no Python value of each."""
         if self.computed_in != pa.string():

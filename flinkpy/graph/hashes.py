@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import IntermediateDataSetId, JobVertexId, OperatorId
 from flinkpy.graph.source_identity import described
-from flinkpy.graph.stream_graph import NodeKind, StreamGraph, StreamNode
+from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
 
 _HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -45,7 +45,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
     for node in sorted(graph.nodes.values(), key=_depth_then_program_order(graph)):
         found = _given(node)
         if found is None:
-            place = _place(node, ids, sources.get(node.id, ""))
+            place = _place(node, graph, ids, sources.get(node.id, ""))
             ordinal = equals.get(place, 0)
             equals[place] = ordinal + 1
             found = digest("place", place, str(ordinal))
@@ -70,10 +70,17 @@ def _given(node: StreamNode) -> str | None:
     return digest("uid", node.uid) if node.uid is not None else None
 
 
-def _place(node: StreamNode, ids: dict[int, OperatorId], source: str) -> str:
+def _place(node: StreamNode, graph: StreamGraph, ids: dict[int, OperatorId], source: str) -> str:
     """The node's kind and inputs. A union reads its inputs in any order, so they are sorted."""
-    inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in node.in_edges)
+    inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in _read_through_local_phases(node, graph))
     return digest(node.kind.value, type(node.operator).__qualname__, source, *inputs)
+
+
+def _read_through_local_phases(node: StreamNode, graph: StreamGraph) -> Iterator[StreamEdge]:
+    """What the program says the node reads: whether there is a local phase in between depends on the parallelism."""
+    for edge in node.in_edges:
+        source = graph.nodes[edge.source]
+        yield source.in_edges[0] if source.is_local_phase else edge
 
 
 def _sources(graph: StreamGraph) -> dict[int, str]:
@@ -94,9 +101,10 @@ def _read_by(node: StreamNode) -> Any:
     return node.operator
 
 
-def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[int, int]]:
-    """Inputs first; otherwise in the order of the program, whichever sink was registered first."""
-    depth: dict[int, int] = {}
+def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[float, int]]:
+    """Inputs first; otherwise in the order of the program, whichever sink was registered first. A local phase changes nobody's place."""
+    depth: dict[int, float] = {}
     for node in graph.nodes.values():
-        depth[node.id] = 1 + max((depth[edge.source] for edge in node.in_edges), default=-1)
+        deepest = max((int(depth[edge.source]) for edge in node.in_edges), default=-1)
+        depth[node.id] = deepest + (0.5 if node.is_local_phase else 1)
     return lambda node: (depth[node.id], node.id)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
-from flinkpy.core.options.engine import RuntimeMode
+from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.changes import refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
-from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning, PartitioningKind
+from flinkpy.graph.partitioning import FORWARD, REBALANCE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.graph.transformations import (
     IterationHeadTransformation,
@@ -30,6 +30,7 @@ from flinkpy.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
+from flinkpy.graph.two_phases import TwoPhases
 
 
 class NodeKind(Enum):
@@ -71,6 +72,7 @@ class StreamNode:
     where: str | None = None
     source: Any = None  # the Source whose enumerator the JobMaster runs, or None
     is_bounded: bool = True
+    is_local_phase: bool = False  # of the operator it feeds, which has the ids and settings of the program (``flinkpy.graph.two_phases``)
     in_edges: list[StreamEdge] = field(default_factory=list)
     out_edges: list[StreamEdge] = field(default_factory=list)
 
@@ -104,10 +106,12 @@ class StreamGraph:
 def build_stream_graph(
     transformations: Iterable[Transformation], *, parallelism: int = 1, max_parallelism: int | None = None, chaining: bool = True,
     buffer_timeout_ms: int = 100, runtime_mode: RuntimeMode = RuntimeMode.STREAMING, name: str = "flinkpy job",
-    batch_form: Callable[[Any], Any] = lambda operator: operator,
+    batch_form: Callable[[Any], Any] = lambda operator: operator, two_phases: Callable[[Any], TwoPhases | None] | None = None,
+    phases: AggregatePhases = AggregatePhases.AUTO,
 ) -> StreamGraph:
     """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too is harmless).
-    In BATCH mode ``batch_form`` returns the operator that runs in place of another.
+    In BATCH mode ``batch_form`` returns the operator that runs in place of another. In STREAMING mode ``two_phases`` says what of an operator can run
+    before an exchange by key; ``phases`` where it does.
 
     Raises ProgramError for programs that cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
     max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode, an aggregate of updates in a stream.
@@ -119,7 +123,7 @@ def build_stream_graph(
     if mode is RuntimeMode.STREAMING:
         for transformation in order:
             refuse_added_updates(transformation)
-    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form)
+    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form, two_phases, phases)
     for transformation in order:
         builder.add(transformation)
     if not builder.nodes:
@@ -155,6 +159,7 @@ class _Builder:
 
     def __init__(
         self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode, batch_form: Callable[[Any], Any],
+        two_phases: Callable[[Any], TwoPhases | None] | None, phases: AggregatePhases,
     ) -> None:
         self._form: Callable[[Any], Any] = batch_form if mode is RuntimeMode.BATCH else lambda operator: operator
         self._parallelism, self._max_parallelism = parallelism, max_parallelism
@@ -162,6 +167,8 @@ class _Builder:
         # In BATCH every edge that crosses the network blocks, forward ones too: a pipelined edge beside a blocking detour
         # (a stream joined with its own aggregate) would make both wait for each other.
         self._partition_type = ResultPartitionType.BLOCKING if mode is RuntimeMode.BATCH else ResultPartitionType.PIPELINED
+        has_phases = mode is RuntimeMode.STREAMING and phases is not AggregatePhases.ONE_PHASE
+        self._two_phases, self._phases = two_phases if has_phases else None, phases
         self.nodes: dict[int, StreamNode] = {}
         self._seen: dict[int, list[_Upstream]] = {}  # by id(transformation): the real nodes it stands for
         self._timeouts: dict[int, int] = {}
@@ -179,10 +186,35 @@ class _Builder:
         if isinstance(transformation, UnionTransformation):
             return upstream
         node = self._node(transformation, upstream)
+        phases = self._phases_of(node, upstream)
         for input_index, reader in enumerate(transformation.inputs):
             for each in self._seen[id(reader)]:
-                self._connect(each, node, input_index)
+                self._connect(each if phases is None else self._local_phase(phases.local, phases.key, each, node), node, input_index)
+        if phases is not None:
+            node.operator = phases.merging
         return [_Upstream(node)]
+
+    def _phases_of(self, node: StreamNode, upstream: Sequence[_Upstream]) -> TwoPhases | None:
+        """Two where records go by key, and from several tasks or to several: between two tasks nothing is saved."""
+        if self._two_phases is None or node.kind is not NodeKind.ONE_INPUT:
+            return None
+        if self._phases is AggregatePhases.AUTO and node.parallelism == max(each.node.parallelism for each in upstream) == 1:
+            return None
+        if any(each.partitioning is None or each.partitioning.kind is not PartitioningKind.HASH for each in upstream):
+            return None
+        return self._two_phases(node.operator)
+
+    def _local_phase(self, operator: Any, key: KeySpec, upstream: _Upstream, target: StreamNode) -> _Upstream:
+        """The sender's part of ``target``, a node in front of it."""
+        source = upstream.node
+        node = StreamNode(
+            -len(self.nodes), f"Local{target.name}", NodeKind.ONE_INPUT, operator, source.parallelism, source.max_parallelism,
+            source.slot_sharing_group, source.co_location_group, operator.chaining, where=target.where, is_local_phase=True)
+        self.nodes[node.id] = node
+        self.nodes[target.id] = self.nodes.pop(target.id)  # behind it, as inputs come first
+        self._timeouts[node.id], self._types[node.id] = self._timeouts[source.id], None
+        self._connect(upstream._replace(partitioning=FORWARD), node, 0)
+        return _Upstream(node, Partitioning(PartitioningKind.HASH, key))
 
     def _node(self, transformation: Transformation, upstream: list[_Upstream]) -> StreamNode:
         if transformation.id in self.nodes:

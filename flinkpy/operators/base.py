@@ -52,6 +52,7 @@ class StreamOperator(ABC):
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
+    can_have_two_phases: bool = False  # ``flinkpy.windowing.slices.phases`` says when it has
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext

@@ -21,6 +21,14 @@ class RuntimeMode(Enum):
     AUTOMATIC = "AUTOMATIC"
 
 
+class AggregatePhases(Enum):
+    """In how many phases windows are aggregated (Flink's AggregatePhaseStrategy)."""
+
+    AUTO = "AUTO"
+    TWO_PHASE = "TWO_PHASE"
+    ONE_PHASE = "ONE_PHASE"
+
+
 class SchedulingStrategyKind(Enum):
     PIPELINED_REGION = "pipelined-region"
     EAGER = "eager"
@@ -55,6 +63,11 @@ OPERATOR_FUSION = option(
 )
 OBJECT_REUSE = option("pipeline.object-reuse", bool, False, "Hand the same object to every consumer instead of copies.")
 RUNTIME_MODE = option("execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC.")
+AGGREGATE_PHASES = option(
+    "table.optimizer.agg-phase-strategy", AggregatePhases, AggregatePhases.AUTO,
+    "Whether windows on a grid are aggregated before the exchange by key too, where the results are the same: AUTO where records go between several "
+    "tasks, TWO_PHASE also between two, ONE_PHASE never. In a stream; batch jobs have one phase.",
+)
 BUFFER_TIMEOUT = option(
     "execution.buffer-timeout.interval",
     timedelta,

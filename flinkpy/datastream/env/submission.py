@@ -73,7 +73,8 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
             list(program.transformations), parallelism=ExecutionConfig(values).get_parallelism(),
             max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
             buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
-            batch_form=_batch_form, name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
+            batch_form=_batch_form, two_phases=_two_phases, phases=read(values, options.AGGREGATE_PHASES),
+            name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
 
 
 def own_host(program: RecordedProgram) -> str:
@@ -84,7 +85,7 @@ def own_host(program: RecordedProgram) -> str:
 
 
 def _refuse_without_uid(graph: StreamGraph) -> None:
-    nameless = [node for node in graph.nodes.values() if node.uid is None and node.uid_hash is None]
+    nameless = [node for node in graph.nodes.values() if node.uid is None and node.uid_hash is None and not node.is_local_phase]
     if nameless:
         raise refuse(f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: call uid(...) on it")
 
@@ -101,6 +102,14 @@ def _batch_form(operator: Any) -> Any:
     from flinkpy.operators.batch.batch_forms import batch_form
 
     return batch_form(operator)
+
+
+def _two_phases(operator: Any) -> Any:
+    if not operator.can_have_two_phases:
+        return None
+    from flinkpy.windowing.slices.phases import in_two_phases
+
+    return in_two_phases(operator)
 
 
 def _outward_address() -> str:

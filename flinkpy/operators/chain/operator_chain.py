@@ -119,7 +119,8 @@ class OperatorChain:
         while the chain ``has_rest``, else when the listener was called."""
         if self.parked_work.pending():
             self.parked_work.go_on()
-            return False
+            if self.parked_work.pending():
+                return False
         for position, operator in enumerate(self.operators):
             if position == self._finishing:
                 self._finishing += 1

@@ -36,6 +36,17 @@ def slice_loop(values, states, select, entered, update):
             states[key] = update(states[key], record) if key in states else entered(record)
 """
 
+_BY_PAIR = """\
+def slice_loop(pairs, states, entered, update):
+    for key, record in pairs:
+        if key in states:
+            current = states[key]
+            {update}
+            states[key] = current
+        else:
+            states[key] = entered(record)
+"""
+
 _OF_ALL = """\
 def slice_loop(values, current, update):
     for record in values:
@@ -103,6 +114,19 @@ class SliceLoops:
         except Exception as error:
             raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
 
+    def add_pairs(self, pairs: list[tuple[Any, Any]], states: States) -> None:
+        """Adds keys with accumulators of the same kind, made elsewhere."""
+        if self._undecided:
+            self._specialise(pairs[0][1])
+        upcoming = iter(pairs)
+        try:
+            self._by_pair(upcoming, states, self._entered, self._update)
+        except _OddShape:
+            self._generalise()
+            self.add_pairs(pairs[len(pairs) - length_hint(upcoming) - 1 :], states)
+        except Exception as error:
+            raise user_code_error(error, self._context, pairs[len(pairs) - length_hint(upcoming) - 1][1]) from error
+
     def together(self, slices: list[States]) -> States:
         """The accumulators of several slices, put together in this order. The first one is changed."""
         merged = slices[0]
@@ -132,8 +156,9 @@ class SliceLoops:
         self.forget()
         statement = assigned("current", update, self._aggregate is not None, 12)
         names = {"canonical": canonical_key}
-        self._compiled = [compile_function("slice_loop", source.format(update=statement), names) for source in (_BY_KEY, _OF_ALL, _TOGETHER)]
-        self._by_key, self._of_all, self._merge = self._compiled
+        sources = (_BY_KEY, _BY_PAIR, _OF_ALL, _TOGETHER)
+        self._compiled = [compile_function("slice_loop", source.format(update=statement), names) for source in sources]
+        self._by_key, self._by_pair, self._of_all, self._merge = self._compiled
 
     def _specialise(self, sample: Any) -> None:
         """From now on the loops are for records of this shape."""

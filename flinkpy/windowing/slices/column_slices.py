@@ -35,7 +35,7 @@ from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.windows import TimeWindow
 
 WINDOW_COLUMNS = ("window_start", "window_end")
-_LARGEST = 1 << 15  # rows in one batch of results
+LARGEST = 1 << 15  # rows in one batch of results
 
 
 class ColumnSlices(SliceStore):
@@ -65,7 +65,7 @@ class ColumnSlices(SliceStore):
         self.prepare(schema)
         return self._result
 
-    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+    def open(self, context: OperatorContext, backend: KeyedStateBackend | None) -> None:
         self._context = context
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
@@ -180,10 +180,10 @@ class ColumnSlices(SliceStore):
         try:
             for window, part in windows:
                 data: Any = self.result(part, window) if part.size else None
-                for at in range(0, part.size, _LARGEST):
-                    piece = data.slice(at, _LARGEST)
+                for at in range(0, part.size, LARGEST):
+                    piece = data.slice(at, LARGEST)
                     operator.output.emit(ColumnBatch(piece, np.full(piece.num_rows, window.end - 1, np.int64)))
-                    if at + _LARGEST < part.size:
+                    if at + LARGEST < part.size:
                         yield
         except Exception as error:
             raise user_code_error(error, self._context) from error

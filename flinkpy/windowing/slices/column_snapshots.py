@@ -17,7 +17,7 @@ from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.state_tables import by_group, group_numbers, key_of_group, to_bytes, with_input
 from flinkpy.windowing.slices.grouped_parts import Part
 
-SLICE = "slice"
+SLICE, KEY, FIRST = "slice", "key ", "first "  # KEY and FIRST begin the names of columns
 
 
 @dataclass(frozen=True)
@@ -45,34 +45,42 @@ def load(table: Any, keys: Sequence[str], aggregates: Sequence[ColumnAggregate])
     starts = table.column(SLICE).to_numpy()
     for start in np.unique(starts).tolist():
         rows = table.take(pa.array(np.flatnonzero(starts == start)))
-        yield SavedSlice(start, _select(rows, "key ") if keys else None, _part(rows, aggregates))
+        yield SavedSlice(start, selected(rows, KEY) if keys else None, part_of(rows, aggregates))
 
 
 def _batch(saved: SavedSlice, aggregates: Sequence[ColumnAggregate]) -> Any:
-    part = saved.part
-    columns: dict[str, Any] = {SLICE: pa.array(np.full(part.size, saved.start, np.int64))}
-    if saved.keys is not None:
-        columns.update((f"key {name}", column) for name, column in zip(saved.keys.schema.names, saved.keys.columns))
+    columns = {SLICE: pa.array(np.full(saved.part.size, saved.start, np.int64))}
+    return pa.RecordBatch.from_pydict({**columns, **columns_of(saved.keys, saved.part, aggregates)})
+
+
+def columns_of(keys: Any, part: Part, aggregates: Sequence[ColumnAggregate]) -> dict[str, Any]:
+    """A part as Arrow columns, with its key columns if there are some."""
+    columns: dict[str, Any] = {}
+    if keys is not None:
+        columns.update((KEY + name, column) for name, column in zip(keys.schema.names, keys.columns))
     for at, aggregate in enumerate(aggregates):
-        columns[f"count {at}"] = pa.array(part.counts[at])
+        counts = part.counts[at]
+        columns[f"count {at}"] = pa.array(np.ones(part.size, np.int64) if counts is None else counts)
         if not aggregate.only_counts:
             columns[f"value {at}"] = aggregate.accumulators(part.counts[at], part.values[at])
     if part.firsts is not None:
-        columns.update((f"first {name}", column) for name, column in zip(part.firsts.schema.names, part.firsts.columns))
-    return pa.RecordBatch.from_pydict(columns)
+        columns.update((FIRST + name, column) for name, column in zip(part.firsts.schema.names, part.firsts.columns))
+    return columns
 
 
-def _part(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
+def part_of(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
+    """The part again. It has no numbers of keys yet."""
     counts: list[Any] = []
     values: list[Any] = []
     for at, aggregate in enumerate(aggregates):
         counts.append(rows.column(f"count {at}").to_numpy())
         values.append(None if aggregate.only_counts else aggregate.values_of(rows.column(f"value {at}"))[1])
-    firsts = _select(rows, "first ")
+    firsts = selected(rows, FIRST)
     return Part(rows.num_rows, None, counts, values, firsts if firsts.num_columns else None)
 
 
-def _select(rows: Any, prefix: str) -> Any:
+def selected(rows: Any, prefix: str) -> Any:
+    """The columns whose names begin so, under the rest of their names."""
     fields = [field for field in rows.schema if field.name.startswith(prefix)]
     schema = pa.schema([field.with_name(field.name.removeprefix(prefix)) for field in fields])
     return pa.RecordBatch.from_arrays([rows.column(field.name) for field in fields], schema=schema)

@@ -89,6 +89,11 @@ class SliceColumns:
     def ids(self) -> list[Any]:
         return [part.ids for part in self._parts]
 
+    @property
+    def size(self) -> int:
+        """Groups, and records that wait."""
+        return self._grouped + self._waiting
+
 
 def together(parts: Sequence[Part], aggregates: Sequence[ColumnAggregate], known: int) -> Part:
     """Parts as one, grouped by key."""

@@ -34,6 +34,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """Results carry the last moment of their window."""
 
     batch_form = BatchForm.AT_END_OF_TIME
+    can_have_two_phases = True
     parks = True
 
     def __init__(

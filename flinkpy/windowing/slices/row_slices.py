@@ -47,7 +47,7 @@ class RowSlices(SliceStore):
         if not can_follow_slices(window_function):
             raise ProgramError(f"{type(window_function).__name__} has a clear() of its own, which the general window operator calls, not this one")
 
-    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+    def open(self, context: OperatorContext, backend: KeyedStateBackend | None) -> None:
         select = None
         if self.key is not None:
             open_function(self.key.selector, context)
@@ -56,7 +56,7 @@ class RowSlices(SliceStore):
         self._context = context
         self._select: Callable[[Any], Any] = select or _no_key
         self._function: SliceFunction | None = None
-        if self.window_function is not None:
+        if self.window_function is not None and backend is not None:
             self._function = SliceFunction(self.window_function, self.key is not None, context, backend)
         self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, context)
         self._slices: dict[int, States] = {}

@@ -30,7 +30,7 @@ class SliceStore(ABC):
         return None
 
     @abstractmethod
-    def open(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
+    def open(self, context: OperatorContext, backend: KeyedStateBackend | None) -> None:
         """Begins with no slices."""
 
     def close(self) -> None:
@@ -100,3 +100,24 @@ class SliceStore(ABC):
     @abstractmethod
     def emit(self, windows: Iterable[Evaluated], now: int, operator: StreamOperator) -> Work:
         """Evaluates the windows one by one and emits their results. ``now``: how far time has come."""
+
+
+class LocalSlices(SliceStore):
+    """A store of the first phase, in the sender (``local_operator``)."""
+
+    @abstractmethod
+    def can_hold(self, records: Any) -> bool:
+        """Whether the result is the same to the last bit, however these records are put together."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """About how many accumulators there are."""
+
+    @abstractmethod
+    def taken_out(self, start: int) -> list[Batch]:
+        """The accumulators of a slice as they go over the exchange; the slice is gone."""
+
+    @abstractmethod
+    def alone(self, batch: Batch, records: Any, positions: list[int]) -> Batch:
+        """These records of the batch, each as an accumulator."""

@@ -76,6 +76,11 @@ class SliceTimes:
             return Standing.OVER
         return Standing.REOPENED if self.evaluated(start) else Standing.OPEN
 
+    def is_before_all_windows(self, start: int) -> bool:
+        """Whether no window of the slice was due yet. (An open slice may have windows that are over.)"""
+        first = self._end_after(start, MIN_TIMESTAMP)
+        return first is not None and first - 1 > self.now
+
     def evaluated(self, start: int) -> list[TimeWindow]:
         """The windows of the slice that were evaluated and not yet cleaned up."""
         size, windows = self.slicing.size, []
