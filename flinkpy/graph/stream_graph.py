@@ -209,7 +209,7 @@ class _Builder:
         source = upstream.node
         node = StreamNode(
             -len(self.nodes), f"Local{target.name}", NodeKind.ONE_INPUT, operator, source.parallelism, source.max_parallelism,
-            source.slot_sharing_group, source.co_location_group, operator.chaining, where=target.where, is_local_phase=True)
+            source.slot_sharing_group, source.co_location_group, ChainingStrategy.ALWAYS, where=target.where, is_local_phase=True)
         self.nodes[node.id] = node
         self.nodes[target.id] = self.nodes.pop(target.id)  # behind it, as inputs come first
         self._timeouts[node.id], self._types[node.id] = self._timeouts[source.id], None

@@ -18,3 +18,4 @@ class TwoPhases:
     local: Any
     merging: Any
     key: KeySpec
+    pays_within_process: bool  # there an exchange hands batches over as they are, so a record saved is worth less

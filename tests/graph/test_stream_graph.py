@@ -7,12 +7,14 @@ import threading
 import pytest
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.options.engine import RuntimeMode
+from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
+from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
-from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, Partitioning, PartitioningKind
+from flinkpy.graph.partitioning import BROADCAST, FORWARD, REBALANCE, RESCALE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.graph.stream_graph import StreamGraph, build_stream_graph
-from tests.graph.programs import HASH, Program
+from flinkpy.graph.two_phases import TwoPhases
+from tests.graph.programs import HASH, Maps, Program, first
 
 
 def edges(graph: StreamGraph) -> list[str]:
@@ -207,3 +209,45 @@ def test_custom_partitioning_reaches_the_edge() -> None:
     (edge,) = program.stream_graph().edges
     assert edge.partitioning.kind is PartitioningKind.HASH
     assert edge.partitioning.key is HASH.key
+
+
+class Windows:
+    """Stands for an operator that can be run in two phases."""
+
+
+def two_phases(operator: object) -> TwoPhases | None:
+    return TwoPhases(Maps(), operator, KeySpec(first), True) if isinstance(operator, Windows) else None
+
+
+def windows_over_a_union(**options: object) -> StreamGraph:
+    program = Program()
+    both = program.union(program.side(program.source("left"), "late"), program.source("right"))
+    program.op("Windows", program.partition(both, HASH), operator=Windows())
+    program.op("Sink", program.ends[-1])
+    return program.stream_graph(two_phases=two_phases, **options)
+
+
+def test_what_can_be_done_before_the_exchange_is_in_the_chain_of_each_sender() -> None:
+    assert edges(windows_over_a_union(parallelism=2)) == [
+        "left -FORWARD[late]-> LocalWindows.0", "right -FORWARD-> LocalWindows.0", "LocalWindows -HASH-> Windows.0", "LocalWindows -HASH-> Windows.0",
+        "Windows -FORWARD-> Sink.0"]
+
+
+@pytest.mark.parametrize("options", [
+    {"parallelism": 1}, {"parallelism": 2, "phases": AggregatePhases.ONE_PHASE}, {"parallelism": 2, "runtime_mode": RuntimeMode.BATCH}])
+def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_program_says_so(options: dict[str, object]) -> None:
+    assert edges(windows_over_a_union(**options)) == ["left -HASH[late]-> Windows.0", "right -HASH-> Windows.0", "Windows -FORWARD-> Sink.0"]
+
+
+def test_operator_ids_are_the_same_in_one_phase_and_in_two() -> None:
+    """So a savepoint fits after a change of parallelism."""
+    one, two = windows_over_a_union(parallelism=1), windows_over_a_union(parallelism=1, phases=AggregatePhases.TWO_PHASE)
+    assert len(two.nodes) == len(one.nodes) + 2
+    ids = operator_ids(two)
+    assert {node: ids[node] for node in one.nodes} == operator_ids(one)
+
+
+def test_inputs_come_first_also_where_there_are_two_phases() -> None:
+    graph = windows_over_a_union(parallelism=2)
+    order = list(graph.nodes)
+    assert all(order.index(edge.source) < order.index(edge.target) for edge in graph.edges)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
 from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, StreamOperator
+from flinkpy.operators.base import OneInputOperator, StreamOperator, Work
 from flinkpy.operators.functions import KeyedProcessFunction, ProcessFunction
 from flinkpy.operators.process.process_operators import KeyedProcessOperator, ProcessOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -166,6 +166,25 @@ def test_a_barrier_waits_for_what_operators_emit_before_it_and_park() -> None:
     harness.settle()
     assert harness.output == [*range(50), "b"]
     assert harness.writers[0].controls == [CheckpointBarrier(1, 0)]
+
+
+class AtWatermarks(MapOperator):
+    """Parks once at each watermark, and is done at the next step."""
+
+    parks = True
+
+    def process_watermark(self, watermark: Watermark) -> Work:
+        yield
+        super().process_watermark(watermark)
+
+
+def test_when_the_last_step_of_parked_work_ends_the_chain_finishes_at_once() -> None:
+    """Else the task, which is told of more to do or of room in its outputs, would wait for neither."""
+    harness = ChainHarness(linear(AtWatermarks(str)))
+    harness.chain.control(Watermark(MAX_TIMESTAMP))
+    assert harness.chain.parked_work.pending()
+    assert harness.chain.finish()
+    assert harness.writers[0].controls == [Watermark(MAX_TIMESTAMP)]
 
 
 def test_closing_ends_the_generators_where_they_stand_before_functions_are_closed() -> None:

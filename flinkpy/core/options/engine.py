@@ -65,8 +65,8 @@ OBJECT_REUSE = option("pipeline.object-reuse", bool, False, "Hand the same objec
 RUNTIME_MODE = option("execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC.")
 AGGREGATE_PHASES = option(
     "table.optimizer.agg-phase-strategy", AggregatePhases, AggregatePhases.AUTO,
-    "Whether windows on a grid are aggregated before the exchange by key too, where the results are the same: AUTO where records go between several "
-    "tasks, TWO_PHASE also between two, ONE_PHASE never. In a stream; batch jobs have one phase.",
+    "Whether windows on a grid are aggregated before the exchange by key too, where the results are the same: AUTO where it "
+    "saves work, TWO_PHASE wherever it is possible, ONE_PHASE never. In a stream; batch jobs have one phase.",
 )
 BUFFER_TIMEOUT = option(
     "execution.buffer-timeout.interval",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.execution_config import ExecutionConfig
@@ -20,6 +21,7 @@ from flinkpy.graph.transformations import IterationHeadTransformation, Transform
 
 if TYPE_CHECKING:
     from flinkpy.graph.stream_graph import StreamGraph
+    from flinkpy.graph.two_phases import TwoPhases
 
 LOG = logging.getLogger(__name__)
 DEFAULT_JOB_NAME = "flinkpy job"
@@ -73,7 +75,7 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
             list(program.transformations), parallelism=ExecutionConfig(values).get_parallelism(),
             max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
             buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
-            batch_form=_batch_form, two_phases=_two_phases, phases=read(values, options.AGGREGATE_PHASES),
+            batch_form=_batch_form, two_phases=partial(_two_phases, values), phases=read(values, options.AGGREGATE_PHASES),
             name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
 
 
@@ -104,12 +106,16 @@ def _batch_form(operator: Any) -> Any:
     return batch_form(operator)
 
 
-def _two_phases(operator: Any) -> Any:
+def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
     if not operator.can_have_two_phases:
         return None
+    from flinkpy.cluster.launch import choose_target
     from flinkpy.windowing.slices.phases import in_two_phases
 
-    return in_two_phases(operator)
+    found = in_two_phases(operator)
+    if found is None or found.pays_within_process or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE:
+        return found
+    return None if choose_target(values) is options.Target.EMBEDDED else found
 
 
 def _outward_address() -> str:

@@ -25,7 +25,8 @@ def in_two_phases(operator: Any) -> TwoPhases | None:
         return None
     local, merging, key = stores
     slicing, lateness = operator.slicing, operator.allowed_lateness
-    return TwoPhases(LocalSliceOperator(local, slicing, lateness), SliceOperator(merging, slicing, True, lateness), key)
+    pays_within_process = not isinstance(local, LocalRowSlices) or local.kind == "count"  # others look for what could be changed, in each record
+    return TwoPhases(LocalSliceOperator(local, slicing, lateness), SliceOperator(merging, slicing, True, lateness), key, pays_within_process)
 
 
 def _stores(store: SliceStore) -> tuple[LocalSlices, SliceStore, KeySpec] | None:
