@@ -38,7 +38,8 @@ def columns_of(count: int, subtask: int, parallelism: int) -> list[Batch]:
     import numpy as np
 
     [table] = once(f"phase columns {count}", lambda: [bid_table(count)])
-    return [ColumnBatch(batch) for batch in table.take(np.arange(subtask, count, parallelism)).combine_chunks().to_batches(max_chunksize=COLUMN_BATCH)]
+    share = table.take(np.arange(subtask, count, parallelism)).combine_chunks()
+    return [ColumnBatch(batch) for batch in share.to_batches(max_chunksize=COLUMN_BATCH)]
 
 
 def main() -> list[Comparison]:
