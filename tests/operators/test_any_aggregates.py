@@ -20,7 +20,7 @@ from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTi
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.values import DECIMALS, NUMBERS, add_up, is_nan, shown
 from tests.windowing.slice_harness import Alone, row_windows
 

@@ -27,7 +27,7 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.joining import Subtasks
 from tests.values import BERLIN, KEYS, NOON, UTC, has_none, key_of, may_meet, shown

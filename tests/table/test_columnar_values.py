@@ -27,7 +27,7 @@ from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.columnar import state_tables
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.windowing.slice_harness import MAX_PARALLELISM, Alone, aggregate_windows, field_windows, rescaled
 
 NANS = [math.nan, -math.nan]

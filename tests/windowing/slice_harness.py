@@ -20,7 +20,7 @@ from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.windowing.slices.column_slices import AggregateSlices, FieldSlices
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.row_slices import RowSlices
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 from tests.operators.harness import ManualTimers, do_all
 

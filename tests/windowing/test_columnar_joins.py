@@ -15,7 +15,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.joins.column_matching import matching_pairs
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.joining import Subtasks, disordered
 from tests.windowing.joins import ASSIGNERS, TUMBLING, columns, joined, late_in
 

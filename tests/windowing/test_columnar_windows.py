@@ -20,7 +20,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.windowing.slices import grouped_parts
 from flinkpy.windowing.slices.operator import SliceOperator
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import (
     ELEMENTS,

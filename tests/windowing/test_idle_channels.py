@@ -16,7 +16,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark, WatermarkS
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.runtime.valve import WatermarkValve
 from flinkpy.windowing.general.window_operator import WindowOperator
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.operators.test_interval_join import model as interval_model
 from tests.operators.test_interval_join import subtasks

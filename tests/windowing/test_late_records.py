@@ -16,7 +16,7 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.joins import columns
 from tests.windowing.slice_harness import field_windows, row_windows

@@ -23,8 +23,8 @@ from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTi
 from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.slices.operator import SliceOperator
-from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.times import SliceTimes, Standing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from tests.operators.harness import ManualTimers
 from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, Model, by_time, elements_of, rescaled, row_windows

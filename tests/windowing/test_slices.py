@@ -18,7 +18,7 @@ from flinkpy.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from flinkpy.windowing.slices.slicing import Slicing, slicing_of
+from flinkpy.windowing.slicing import Slicing, slicing_of
 from tests.windowing.contexts import AssignerContext
 
 HERE = AssignerContext()

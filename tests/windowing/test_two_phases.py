@@ -22,7 +22,7 @@ from flinkpy.windowing.slices import local_operator
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.phases import in_two_phases
 from flinkpy.windowing.slices.row_slices import RowSlices
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.values import shown
 from tests.windowing.slice_harness import ELEMENTS, SLICINGS, Alone, aggregate_windows, by_time, elements_of, field_windows, row_windows

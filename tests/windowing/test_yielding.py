@@ -22,7 +22,7 @@ from flinkpy.windowing.general.window_operator import WindowOperator
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from flinkpy.windowing.session_windows import EventTimeSessionWindows
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
 from tests.operators.harness import ChainHarness, linear
 from tests.windowing.slice_harness import row_windows

@@ -125,7 +125,7 @@ class TwoStreams(Generic[S]):
     @property
     def _is_on_grid(self) -> bool:
         """Whether the operator for grids does it: event time, the assigner's own trigger, nothing evicted."""
-        from flinkpy.windowing.slices.slicing import slicing_of
+        from flinkpy.windowing.slicing import slicing_of
         from flinkpy.windowing.triggers import EventTimeTrigger
 
         own_trigger = self._trigger is None or type(self._trigger) is EventTimeTrigger

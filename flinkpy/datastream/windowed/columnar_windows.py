@@ -16,7 +16,7 @@ from flinkpy.datastream.verbs.event_time import event_time_zone
 from flinkpy.datastream.verbs.key_verbs import Keyed
 
 if TYPE_CHECKING:
-    from flinkpy.windowing.slices.slicing import Slicing
+    from flinkpy.windowing.slicing import Slicing
 
 
 def are_aggregates(arguments: tuple[Any, ...]) -> bool:

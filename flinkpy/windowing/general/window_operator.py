@@ -49,7 +49,7 @@ from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTime
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"  # names of engine state: key -> {window: ...}

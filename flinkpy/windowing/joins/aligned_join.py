@@ -31,7 +31,7 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.joins.join_loops import Part, add_by_key
-from flinkpy.windowing.slices.slicing import slicing_of
+from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_window join contents"  # the name of the state

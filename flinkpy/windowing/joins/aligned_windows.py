@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow, time_window
 
 

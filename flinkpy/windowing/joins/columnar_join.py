@@ -23,7 +23,7 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.joins.column_matching import key_type, matching_pairs
-from flinkpy.windowing.slices.slicing import slicing_of
+from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_columnar window join contents"  # the name of the state

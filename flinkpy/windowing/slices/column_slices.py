@@ -30,8 +30,8 @@ from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
 from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.held_keys import WindowKeys
-from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 WINDOW_COLUMNS = ("window_start", "window_end")

@@ -18,9 +18,9 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark, WatermarkStat
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work, run_to_end
 from flinkpy.windowing.slices.operator import NO_TIMESTAMPS
-from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.store import LocalSlices
 from flinkpy.windowing.slices.times import SliceTimes
+from flinkpy.windowing.slicing import Slicing
 
 _MOST_HELD = 1 << 17  # accumulators
 

@@ -21,9 +21,9 @@ from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.wake_up import WakeUp
-from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 NO_TIMESTAMPS = ("windows of event time need records with timestamps, and these have none: call assign_timestamps_and_watermarks(...) before, "

@@ -19,9 +19,9 @@ from flinkpy.operators.rows.stateless import rows
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.windowing.general.evaluation import check_window_function
 from flinkpy.windowing.slices.accumulation import SliceLoops, States, check_aggregate
-from flinkpy.windowing.slices.slicing import Slicing
 from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.slices.window_calls import SliceFunction, can_follow_slices
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 

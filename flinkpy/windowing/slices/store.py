@@ -14,7 +14,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 Evaluated: TypeAlias = "tuple[TimeWindow, Any]"  # a window and its contents

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkpy.windowing.slices.slicing import Slicing
+from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 _NEVER = MAX_TIMESTAMP + 1

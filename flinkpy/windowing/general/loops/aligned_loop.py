@@ -21,7 +21,7 @@ from flinkpy.windowing.assigners import (
 )
 from flinkpy.windowing.general.contents import Contents
 from flinkpy.windowing.general.per_window.namespaces import MISSING
-from flinkpy.windowing.slices.slicing import Slicing, slicing_of
+from flinkpy.windowing.slicing import Slicing, slicing_of
 from flinkpy.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
 _LOOP = """\
