@@ -32,6 +32,7 @@ from flinkpy.datastream import (
     SourceFunction,
     StreamExecutionEnvironment,
 )
+from flinkpy.datastream.state import MapStateDescriptor
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.table.expressions import col
 
@@ -173,6 +174,8 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.key_by("k").rebalance(), r"rebalance\(\) is not for a keyed stream"),
     (lambda s: s.key_by(lambda x: x).broadcast(), r"broadcast\(\) is not for a keyed stream"),
     (lambda s: s.key_by(lambda x: x).partition_custom(lambda key, n: 0, lambda x: x), r"partition_custom\(\) is not for a keyed stream"),
+    (lambda s: s.select("k", "n").key_by("k").partition_custom(lambda key, n: 0, lambda x: x), r"partition_custom\(\) is not for a keyed stream"),
+    (lambda s: s.select("k", "n").key_by("k").broadcast(MapStateDescriptor("m", Types.STRING(), Types.LONG())), r"broadcast\(\) is not for a keyed"),
     (lambda s: s.rebalance().name("x"), "belongs to an operator"),
     (lambda s: s.rebalance().get_side_output(OutputTag("a")), "belongs to an operator"),
     (lambda s: s.get_side_output("odd"), "takes an OutputTag"),
