@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.columns.compiler import compile_expression
@@ -56,6 +56,19 @@ def test_a_timestamp_as_text_is_the_same_of_rows_and_of_columns(moment: datetime
     shown = col("t").cast(DataTypes.STRING())
     data = pa.RecordBatch.from_pydict({"t": pa.array([kept, None], pa.timestamp(unit, zone))})
     assert compile_expression(shown, data.schema).evaluate(data).to_pylist() == [evaluate(shown, {"t": kept}), None]
+
+
+@given(st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2200, 1, 1)), st.sampled_from(["ms", "us"]),
+       st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "+02:00"]),
+       st.sampled_from([DataTypes.DATE(), DataTypes.TIME(), DataTypes.TIMESTAMP(), DataTypes.STRING()]))
+@example(datetime.datetime(2038, 7, 1, 22, 30), "us", "Europe/Berlin", DataTypes.DATE())
+def test_what_the_clocks_of_a_zone_show_is_the_same_of_rows_and_of_columns(moment: datetime.datetime, unit: str, zone: str, to: Any) -> None:
+    """Also after 2037, where Arrow knows no summer time."""
+    data = pa.RecordBatch.from_pydict({"t": pa.array([moment.replace(microsecond=0), None], pa.timestamp(unit, zone))})
+    there = datetime.timezone(datetime.timedelta(hours=2)) if zone[0] == "+" else ZoneInfo(zone)
+    row = {"t": moment.replace(microsecond=0, tzinfo=datetime.timezone.utc).astimezone(there)}
+    cast = col("t").cast(to)
+    assert compile_expression(cast, data.schema).evaluate(data).to_pylist() == [evaluate(cast, row), None]
 
 
 @pytest.mark.parametrize(("moment", "text"), [

@@ -6,6 +6,8 @@ Floats and decimals are cut to whole numbers. Text may have spaces around it.
 
 from __future__ import annotations
 
+import datetime
+import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ from flinkpy.columns.values.arrow_types import arrow_type
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_END_OF_2037_S = 2_145_916_800  # later moments have no summer time in Arrow
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
 
 
@@ -72,7 +75,7 @@ def _of_moment(source: Any, target: Any) -> Cast:
         return _between_timestamps(source, target)
     if target == TEXT and (pa.types.is_timestamp(source) or pa.types.is_time(source)):
         return _moments_as_text if getattr(source, "tz", None) is None else _instants_as_text
-    return _plain(target)
+    return _plain(target) if getattr(source, "tz", None) is None else _behind(_local, _plain(target))
 
 
 def _moments_as_text(values: Any) -> Any:
@@ -82,8 +85,27 @@ def _moments_as_text(values: Any) -> Any:
 
 
 def _instants_as_text(values: Any) -> Any:
-    """The same with the distance from UTC at that moment, which Arrow does not know after 2037."""
-    return pa.array([None if value is None else shown_moment(value) for value in values.to_pylist()], TEXT)
+    """The same with the distance from UTC at that moment. Neither Arrow nor pytz, which Arrow uses where it is installed, know it after 2037."""
+    zone = _zone(values.type.tz)
+    return pa.array([None if value is None else shown_moment(value.astimezone(zone)) for value in values.to_pylist()], TEXT)
+
+
+def _local(values: Any) -> Any:
+    """What the clocks of its zone show."""
+    latest = pc.max(values.view(INT)).as_py()
+    if latest is None or latest < _END_OF_2037_S * _PER_SECOND[values.type.unit]:
+        return pc.local_timestamp(values)
+    zone = _zone(values.type.tz)
+    shown = [None if value is None else value.astimezone(zone).replace(tzinfo=None) for value in values.to_pylist()]
+    return pa.array(shown, pa.timestamp(values.type.unit))
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (ValueError, zoneinfo.ZoneInfoNotFoundError):  # a distance from UTC such as +02:00
+        found: datetime.tzinfo = pa.lib.string_to_tzinfo(name)
+        return found
 
 
 def _milliseconds(values: Any, unit: str) -> Any:
@@ -97,7 +119,7 @@ def _milliseconds(values: Any, unit: str) -> Any:
 def _between_timestamps(source: Any, target: Any) -> Cast:
     """Digits finer than the target's unit are cut off."""
     if source.tz is not None and target.tz is None:
-        return lambda values: pc.local_timestamp(values).cast(target, safe=False)
+        return lambda values: _local(values).cast(target, safe=False)
     return lambda values: values.cast(target, safe=False)
 
 
