@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import ListState, OperatorStateStore
 from flinkpy.state.broadcast_state import HeapBroadcastState
 from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
@@ -143,7 +144,7 @@ class OperatorStateBackend(OperatorStateStore):
             loaded = map(load_piece, opened.pieces[name])
             if meta.sharing is Sharing.BROADCAST:
                 for entries in loaded:
-                    table.entries.update((key, adopt(value)) for key, value in entries.items())
+                    table.entries.update((canonical_key(key), adopt(value)) for key, value in entries.items())
             else:
                 table.elements.extend(map(adopt, loaded))
 

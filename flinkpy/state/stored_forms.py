@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from flinkpy.core.keys import canonical_key
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.isolation import adopt, reveal
 from flinkpy.state.ttl.stamps import NS_PER_MS, Stamped
@@ -46,7 +47,7 @@ def form_of(kind: StateKind, expires: bool) -> Form:
     if kind is StateKind.MAP:
         return Form(
             lambda stored: {key: dump(each) for key, each in stored.items()},
-            lambda saved: {key: load(each) for key, each in saved.items()},
+            lambda saved: {canonical_key(key): load(each) for key, each in saved.items()},  # pickled, a NaN is another one
             _alive_map, _sweep_many(_alive_map),
         )
     return Form(dump, load, _alive_single, _sweep_single)

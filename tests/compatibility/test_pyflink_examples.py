@@ -24,7 +24,8 @@ PRINTING = "Printing result to stdout. Use --output to specify output path."
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """The folder of the examples; kept in pytest's cache, as the wheel is large."""
-    kept = Path(request.config.cache.mkdir(f"pyflink-{VERSION}-examples")) if request.config.cache else tmp_path_factory.mktemp("examples")
+    cache = getattr(request.config, "cache", None)  # absent with -p no:cacheprovider
+    kept = tmp_path_factory.mktemp("examples") if cache is None else Path(cache.mkdir(f"pyflink-{VERSION}-examples"))
     if not (kept / FOLDER).is_dir():
         wheels = tmp_path_factory.mktemp("wheels")
         _download(wheels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -136,6 +137,15 @@ def test_broadcast_state_is_a_mapping() -> None:
     assert (again["a"], "b" in again, again.contains("c"), list(again), list(again.values())) == (1, True, False, ["a", "b"], [1, 2])
     again.clear()
     assert rules.is_empty()
+
+
+def test_an_entry_under_not_a_number_is_found_again_after_a_restore() -> None:
+    descriptor = MapStateDescriptor("limits", Types.FLOAT(), Types.INT())
+    backend = OperatorStateBackend()
+    backend.get_broadcast_state(descriptor).put(math.nan, 1)
+    limits = restored(saved(backend)).get_broadcast_state(descriptor)
+    limits.put(-math.nan, limits.get(math.nan) + 1)
+    assert limits.values() == [2]
 
 
 @pytest.mark.parametrize("write", [

@@ -160,6 +160,7 @@ def change(value: Any) -> None:
 @given(steps=STEPS)
 @example(steps=[(math.nan, "map", "put", (2.0, None)), REBORN, REBORN, (math.nan, "map", "put", (0, None)), REBORN, (-math.nan, "map", "read", None)])
 @example(steps=[(math.nan, "list", "add", 1), (math.nan, "list", "add", 2), REBORN, REBORN, (math.nan, "list", "read", None)])
+@example(steps=[(None, "map", "put", (math.nan, [])), REBORN, (None, "map", "get", math.nan)])
 def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_changes_them(cached: int, expires: bool, steps: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rocksdb_slots, "CACHED_SLOTS", cached)
