@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -122,6 +123,10 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
 def kept(env: StreamExecutionEnvironment, keeper: str, blocks: int) -> DataStream:
     """A stream of so many blocks of the keeper, from no particular host."""
     return DataStream(env, read_kept_blocks(env.program, keeper, [None] * blocks, SCHEMA, "blocks"))
+
+
+def task_executors() -> list[str]:
+    return [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("taskexecutor-")]
 
 
 def shelves() -> set[str]:
@@ -323,10 +328,10 @@ def asked(folder: Path) -> list[int]:
 def test_what_was_written_outlives_the_workers_that_wrote_it(on_ray: None) -> None:
     refs = [ray.put(block(*range(start, start + 100_000))) for start in range(0, 400_000, 100_000)]
     dataset = environment().from_blocks(refs, SCHEMA, "blocks").to_ray_dataset()
-    workers = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if each["name"].startswith("taskexecutor-")]
-    assert workers
-    for name in workers:
-        ray.kill(ray.get_actor(name, namespace=NAMESPACE))
+    for name in task_executors():
+        with contextlib.suppress(ValueError):  # it has ended by itself
+            ray.kill(ray.get_actor(name, namespace=NAMESPACE))
+    eventually(lambda: not task_executors())
     assert dataset.sum("n") == sum(range(400_000))
 
 
