@@ -18,7 +18,7 @@ from hypothesis import settings
 from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, joined, ray_cluster
 from tests.waiting import eventually
 
-pytest_plugins = ["tests.internal_errors"]
+pytest_plugins = ["tests.internal_errors", "tests.spark_session"]
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 TIMES_AS_MANY = 10
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import NEEDS
+from tests.spark_session import NEEDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.timeout(300)]
 

@@ -18,8 +18,7 @@ from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
 from flinkpy.table.expressions import col
 from tests.cluster.ray_fixture import RayCluster, ray_cluster
-from tests.spark.conftest import NEEDS
-from tests.spark.conftest import spark as spark
+from tests.spark_session import NEEDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
 

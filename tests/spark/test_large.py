@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import OBJECT_STORE_BYTES
 from tests.spark.test_round_trip import environment
+from tests.spark_session import OBJECT_STORE_BYTES
 
 pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.ray_fixture import RayCluster, ray_cluster
-from tests.spark.conftest import NEEDS
+from tests.spark_session import NEEDS
 
 pytest.importorskip("pyspark", reason=NEEDS)
 pytest.importorskip("raydp", reason=NEEDS)
