@@ -187,11 +187,14 @@ class SliceLoops:
     def _count(self, upcoming: Iterator[Any], states: States) -> None:
         if self._select is None:
             states[None] += length_hint(upcoming)
-        else:
-            known = len(states)
-            states.update(map(self._select, upcoming))  # a Counter's: it counts in C
-            for key in list(islice(reversed(states), len(states) - known)):  # the new ones
-                form = canonical_key(key)
-                if form is not key:
-                    count = states.pop(key)
-                    states[form] += count
+            return
+        known, keys = len(states), list(map(self._select, upcoming))
+        states.update(keys)  # a Counter's: it counts in C
+        new = islice(reversed(states), len(states) - known)
+        odd = {key for key in new if canonical_key(key) is not key}
+        if odd:  # keys that are not as a dict finds them, or only by chance: those of the hour that comes twice are equal for a dict
+            for key in odd:
+                del states[key]
+            for key in keys:
+                if key in odd:
+                    states[canonical_key(key)] += 1
