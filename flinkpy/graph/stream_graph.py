@@ -205,7 +205,7 @@ class _Builder:
         return self._two_phases(node.operator)
 
     def _local_phase(self, operator: Any, key: KeySpec, upstream: _Upstream, target: StreamNode) -> _Upstream:
-        """The sender's part of ``target``, a node in front of it."""
+        """The sender's part of ``target``, a node in front of it. Its id is negative, as those of the program are positive."""
         source = upstream.node
         node = StreamNode(
             -len(self.nodes), f"Local{target.name}", NodeKind.ONE_INPUT, operator, source.parallelism, source.max_parallelism,

@@ -25,7 +25,7 @@ from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slicing import Slicing
 from tests.operators.harness import do_all
 from tests.values import shown
-from tests.windowing.slice_harness import ELEMENTS, SLICINGS, Alone, aggregate_windows, by_time, elements_of, field_windows, row_windows
+from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, aggregate_windows, by_time, elements_of, field_windows, row_windows
 
 KEY = KeySpec(itemgetter(0))
 IDLE, BARRIER = "idle", "barrier"
@@ -218,8 +218,6 @@ def test_nothing_is_held_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_late_records_for_a_side_output_reduce_functions_and_windows_of_the_clock_have_one_phase() -> None:
-    from tests.windowing.slice_harness import LATE
-
     assert in_two_phases(row_windows(KEY, Slicing(10, 10, 0), True, "count", late_tag=LATE)) is None
     assert in_two_phases(row_windows(KEY, Slicing(10, 10, 0), True, "reduce", None, lambda a, b: a)) is None
     assert in_two_phases(row_windows(KEY, Slicing(10, 10, 0), False, "count")) is None

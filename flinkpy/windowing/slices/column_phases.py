@@ -28,7 +28,7 @@ class _Local(ColumnSlices, LocalSlices):
     """Before the exchange."""
 
     def can_hold(self, records: Part) -> bool:
-        return all(each.is_exact for each in self._aggregates)
+        return self.is_exact
 
     @property
     def held(self) -> int:
@@ -41,9 +41,12 @@ class _Local(ColumnSlices, LocalSlices):
         self.forget([start], lambda window: False)
         return [ColumnBatch(data.slice(at, LARGEST), stamps[at : at + LARGEST]) for at in range(0, part.size, LARGEST)]
 
-    def alone(self, batch: Batch, records: Part, positions: list[int]) -> Batch:
-        stamps, at = columns(batch).timestamps, np.array(positions)
+    def alone(self, batch: Batch, records: Part, positions: list[int] | None = None) -> Batch:
+        stamps = columns(batch).timestamps
         assert stamps is not None
+        if positions is None:
+            return ColumnBatch(self._between(records), stamps)
+        at = np.array(positions)
         return ColumnBatch(self._between(records.taken(at)), stamps[at])
 
     def _between(self, part: Part) -> Any:

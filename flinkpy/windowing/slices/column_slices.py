@@ -61,6 +61,11 @@ class ColumnSlices(SliceStore):
     def result(self, part: Part, window: TimeWindow) -> Any:
         """The record batch of a window's groups."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether no aggregate is rounded, as far as the types of the columns are known yet."""
+        return all(each.is_exact for each in self._aggregates)
+
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
         return self._result
@@ -154,25 +159,24 @@ class ColumnSlices(SliceStore):
                 held.renumber(numbers)
 
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
-        return self._together(self._grouped(starts))
+        return self._put_together(starts, None)
 
     def evaluate_key(self, starts: list[int], record: Part) -> Part:
-        parts = self._grouped(starts)
-        if record.ids is not None:
-            parts = [part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == record.ids[0]))]
-        return self._together(parts)
+        return self._put_together(starts, record.ids)
+
+    def _put_together(self, starts: list[int], ids: Any) -> Part:
+        """The slices as one part; ``ids`` has the only key that is wanted (None: all)."""
+        known = len(self.known_keys)
+        parts = [self._slices[start].grouped(self._aggregates, known) for start in starts]
+        if ids is not None:
+            parts = [part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == ids[0]))]
+        return parts[0] if len(parts) == 1 else together(parts, self._aggregates, known)
 
     def only(self, contents: Part, is_wanted: Callable[[Any], bool]) -> Part:
         if contents.ids is None:
             return contents
         groups = group_numbers(self.known_keys.batch(contents.ids), self.keys, self._context.task.max_parallelism).tolist()
         return contents.taken(np.flatnonzero([is_wanted(group) for group in groups]))
-
-    def _grouped(self, starts: list[int]) -> list[Part]:
-        return [self._slices[start].grouped(self._aggregates, len(self.known_keys)) for start in starts]
-
-    def _together(self, parts: list[Part]) -> Part:
-        return parts[0] if len(parts) == 1 else together(parts, self._aggregates, len(self.known_keys))
 
     # -- results ---------------------------------------------------------------------------------------------------------------
 

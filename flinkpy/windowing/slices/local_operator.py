@@ -6,8 +6,8 @@ nobody waits for what is held: it goes before the watermark at which the first w
 Everything else goes at once and alone, as an accumulator of one record: what is late here, because a receiver, whose time is that of its slowest
 sender, may still count it; and what cannot be put together exactly (``LocalSlices.can_hold``).
 
-What is held goes early before a barrier, so that there is no state here; before the sender turns idle, because the receivers' time may then pass its
-own; and when it becomes much.
+What is held goes early before a barrier, so that there is no state here; when it becomes much; and before the sender turns idle. Then the receivers'
+time may pass its own, so from then on it holds nothing, also when it is active again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class LocalSliceOperator(OneInputOperator):
     def _all_alone(self, batch: Batch, records: Any) -> Work:
         """What is held goes before: records of one key and slice stay in their order."""
         yield from self._release(list(self.store.starts))
-        self.output.emit(self.store.alone(batch, records, list(range(len(batch)))))
+        self.output.emit(self.store.alone(batch, records))
 
     def _release(self, starts: list[int]) -> Work:
         for start in starts:

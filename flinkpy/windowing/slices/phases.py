@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.windowing.slices.column_phases import LocalAggregates, LocalFields, MergingAggregates, MergingFields, key_of
-from flinkpy.windowing.slices.column_slices import AggregateSlices, FieldSlices
+from flinkpy.windowing.slices.column_slices import AggregateSlices, ColumnSlices, FieldSlices
 from flinkpy.windowing.slices.local_operator import LocalSliceOperator
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.row_phases import PAIR_KEY, LocalRowSlices, MergingRowSlices
@@ -17,16 +18,18 @@ from flinkpy.windowing.slices.store import LocalSlices, SliceStore
 
 def in_two_phases(operator: Any) -> TwoPhases | None:
     """On the client. None where late records are given out, as they must arrive as they are; for windows of processing time, where a record's slice
-    is when it arrives; without a key; and for ``reduce``, whose function may give something else when it is called in another order."""
+    is when it arrives; without a key; for ``reduce``, whose function may give something else when it is called in another order; and for columns
+    whose types are known here, and whose sums are rounded."""
     if not isinstance(operator, SliceOperator) or not operator.event_time or operator.late_tag is not None:
         return None
     stores = _stores(operator.store)
     if stores is None:
         return None
-    local, merging, key = stores
-    slicing, lateness = operator.slicing, operator.allowed_lateness
+    local, merging_store, key = stores
+    merging = copy.copy(operator)  # with all that the program said of it
+    merging.store = merging_store
     pays_within_process = not isinstance(local, LocalRowSlices) or local.kind == "count"  # others look for what could be changed, in each record
-    return TwoPhases(LocalSliceOperator(local, slicing, lateness), SliceOperator(merging, slicing, True, lateness), key, pays_within_process)
+    return TwoPhases(LocalSliceOperator(local, operator.slicing, operator.allowed_lateness), merging, key, pays_within_process)
 
 
 def _stores(store: SliceStore) -> tuple[LocalSlices, SliceStore, KeySpec] | None:
@@ -34,10 +37,12 @@ def _stores(store: SliceStore) -> tuple[LocalSlices, SliceStore, KeySpec] | None
     if isinstance(store, RowSlices) and store.key is not None and store.kind != "reduce":
         merging = MergingRowSlices(PAIR_KEY, store.kind, store.position, None, store.window_function)
         return LocalRowSlices(store.key, store.kind, store.position), merging, PAIR_KEY
-    if isinstance(store, AggregateSlices) and store.keys:
+    if isinstance(store, ColumnSlices) and not (store.keys and store.is_exact):
+        return None
+    if isinstance(store, AggregateSlices):
         calls = store.keys, store.calls, store.zone
         return LocalAggregates(*calls), MergingAggregates(*calls), key_of(store.keys)
-    if isinstance(store, FieldSlices) and store.keys:
+    if isinstance(store, FieldSlices):
         field = store.keys, store.kind, store.position
         return LocalFields(*field), MergingFields(*field), key_of(store.keys)
     return None

@@ -58,16 +58,17 @@ class LocalRowSlices(RowSlices, LocalSlices):
         pieces = [pairs[at : at + limit] for at in range(0, len(pairs), limit)]
         return [RowBatch(piece, [stamp] * len(piece)) for piece in pieces]
 
-    def alone(self, batch: Batch, records: list[Any], positions: list[int]) -> Batch:
+    def alone(self, batch: Batch, records: list[Any], positions: list[int] | None = None) -> Batch:
         stamps, pairs = self.stamps(batch), []
-        for position in positions:
-            record = records[position]
+        if positions is not None:
+            records, stamps = [records[at] for at in positions], [stamps[at] for at in positions]
+        for record in records:
             try:
                 key = canonical_key(self._select(record))
             except Exception as error:
                 raise user_code_error(error, self._context, record) from error
             pairs.append((key, 1 if self.kind == "count" else record))
-        return RowBatch(pairs, [stamps[position] for position in positions])
+        return RowBatch(pairs, stamps)
 
 
 class MergingRowSlices(RowSlices):

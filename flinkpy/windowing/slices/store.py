@@ -119,5 +119,5 @@ class LocalSlices(SliceStore):
         """The accumulators of a slice as they go over the exchange; the slice is gone."""
 
     @abstractmethod
-    def alone(self, batch: Batch, records: Any, positions: list[int]) -> Batch:
-        """These records of the batch, each as an accumulator."""
+    def alone(self, batch: Batch, records: Any, positions: list[int] | None = None) -> Batch:
+        """These records of the batch (None: all), each as an accumulator."""
