@@ -197,7 +197,7 @@ def snapshots(keys: int) -> None:
     values = backend.engine_values("_counts")
     values.update((f"key {number}", number) for number in range(keys))
     saved: list[bytes] = []
-    written = rate_of(keys, lambda: saved.append(backend.snapshot()))
+    written = rate_of(keys, lambda: saved.append(backend.freeze().write()))
     again = HeapKeyedStateBackend(128, range(128), SYSTEM_CLOCK)
     read = rate_of(keys, lambda: again.restore(saved[0]))
     print(f"snapshot of {keys:,} text keys: {written:,.0f} keys/s, {len(saved[0]) / keys:.1f} bytes a key; restore {read:,.0f} keys/s")

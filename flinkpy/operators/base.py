@@ -21,7 +21,7 @@ from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.chain.typed_output import TypedOutput
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
-from flinkpy.state.snapshot_container import SnapshotContainer
+from flinkpy.state.saved_state import FrozenState, SavedState
 
 Work: TypeAlias = Generator[None, None, None]  # what is left of a call: each step does a bounded part of it
 
@@ -65,10 +65,10 @@ class StreamOperator(ABC):
             output = TypedOutput(output, convert, context)
         self.context, self.output = context, output
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         """Second call: takes state back, or starts empty with None. Here: operator state."""
         if restored is not None:
-            self.context.operator_state.restore(SnapshotContainer.from_bytes(restored).operator)
+            self.context.operator_state.restore(restored.operator)
 
     def open(self) -> None:
         """Third call, the last operator of the chain first: after it, input may come."""
@@ -122,9 +122,10 @@ class StreamOperator(ABC):
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Before the barrier is passed on: emit what must not be part of the state."""
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        """The state at the barrier, or None for an operator without state. Here: operator state, with what functions add to it now."""
-        return self.context.operator_state.snapshot(barrier.checkpoint_id, barrier.timestamp_ms)
+    def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
+        """The state at the barrier, which does not change any more. Operators have no code of their own for this: their state is in the backends,
+        or registered there. Here: operator state, with what functions add to it now."""
+        return FrozenState(operator=self.context.operator_state.snapshot(barrier.checkpoint_id, barrier.timestamp_ms))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""

@@ -16,7 +16,7 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
-from flinkpy.state.snapshot_container import SnapshotContainer
+from flinkpy.state.saved_state import FrozenState, SavedState
 
 
 def create_backend(context: OperatorContext) -> KeyedStateBackend:
@@ -43,17 +43,16 @@ class KeyedStateOperator(StreamOperator):
     backend: KeyedStateBackend
     _has_backend = False
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         super().initialize_state(restored)
         self.backend = create_backend(self.context)
         self._has_backend = True
-        keyed = SnapshotContainer.from_bytes(restored).keyed
-        if keyed is not None:
-            self.backend.restore(keyed)
+        if restored is not None and restored.keyed is not None:
+            self.backend.restore(restored.keyed)
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        operator = super().snapshot_state(barrier)  # first: functions called for it may write keyed state
-        return SnapshotContainer(self.backend.snapshot(), operator).to_bytes()
+    def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
+        operator = super().freeze_state(barrier).operator  # first: functions called for it may write keyed state
+        return FrozenState(self.backend.freeze() if self.backend.has_states else None, operator)
 
     def close(self) -> None:
         if self._has_backend:

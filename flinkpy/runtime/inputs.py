@@ -6,7 +6,7 @@ A batch with more rows than the task takes at a time is processed in parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flinkpy.core.elements import (
     Batch,
@@ -34,10 +34,13 @@ COLUMN_RECORDS_PER_STEP = 4096
 
 
 class StreamInputs:
-    """All inputs of one task. ``input_indices`` stand beside ``gates``."""
+    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each barrier when it has come from all channels."""
 
-    def __init__(self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, batch_size: AdaptiveBatchSize) -> None:
-        self._batch_size = batch_size
+    def __init__(
+        self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, batch_size: AdaptiveBatchSize,
+        pass_barrier: Callable[[CheckpointBarrier], None],
+    ) -> None:
+        self._batch_size, self._pass_barrier = batch_size, pass_barrier
         self._parts: Parts | None = None  # the rest of a batch, which is processed before anything else
         self._parts_input = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
@@ -161,7 +164,7 @@ class StreamInputs:
             number, channel = self._locate(flat)
             self._gates[number].block(channel)
         if step.forward is not None:
-            self._chain.process_barrier(step.forward)
+            self._pass_barrier(step.forward)
         for flat in step.unblock:
             number, channel = self._locate(flat)
             self._gates[number].unblock(channel)

@@ -9,12 +9,12 @@ has to wait belongs in a SourceFunction (which has its own thread) or in async I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from flinkpy.core.elements import EndOfData, EndOfPartition
+from flinkpy.core.elements import CheckpointBarrier, EndOfData, EndOfPartition
 from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
@@ -31,6 +31,7 @@ from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
+from flinkpy.state.saved_state import SavedState
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the poller in between
 
@@ -80,7 +81,7 @@ class StreamTaskConfig:
     chain: ChainConfig
     input_indices: tuple[int, ...] = ()  # beside the gates
     configuration: dict[str, Any] = field(default_factory=dict)
-    restored: bytes | None = None
+    restored: Mapping[OperatorId, SavedState] | None = None
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
@@ -136,7 +137,7 @@ class StreamTask:
             return source
         for gate in self._gates:
             gate.set_listener(self.input_available)
-        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size)
+        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size, self.pass_barrier)
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
@@ -145,6 +146,10 @@ class StreamTask:
             configuration=self.config.configuration, accumulators=self.accumulators,
             object_reuse=self.config.object_reuse, batch_records=self.config.batch_records,
         )
+
+    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
+        """The barrier has come from all inputs."""
+        self._alive.process_barrier(barrier, lambda passed: None)
 
     def run_in_task(self, action: Callable[[], None]) -> None:
         """From any thread: runs the action in a step of this task; not at all, once the task has ended."""

@@ -7,12 +7,13 @@ group of a key matters only when state moves, so it is computed for snapshots an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
+from flinkpy.state.saved_state import FrozenKeyedState
 
 
 class CurrentKey:
@@ -53,6 +54,11 @@ class KeyedStateBackend(ABC):
         """One value per key for the engine's own loops. Values are not copied and do not expire; they are part of snapshots."""
 
     @abstractmethod
+    def register_region(self, name: str, entries: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
+        """Registers keyed state that the operator holds in a form of its own: timers, slices, columns. ``entries`` is called at each barrier
+        and gives it as one value per key. Returns what was restored under the name, in the same form."""
+
+    @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:
         """The keys for which the state holds something, as of the call."""
 
@@ -70,9 +76,14 @@ class KeyedStateBackend(ABC):
     def after_records(self, count: int) -> None:
         """Called once per batch, after ``count`` records: does what has to be done for each record."""
 
+    @property
     @abstractmethod
-    def snapshot(self) -> bytes:
-        """All state, by key group (``flinkpy.state.keyed_snapshots``)."""
+    def has_states(self) -> bool:
+        """Whether there is a state or a region, empty or not."""
+
+    @abstractmethod
+    def freeze(self) -> FrozenKeyedState:
+        """All state as it is now. Raises ProgramError for a value that cannot be copied."""
 
     @abstractmethod
     def restore(self, snapshot: bytes) -> None:

@@ -20,6 +20,7 @@ class StateKind(Enum):
     REDUCING = "reducing state"
     AGGREGATING = "aggregating state"
     ENGINE = "state of the engine"  # one plain value per key, written by the engine's own loops
+    REGION = "region"  # held by an operator in a form of its own
 
 
 @runtime_checkable

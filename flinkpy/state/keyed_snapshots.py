@@ -106,11 +106,12 @@ def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
     return KeyedSnapshot(opened[0].max_parallelism, states, merged).to_bytes()
 
 
-def dump_groups(groups: Mapping[int, Group]) -> dict[int, bytes]:
-    """Pickles each group, with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be saved."""
+def dump_groups(groups: Iterable[tuple[int, Group]]) -> dict[int, bytes]:
+    """Pickles each group, by its number; with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be
+    saved."""
     dumped: dict[int, bytes] = {}
     by_name = True
-    for number, group in groups.items():
+    for number, group in groups:
         if by_name:
             try:
                 dumped[number] = pickle.dumps(group, 5)

@@ -38,7 +38,7 @@ class Form(NamedTuple):
 
 def form_of(kind: StateKind, expires: bool) -> Form:
     """The form of a kind of state."""
-    if kind is StateKind.ENGINE:
+    if kind in (StateKind.ENGINE, StateKind.REGION):
         return Form(_same, _same, _always, _sweep_single)
     dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
     if kind is StateKind.LIST:

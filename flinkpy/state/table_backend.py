@@ -7,23 +7,27 @@ are removed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
+from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenTable, FrozenTables, GroupsOfKeys, settled
 from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
 from flinkpy.state.stored_forms import Form, form_of
 from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.stamps import NS_PER_MS
 from flinkpy.state.ttl.ttl_states import TtlRules
+
+Pairs: TypeAlias = Iterable[tuple[Any, Any]]  # (key, stored)
+RegionEntries: TypeAlias = Callable[[], Mapping[Any, Any]]
 
 
 @dataclass
@@ -42,17 +46,12 @@ class Table:
     def __post_init__(self) -> None:
         self.form: Form = form_of(self.kind, self.meta.expires)
 
-    def saved(self, pairs: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        """The pairs that go into a snapshot, in their stored form: without expired ones, if the program wants that."""
-        rules = self.rules
-        if rules is None or not self.full_snapshot:
-            yield from pairs
-            return
-        deadline, alive = rules.deadline(), self.form.alive
-        for key, stored in pairs:
-            left = alive(stored, deadline)
-            if left is not None:
-                yield key, left
+    def keeps(self) -> Callable[[Pairs], Pairs]:
+        """What leaves out the pairs that do not go into a snapshot of this moment: those that have expired, if the program wants that."""
+        if self.rules is None or not self.full_snapshot:
+            return lambda pairs: pairs
+        deadline, alive = self.rules.deadline(), self.form.alive
+        return lambda pairs: ((key, left) for key, stored in pairs if (left := alive(stored, deadline)) is not None)
 
 
 class TableBackend(KeyedStateBackend):
@@ -65,6 +64,8 @@ class TableBackend(KeyedStateBackend):
         self.current = CurrentKey()
         self._max_parallelism, self._groups, self._clock = max_parallelism, groups, clock
         self._tables: dict[str, Table] = {}
+        self._regions: dict[str, RegionEntries] = {}
+        self._unclaimed: dict[str, dict[Any, Any]] = {}  # regions that were restored and not registered yet
 
     @abstractmethod
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
@@ -100,6 +101,12 @@ class TableBackend(KeyedStateBackend):
     def engine_values(self, name: str) -> MutableMapping[Any, Any]:
         entries: MutableMapping[Any, Any] = self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
         return entries
+
+    def register_region(self, name: str, entries: RegionEntries) -> Mapping[Any, Any]:
+        if name in self._regions or name in self._tables:
+            raise EngineError(f"there is a state {name!r} already")
+        self._regions[name] = entries
+        return self._unclaimed.pop(name, {})
 
     def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
         table = self._tables.get(name)
@@ -143,6 +150,25 @@ class TableBackend(KeyedStateBackend):
             if table.every_record and table.cleanup is not None:
                 table.cleanup.step(count)
 
+    # -- snapshots -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self._tables or self._regions or self._unclaimed)
+
+    def freeze(self) -> FrozenTables:
+        groups_of_keys = GroupsOfKeys(self._max_parallelism, self._groups)
+        found: dict[str, tuple[StateMeta, FrozenTable]] = {
+            name: (table.meta, self._frozen(name, table, groups_of_keys)) for name, table in self._tables.items()}
+        regions = {name: settled(name, entries()) for name, entries in self._regions.items()} | self._unclaimed
+        for name, held in regions.items():
+            found[name] = REGION, FrozenEntries(held, lambda value: value, groups_of_keys, True)
+        return FrozenTables(self._max_parallelism, self._groups, found)
+
+    @abstractmethod
+    def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
+        """The table as it is now."""
+
     def restore(self, snapshot: bytes) -> None:
         opened = KeyedSnapshot.from_bytes(snapshot)
         if opened.max_parallelism != self._max_parallelism:
@@ -150,10 +176,16 @@ class TableBackend(KeyedStateBackend):
                 f"the state was saved with max parallelism {opened.max_parallelism}, the program has {self._max_parallelism}: "
                 f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
         for name, meta in opened.states.items():
+            if meta == REGION:
+                self._unclaimed[name] = {}
+                continue
             kind = StateKind(meta.kind)
             self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
         for data in opened.within(self._groups).groups.values():
             for name, pairs in load_group(data).items():
+                if name in self._unclaimed:
+                    self._unclaimed[name].update((canonical_key(key), saved) for key, saved in pairs)
+                    continue
                 table = self._tables[name]
                 load = table.form.load
                 self._fill(table, ((canonical_key(key), load(saved)) for key, saved in pairs))

@@ -20,7 +20,7 @@ from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
-from flinkpy.state.snapshot_container import redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 from flinkpy.testing.harness_mail import HarnessMail
 from flinkpy.testing.manual_time import ManualClock, ManualTimers
 from flinkpy.testing.recorder import Recorder
@@ -69,7 +69,7 @@ class OperatorHarness:
         )
 
     def _start(self, snapshots: Sequence[bytes]) -> None:
-        saved: list[list[bytes | None]] = [pickle.loads(snapshot) for snapshot in snapshots]
+        saved = [[SavedState(*each) for each in pickle.loads(snapshot)] for snapshot in snapshots]
         if any(len(each) != len(self._operators) for each in saved):
             raise ProgramError(
                 f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
@@ -169,7 +169,7 @@ class OperatorHarness:
         for operator in self._operators:
             operator.prepare_snapshot_pre_barrier(checkpoint_id)
         barrier = CheckpointBarrier(checkpoint_id, self.clock.time_ms())
-        return pickle.dumps([operator.snapshot_state(barrier) for operator in self._operators])
+        return pickle.dumps([tuple(operator.freeze_state(barrier).write()) for operator in self._operators])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""

@@ -19,7 +19,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.snapshot_container import redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 
 
 @dataclass
@@ -127,7 +127,7 @@ class World:
     doubled: float = 0.0  # share of messages delivered twice
     batch_records: int = 100
     clock: ManualClock = field(default_factory=ManualClock)
-    restored: tuple[bytes, list[bytes | None]] | None = None  # what the coordinator and each subtask start from
+    restored: tuple[bytes, list[SavedState]] | None = None  # what the coordinator and each subtask start from
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -166,7 +166,7 @@ class World:
         target = self.subtasks[index]
         self._post(lambda: target.operator.handle_operator_event(event) if self.subtasks[index] is target else None)
 
-    def deploy(self, index: int, attempt: int, restored: bytes | None = None) -> Subtask:
+    def deploy(self, index: int, attempt: int, restored: SavedState | None = None) -> Subtask:
         timers = ManualTimers(self.clock)
         operator: SourceReaderOperator = travelled(SourceReaderOperator(self.source))
         subtask = Subtask(operator, Collected(), attempt, timers)
@@ -181,7 +181,7 @@ class World:
         operator.open()
         return subtask
 
-    def restart(self, index: int, *, restored: bytes | None = None) -> None:
+    def restart(self, index: int, *, restored: SavedState | None = None) -> None:
         """The attempt fails and the next one is deployed."""
         old = self.subtasks[index]
         old.operator.close()
@@ -230,8 +230,8 @@ class World:
         readers = redistribute_all([self.snapshot(index) for index in range(self.parallelism)], 128, parallelism)
         return World(self.source, parallelism, self.seed + 1, batch_records=self.batch_records, restored=(state, readers))
 
-    def snapshot(self, index: int) -> bytes | None:
-        return self.subtasks[index].operator.snapshot_state(CheckpointBarrier(1, 0))
+    def snapshot(self, index: int) -> SavedState:
+        return self.subtasks[index].operator.freeze_state(CheckpointBarrier(1, 0)).write()
 
     @property
     def values(self) -> list[Any]:

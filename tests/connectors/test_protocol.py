@@ -31,7 +31,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus
-from flinkpy.state.snapshot_container import redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 from tests.connectors.harness import Collected, World, operator_context, read_all
 
 
@@ -119,7 +119,7 @@ def test_splits_are_shared_out_to_another_number_of_readers_none_lost_or_doubled
 def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(held: list[int], after: int) -> None:
     source, barrier = ManySplits([]), CheckpointBarrier(1, 0)
 
-    def restored(snapshot: bytes | None, subtask: int, parallelism: int) -> SourceReaderOperator:
+    def restored(snapshot: SavedState | None, subtask: int, parallelism: int) -> SourceReaderOperator:
         operator = SourceReaderOperator(source)
         operator.setup(operator_context(subtask, parallelism), Collected())
         operator.initialize_state(snapshot)
@@ -131,7 +131,7 @@ def test_restored_readers_hold_the_splits_of_the_readers_before_in_equal_shares(
         operator = restored(None, subtask, len(held))
         splits = [PythonSplit(f"{subtask}-{number}", (subtask, 9), number) for number in range(count)]
         operator._opened().add_splits(splits)
-        snapshots.append(operator.snapshot_state(barrier))
+        snapshots.append(operator.freeze_state(barrier).write())
         expected += splits
         operator.close()
     readers = [restored(snapshot, subtask, after) for subtask, snapshot in enumerate(redistribute_all(snapshots, 128, after))]

@@ -12,6 +12,7 @@ from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
 from flinkpy.operators.async_io.output_queues import Entry
 from flinkpy.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from flinkpy.operators.functions import RuntimeContext
+from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear
 
 ORDERED, UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
@@ -80,7 +81,7 @@ class AsyncHarness(ChainHarness):
 
     def __init__(
         self, function: AsyncFunction | Callable[[Any], Awaitable[Any]] = never_called, *, mode: AsyncFunctionDescriptor.OutputMode = ORDERED,
-        capacity: int = 2, timeout: timedelta | int = 0, strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY, restored: bytes | None = None,
+        capacity: int = 2, timeout: timedelta | int = 0, strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY, restored: SavedState | None = None,
     ) -> None:
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
         self.loops: list[HandLoop] = []
@@ -109,8 +110,8 @@ class AsyncHarness(ChainHarness):
     def watermark(self, timestamp: int) -> None:
         self.chain.control(Watermark(timestamp))
 
-    def snapshot(self) -> bytes | None:
-        return self.operator.snapshot_state(CheckpointBarrier(1, 0))
+    def snapshot(self) -> SavedState:
+        return self.operator.freeze_state(CheckpointBarrier(1, 0)).write()
 
     @property
     def under_way(self) -> list[Any]:

@@ -11,9 +11,9 @@ from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, Colum
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.keys import channel_of_key_group, key_group, key_group_range
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.keyed_snapshots import redistribute
-from flinkpy.state.snapshot_container import SnapshotContainer
+from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ManualTimers, do_all
+from tests.saving import keyed_share
 
 BARRIER = CheckpointBarrier(1, 0)
 MAX_PARALLELISM = 8
@@ -57,15 +57,14 @@ class Subtasks:
         self.operators: list[Any] = []
         self.start(parallelism)
 
-    def start(self, parallelism: int, saved: Sequence[bytes] = ()) -> None:
+    def start(self, parallelism: int, saved: Sequence[SavedState] = ()) -> None:
         """Fresh operators, from what the last ones saved."""
         self.operators = []
         for index in range(parallelism):
             operator = self._make()
             groups = key_group_range(index, MAX_PARALLELISM, parallelism)
             operator.setup(self._context(index, parallelism), self.output)
-            keyed = [part for part in (SnapshotContainer.from_bytes(each).keyed for each in saved) if part is not None]
-            operator.initialize_state(redistribute(keyed, groups) if keyed else None)
+            operator.initialize_state(keyed_share(saved, groups) if saved else None)
             operator.open()
             self.operators.append(operator)
 
@@ -75,7 +74,7 @@ class Subtasks:
                                send_operator_event=lambda event: None, configuration=dict(self._configuration), batch_records=4)
 
     def restart(self, parallelism: int) -> None:
-        saved = [operator.snapshot_state(BARRIER) for operator in self.operators]
+        saved = [operator.freeze_state(BARRIER).write() for operator in self.operators]
         self.close()
         self.start(parallelism, saved)
 

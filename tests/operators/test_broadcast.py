@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from flinkpy.operators.functions import RuntimeContext, TimeDomain
 from flinkpy.operators.process.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from flinkpy.operators.process.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkpy.state.snapshot_container import SnapshotContainer, redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 from tests.operators import harness as harnesses
 from tests.operators.harness import ChainHarness, linear
 
@@ -47,7 +48,7 @@ class _Harness(ChainHarness):
         return replace(super().context(operator), task=self._task, configuration=self._options)
 
 
-def started(operator: StreamOperator, saved: bytes | None = None, backend: str = "hashmap") -> ChainHarness:
+def started(operator: StreamOperator, saved: SavedState | None = None, backend: str = "hashmap") -> ChainHarness:
     harness = _Harness(linear(operator, inputs=2), backend=backend)
     operator.initialize_state(saved)
     harness.chain.open()
@@ -174,7 +175,7 @@ def test_each_state_is_its_own() -> None:
 
     operator = BroadcastProcessOperator(Two(), [RULES, LIMITS])
     started(operator).push([("a", 1), ("a", 10), ("b", 11)], input_index=1)
-    again = started(BroadcastProcessOperator(Two(), [RULES, LIMITS]), operator.snapshot_state(BARRIER))
+    again = started(BroadcastProcessOperator(Two(), [RULES, LIMITS]), operator.freeze_state(BARRIER).write())
     again.push(["x"])
     assert again.output == [([("a", 1)], [("a", 10), ("b", 11)])]
 
@@ -309,7 +310,7 @@ def test_timers_keyed_and_broadcast_state_survive_together() -> None:
     harness = started(operator)
     harness.push(["k1"], [1])
     harness.push([8], [2], input_index=1)
-    again = started(KeyedBroadcastProcessOperator(Timers(), [RULES], FIRST), operator.snapshot_state(BARRIER))
+    again = started(KeyedBroadcastProcessOperator(Timers(), [RULES], FIRST), operator.freeze_state(BARRIER).write())
     again.chain.control(Watermark(41))
     assert again.output == [("timer", 41, "k", TimeDomain.EVENT_TIME, 41, 8)]
 
@@ -326,7 +327,7 @@ def test_the_functions_own_operator_state_lies_beside_the_broadcast_state() -> N
     operator = BroadcastProcessOperator(Both(), [RULES])
     started(operator).push([("a", 1), ("b", 2)], input_index=1)
     again = BroadcastProcessOperator(Both(), [RULES])
-    started(again, operator.snapshot_state(BARRIER))
+    started(again, operator.freeze_state(BARRIER).write())
     assert again.function.more.get() == [2]
     assert again.function.rules.items() == [("a", 1), ("b", 2)]
 
@@ -339,7 +340,7 @@ STEPS = st.lists(st.one_of(st.tuples(st.just("rule"), st.sampled_from("abc")), s
 class Subtasks:
     """All subtasks of one operator: elements go by key, broadcast elements to all."""
 
-    def __init__(self, parallelism: int, saved: list[bytes | None]) -> None:
+    def __init__(self, parallelism: int, saved: Sequence[SavedState | None]) -> None:
         self.operators = [KeyedBroadcastProcessOperator(Waiting(), [RULES], FIRST) for _ in range(parallelism)]
         self.harnesses = []
         for subtask, (operator, state) in enumerate(zip(self.operators, saved)):
@@ -373,8 +374,8 @@ def test_a_rescaled_operator_gives_what_one_gives_that_never_stopped(
     for number, step in enumerate(first):
         never_stopped.push(step, number)
         subtasks.push(step, number)
-    saved = redistribute_all([operator.snapshot_state(BARRIER) for operator in subtasks.operators], 128, after)
-    assert all(all(SnapshotContainer.from_bytes(each)) for each in saved)
+    saved = redistribute_all([operator.freeze_state(BARRIER).write() for operator in subtasks.operators], 128, after)
+    assert all(all(each) for each in saved)
     rescaled = Subtasks(after, saved)
     for number, step in enumerate(then, len(first)):
         never_stopped.push(step, number)

@@ -124,7 +124,7 @@ def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends
     for element in (Watermark(1), WatermarkStatus(idle=True), marker):
         harness.control(element)
     harness.push([2])
-    harness.chain.process_barrier(CheckpointBarrier(1, 0))
+    harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     harness.chain.finish()
     harness.chain.write(EndOfData())
     harness.chain.write(EndOfPartition())

@@ -15,6 +15,7 @@ from flinkpy.core.errors import UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedOperator, KeyedReduceOperator
 from flinkpy.operators.rows.keyed_pairs import pair_form
+from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear, run
 
 FIRST, SECOND = KeySpec(selector=lambda pair: pair[0]), KeySpec(selector=lambda pair: pair[1])
@@ -61,7 +62,7 @@ def test_lists_in_pairs_are_protected_as_before() -> None:
 BARRIER = CheckpointBarrier(1, 0)
 
 
-def restarted(operator: KeyedOperator, saved: bytes | None) -> ChainHarness:
+def restarted(operator: KeyedOperator, saved: SavedState | None) -> ChainHarness:
     harness = ChainHarness(linear(operator), open_it=False)
     operator.initialize_state(saved)
     harness.chain.open()
@@ -75,7 +76,7 @@ def test_restored_is_never_failed_whichever_form_the_state_has(kind: str, first:
     records, later = [("a", 1), ("b", 2), ("a", 3)], [("b", 5), ("c", 1), ("a", 1)]
     operator = MAKERS[kind](first)
     ChainHarness(linear(operator)).push(records)
-    saved = operator.snapshot_state(BARRIER)
+    saved = operator.freeze_state(BARRIER).write()
     again = restarted(MAKERS[kind](then), saved)
     again.push(later)
     assert again.output == [("b", 7), ("c", 1), ("a", 5)]
@@ -84,7 +85,7 @@ def test_restored_is_never_failed_whichever_form_the_state_has(kind: str, first:
 def test_a_restored_pair_meets_records_of_another_shape() -> None:
     operator = KeyedAggregateOperator("sum", 1, FIRST)
     ChainHarness(linear(operator)).push([("a", 1)])
-    again = restarted(KeyedAggregateOperator("sum", 1, FIRST), operator.snapshot_state(BARRIER))
+    again = restarted(KeyedAggregateOperator("sum", 1, FIRST), operator.freeze_state(BARRIER).write())
     again.push([("b", 1, "more"), ("a", 2)])
     assert again.output == [("b", 1, "more"), ("a", 3)]
 

@@ -39,6 +39,7 @@ from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOper
 from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from flinkpy.state.saved_state import SavedState
 from flinkpy.state.ttl.config import StateTtlConfig
 from tests.operators.harness import ChainHarness, linear
 
@@ -46,7 +47,7 @@ FIRST = KeySpec(selector=lambda value: value[0])
 BARRIER = CheckpointBarrier(1, 0)
 
 
-def restarted(operator: StreamOperator, saved: bytes | None, inputs: int = 1) -> ChainHarness:
+def restarted(operator: StreamOperator, saved: SavedState | None, inputs: int = 1) -> ChainHarness:
     """A new attempt of the operator, from what the last one saved."""
     harness = ChainHarness(linear(operator, inputs=inputs), open_it=False)
     operator.initialize_state(saved)
@@ -68,7 +69,7 @@ def test_a_process_function_counts_per_key_and_goes_on_after_a_restore() -> None
     harness = ChainHarness(linear(operator))
     harness.push(["a1", "b1", "a2"])
     assert harness.output == [("a", 1), ("b", 1), ("a", 2)]
-    saved = operator.snapshot_state(BARRIER)
+    saved = operator.freeze_state(BARRIER).write()
     harness.push(["a3"])
     again = restarted(KeyedProcessOperator(Count(), FIRST), saved)
     again.push(["a3", "c1", "b2"])
@@ -108,7 +109,7 @@ def test_timers_are_a_sorted_set_per_key_and_survive_restarts(steps: list[Any]) 
     seen = 0
     for step in steps:
         if step == "restart":
-            saved, clock = operator.snapshot_state(BARRIER), harness.timers.clock.monotonic()
+            saved, clock = operator.freeze_state(BARRIER).write(), harness.timers.clock.monotonic()
             harness.chain.close()
             operator = KeyedProcessOperator(Alarm(), FIRST)
             harness = ChainHarness(linear(operator), open_it=False)
@@ -152,8 +153,8 @@ def test_restored_processing_timers_fire_in_the_new_attempt() -> None:
     operator = KeyedProcessOperator(Alarm(), FIRST)
     harness = ChainHarness(linear(operator))
     harness.push([("a", "processing", "register", 3000)])
-    saved = operator.snapshot_state(BARRIER)
-    assert operator.snapshot_state(BARRIER) == saved  # saving changes nothing
+    saved = operator.freeze_state(BARRIER).write()
+    assert operator.freeze_state(BARRIER).write() == saved  # saving changes nothing
     again = restarted(KeyedProcessOperator(Alarm(), FIRST), saved)
     again.timers.advance(3)
     assert again.output == []  # the millisecond 3000 is not over
@@ -235,7 +236,7 @@ def test_map_filter_and_flat_map_keep_state_per_key_fused_or_not(fusion: bool) -
 def test_the_state_of_a_keyed_map_is_restored() -> None:
     operator = KeyedMapOperator(Number(), FIRST)
     ChainHarness(linear(operator)).push(["a1", "b1"])
-    again = restarted(KeyedMapOperator(Number(), FIRST), operator.snapshot_state(BARRIER))
+    again = restarted(KeyedMapOperator(Number(), FIRST), operator.freeze_state(BARRIER).write())
     again.push(["a2"])
     assert again.output == [["a1", "a2"]]
 
@@ -266,7 +267,7 @@ def test_co_functions_of_keyed_streams_share_state_between_their_inputs() -> Non
         harness.push([("a", 10), ("b", 10), ("c", 10)], [5, 6, 7], input_index=1)
         assert harness.output == [("a", 20), ("b", 30), ("c", 0)]
         assert harness.writers[0].stamped[-1] == (("c", 0), 7)
-        again = restarted(type(operator)(Rates(), (FIRST, FIRST)), operator.snapshot_state(BARRIER), inputs=2)
+        again = restarted(type(operator)(Rates(), (FIRST, FIRST)), operator.freeze_state(BARRIER).write(), inputs=2)
         again.push([("b", 1)], input_index=1)
         assert again.output == [("b", 3)]
 
@@ -312,7 +313,7 @@ def test_running_results_go_on_after_a_restore(values: list[Any]) -> None:
         operator = make()
         whole = ChainHarness(linear(operator))
         whole.push(values)
-        saved = operator.snapshot_state(BARRIER)
+        saved = operator.freeze_state(BARRIER).write()
         whole.push(values)
         again = restarted(make(), saved)
         again.push(values)
@@ -322,7 +323,7 @@ def test_running_results_go_on_after_a_restore(values: list[Any]) -> None:
 def test_a_sum_restored_from_another_shape_of_record_still_adds() -> None:
     operator = KeyedAggregateOperator("sum", 1, FIRST)
     ChainHarness(linear(operator)).push([["a", 1]])
-    again = restarted(KeyedAggregateOperator("sum", 1, FIRST), operator.snapshot_state(BARRIER))
+    again = restarted(KeyedAggregateOperator("sum", 1, FIRST), operator.freeze_state(BARRIER).write())
     again.push([("b", 1), ("a", 2), ("b", 3)])
     assert again.output == [("b", 1), ["a", 3], ("b", 4)]
 

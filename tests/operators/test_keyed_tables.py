@@ -60,7 +60,7 @@ class Outcome:
             harness = ChainHarness(linear(operator))
             for batch in batches:
                 if restarts:
-                    saved, operator = operator.snapshot_state(BARRIER), make()
+                    saved, operator = operator.freeze_state(BARRIER).write(), make()
                     harness = ChainHarness(linear(operator), open_it=False)
                     operator.initialize_state(saved)
                     harness.chain.open()

@@ -34,7 +34,7 @@ from flinkpy.operators.rows.keyed_stages import KeyedMapOperator
 from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, MapOperator
 from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator, SinkOperator
 from flinkpy.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from flinkpy.state.snapshot_container import SnapshotContainer
+from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import ChainHarness, linear
 
 SEEN = ListStateDescriptor("seen", Types.INT())
@@ -142,7 +142,7 @@ MAKERS: dict[str, Any] = {
 }
 
 
-def started(operator: StreamOperator, saved: bytes | None = None) -> ChainHarness:
+def started(operator: StreamOperator, saved: SavedState | None = None) -> ChainHarness:
     harness = ChainHarness(linear(operator, inputs=2 if isinstance(operator, CoMapOperator) else 1), open_it=False)
     operator.initialize_state(saved)
     harness.chain.open()
@@ -155,7 +155,7 @@ def test_a_function_finds_again_what_it_saved(kind: str) -> None:
     function, operator = MAKERS[kind]()
     harness = started(operator)
     harness.push(values)
-    saved = operator.snapshot_state(barrier(5))
+    saved = operator.freeze_state(barrier(5)).write()
     harness.push(values)  # not part of the snapshot
     assert function.calls == ["initialize, new", "open", "snapshot 5 of 1005"]
     again, operator = MAKERS[kind]()
@@ -169,7 +169,7 @@ def test_functions_of_a_fused_run_keep_state_each_for_itself() -> None:
     operators = [MapOperator(functions[0]), FilterOperator(functions[1])]
     harness = ChainHarness(linear(*operators))
     harness.push([0, 1])
-    snapshots = [operator.snapshot_state(barrier()) for operator in operators]
+    snapshots = [operator.freeze_state(barrier()).write() for operator in operators]
     again = [SeenMap(), SeenFilter()]
     operators = [MapOperator(again[0]), FilterOperator(again[1])]
     harness = ChainHarness(linear(*operators), open_it=False)
@@ -184,8 +184,8 @@ def test_functions_of_a_fused_run_keep_state_each_for_itself() -> None:
 def test_keyed_and_operator_state_are_saved_together() -> None:
     operator = KeyedProcessOperator(SeenKeyed(), SELF)
     started(operator).push([7, 7])
-    saved = operator.snapshot_state(barrier())
-    assert all(SnapshotContainer.from_bytes(saved))
+    saved = operator.freeze_state(barrier()).write()
+    assert all(saved)
     again = KeyedProcessOperator(SeenKeyed(), SELF)
     harness = started(again, saved)
     harness.push([7])
@@ -197,24 +197,24 @@ def test_a_function_that_saw_nothing_is_restored_all_the_same() -> None:
     operator = MapOperator(SeenMap())
     started(operator)
     function = SeenMap()
-    started(MapOperator(function), operator.snapshot_state(barrier()))
+    started(MapOperator(function), operator.freeze_state(barrier()).write())
     assert function.calls[0] == "initialize, restored"
 
 
 def test_operators_whose_functions_keep_nothing_save_what_they_did_before() -> None:
     operator = MapOperator(lambda value: value)
     started(operator)
-    assert operator.snapshot_state(barrier()) is None
+    assert operator.freeze_state(barrier()).is_empty
     keyed = KeyedReduceOperator(lambda a, b: a + b, SELF)
     started(keyed).push([1])
-    assert SnapshotContainer.from_bytes(keyed.snapshot_state(barrier())).operator is None
+    assert keyed.freeze_state(barrier()).operator is None
 
 
 def test_a_reduce_function_keeps_operator_state_beside_the_running_results() -> None:
     operator = KeyedReduceOperator(SeenReduce(), SELF)
     started(operator).push([1, 1])
     again = KeyedReduceOperator(SeenReduce(), SELF)
-    harness = started(again, operator.snapshot_state(barrier()))
+    harness = started(again, operator.freeze_state(barrier()).write())
     harness.push([1])
     assert again.function.seen == [1, 1]
 
@@ -239,7 +239,7 @@ def test_what_the_function_raises_names_the_operator() -> None:
     operator = MapOperator(Failing("snapshot"))
     started(operator)
     with pytest.raises(UserCodeError, match="no way out") as error:
-        operator.snapshot_state(barrier())
+        operator.freeze_state(barrier()).write()
     assert error.value.operator == "op 0"
     assert [frame.function for frame in error.value.frames] == ["snapshot_state"]
 
@@ -281,7 +281,7 @@ class Counting(SourceFunction, CheckpointedFunction):
         self.cancelled = True
 
 
-def source_harness(saved: bytes | None) -> tuple[LegacySourceOperator, ChainHarness, threading.Event]:
+def source_harness(saved: SavedState | None) -> tuple[LegacySourceOperator, ChainHarness, threading.Event]:
     operator, woken = LegacySourceOperator(Counting()), threading.Event()
     operator.wake_up = woken.set
     harness = ChainHarness(linear(operator, inputs=0), open_it=False)
@@ -302,8 +302,8 @@ def test_a_source_goes_on_behind_the_last_record_before_the_barrier() -> None:
     for _ in range(5):
         operator, harness, woken = source_harness(saved)
         wait_for_records(operator, harness, woken, 20)
-        harness.chain.process_barrier(barrier())
-        saved = operator.snapshot_state(barrier())
+        harness.chain.process_barrier(barrier(), lambda barrier: None)
+        saved = operator.freeze_state(barrier()).write()
         emitted = harness.output
         assert emitted == list(range(before, before + len(emitted)))  # none lost, none twice, though the source is always ahead of the task
         before += len(emitted)

@@ -101,7 +101,7 @@ def test_what_comes_meanwhile_waits_in_order_and_the_key_stays_what_it_is() -> N
     push(harness, [1], [9])
     harness.chain.control(Watermark(40))
     harness.timers.advance(1)
-    harness.chain.process_barrier(CheckpointBarrier(1, 0))
+    harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     harness.settle()
     assert [value for value in harness.output if value[0] != "timer"] == [
         *((40, 7, number) for number in range(40)), *((41, 8, number) for number in range(41)), (1, 9, 0)]
@@ -150,7 +150,7 @@ def test_before_a_barrier_the_first_operator_emits_first_so_that_the_next_has_it
     first, second, third = Late("a"), Late("b"), Late("c")
     second.told = third.told = first.told
     harness = ChainHarness(linear(first, second, third))
-    harness.chain.process_barrier(CheckpointBarrier(1, 0))
+    harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     assert first.told == ["a prepares", "b got a", "c got a", "b prepares", "c got b", "c prepares"]
     assert [type(element) for element in harness.writers[0].elements] == [RowBatch, RowBatch, RowBatch, CheckpointBarrier]
 
@@ -161,7 +161,7 @@ def test_a_barrier_waits_for_what_operators_emit_before_it_and_park() -> None:
             self.output.emit(RowBatch([50]))
 
     harness = ChainHarness(linear(Counted("a"), FlatMapOperator(upwards), Late("b")))
-    harness.chain.process_barrier(CheckpointBarrier(1, 0))
+    harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     assert harness.chain.parked_work.pending()
     harness.settle()
     assert harness.output == [*range(50), "b"]

@@ -19,8 +19,9 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext, TimeDomain
 from flinkpy.operators.process.process_operators import KeyedCoProcessOperator, KeyedProcessOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.state.saved_state import SavedState
 from tests.operators.harness import TASK, ChainHarness, linear
+from tests.saving import keyed_share
 
 FIRST = KeySpec(lambda command: command[0])
 BARRIER = CheckpointBarrier(1, 0)
@@ -51,7 +52,7 @@ REGISTER_CLOCK, DELETE_CLOCK = "register_processing_time_timer", "delete_process
 class Timers:
     """One subtask of a keyed function, in milliseconds of its clock."""
 
-    def __init__(self, function: Any = None, saved: bytes | None = None, clock_ms: int = 0) -> None:
+    def __init__(self, function: Any = None, saved: SavedState | None = None, clock_ms: int = 0) -> None:
         self.operator = KeyedProcessOperator(function or Commanded(), FIRST)
         self.harness = ChainHarness(linear(self.operator), open_it=False)
         self.harness.timers.clock.advance(clock_ms / 1000)
@@ -89,8 +90,8 @@ class Timers:
         """How many timers the task itself has for them."""
         return len(self.harness.timers.pending)
 
-    def saved(self) -> bytes:
-        saved = self.operator.snapshot_state(BARRIER)
+    def saved(self) -> SavedState:
+        saved = self.operator.freeze_state(BARRIER).write()
         assert saved is not None
         return saved
 
@@ -315,7 +316,7 @@ def test_after_a_restore_event_time_begins_anew_until_the_first_watermark() -> N
     first = ChainHarness(linear(KeyedProcessOperator(Watching(), FIRST)))
     first.push([("a", 500)], [1])
     first.chain.control(Watermark(100))
-    saved = first.chain.operators[0].snapshot_state(BARRIER)
+    saved = first.chain.operators[0].freeze_state(BARRIER).write()
     operator = KeyedProcessOperator(Watching(), FIRST)
     again = ChainHarness(linear(operator), open_it=False)
     operator.initialize_state(saved)
@@ -365,7 +366,7 @@ def test_timers_go_where_the_key_groups_of_their_keys_go(before: int, after: int
     fired: Fired = []
     for subtask in range(after):
         mine = key_group_range(subtask, TASK.max_parallelism, after)
-        timers = Timers(saved=redistribute(saved, mine))
+        timers = Timers(saved=keyed_share(saved, mine))
         got = timers.watermark(100) + timers.clock(60)
         assert all(key_group(key, TASK.max_parallelism) in mine for key, _, _ in got)
         fired += got

@@ -26,6 +26,7 @@ from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.task import Task
+from flinkpy.state.saved_state import SavedState
 
 RESOURCE = ResourceId("worker")
 LOCATION = TaskManagerLocation(RESOURCE, "local")
@@ -54,7 +55,7 @@ class JournalSource(Journal, SourceOperator):
         super().setup(context, output)
         self.note("setup")
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         self.note("initialize_state")
 
     def open(self) -> None:
@@ -98,7 +99,7 @@ class JournalOperator(Journal, OneInputOperator):
         super().setup(context, output)
         self.note("setup")
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         self.note("initialize_state")
 
     def open(self) -> None:

@@ -21,6 +21,7 @@ from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain
 from flinkpy.state.rocksdb.value_bytes import decode_value, encode_value
+from tests.saving import keyed_bytes
 from tests.state.helpers import backend, close_all, contents, seconds, states
 
 pytest.importorskip("rocksdict")
@@ -97,7 +98,7 @@ def test_engine_values_are_a_dict_on_every_backend(cached: int, steps: list[tupl
         model: dict[Any, Any] = {}
         for call, key, value in steps:
             if call == "reborn":  # each goes on from what the other one saved
-                saved = {kind: each.snapshot() for kind, each in made.items()}
+                saved = {kind: keyed_bytes(each) for kind, each in made.items()}
                 made = {"hashmap": backend(kind="hashmap"), "rocksdb": backend(kind="rocksdb")}
                 made["hashmap"].restore(saved["rocksdb"])
                 made["rocksdb"].restore(saved["hashmap"])
@@ -163,7 +164,7 @@ def test_states_agree_on_every_backend_and_go_from_one_to_the_other(configuratio
             for clock in clocks:
                 clock.advance(argument)
         elif kind == "backend":
-            saved = [each.snapshot() for each in backends]
+            saved = [keyed_bytes(each) for each in backends]
             backends = [backend(clocks[0], kind="hashmap"), backend(clocks[1], kind="rocksdb")]
             for each, other in zip(backends, reversed(saved)):
                 each.restore(other)

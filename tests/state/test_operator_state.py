@@ -15,14 +15,14 @@ from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import key_group_range
-from flinkpy.state import snapshot_container as containers
 from flinkpy.state.broadcast_state import HeapReadOnlyBroadcastState
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 from flinkpy.state.operator_backend import OperatorStateBackend
 from flinkpy.state.operator_snapshots import OperatorSnapshot, redistribute_operator_state
-from flinkpy.state.snapshot_container import SnapshotContainer, redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 from flinkpy.state.ttl.config import StateTtlConfig
+from tests.saving import keyed_bytes
 
 PARTS = ListStateDescriptor("parts", Types.INT())
 MORE = ListStateDescriptor("more", Types.INT())
@@ -240,29 +240,10 @@ def keyed(keys: dict[str, int], subtask: int, parallelism: int) -> HeapKeyedStat
     return backend
 
 
-def test_each_kind_alone_is_saved_as_it_always_was() -> None:
-    keyed_state, operator_state = keyed({"a": 1}, 0, 1).snapshot(), saved(filled([1], [], {}))
-    assert SnapshotContainer(keyed_state, None).to_bytes() == keyed_state
-    assert SnapshotContainer(None, operator_state).to_bytes() == operator_state
-    assert SnapshotContainer(None, None).to_bytes() is None
-    for parts in ((keyed_state, None), (None, operator_state), (None, None), (keyed_state, operator_state)):
-        both = SnapshotContainer(*parts)
-        assert SnapshotContainer.from_bytes(both.to_bytes()) == both
-
-
-def test_a_damaged_container_is_refused() -> None:
-    both = SnapshotContainer(b"FKS and more", saved(filled([], [], {}))).to_bytes()
-    assert both is not None
-    with pytest.raises(ProgramError, match="cut short"):
-        SnapshotContainer.from_bytes(both[:15])
-    with pytest.raises(ProgramError, match="version"):
-        SnapshotContainer.from_bytes(containers.MAGIC + b"\x07" + both[4:])
-
-
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
-    both = SnapshotContainer(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1).snapshot(), saved(filled([1, 2, 3], [9], {"r": 5}))).to_bytes()
-    after = [SnapshotContainer.from_bytes(each) for each in redistribute_all([both], 16, parallelism)]
+    both = SavedState(keyed_bytes(keyed({"a": 1, "b": 2, "c": 3, "d": 4}, 0, 1)), saved(filled([1, 2, 3], [9], {"r": 5})))
+    after = redistribute_all([both], 16, parallelism)
     found = {}
     for subtask, parts in enumerate(after):
         assert parts.keyed is not None
@@ -279,6 +260,6 @@ def test_both_kinds_are_redistributed_together(parallelism: int) -> None:
 
 
 def test_subtasks_without_state_count_when_lists_are_shared_out() -> None:
-    first, second, third = redistribute_all([None, saved(filled([1, 2], [], {})), None], 16, 3)
-    assert [restored(SnapshotContainer.from_bytes(each).operator).get_list_state(PARTS).get() for each in (first, second, third)] == [[], [1, 2], []]
-    assert redistribute_all([None, None], 16, 3) == [None, None, None]
+    first, second, third = redistribute_all([SavedState(), SavedState(None, saved(filled([1, 2], [], {}))), SavedState()], 16, 3)
+    assert [restored(each.operator).get_list_state(PARTS).get() for each in (first, second, third)] == [[], [1, 2], []]
+    assert redistribute_all([SavedState(), SavedState()], 16, 3) == [SavedState()] * 3

@@ -18,6 +18,7 @@ from flinkpy.state.heap.batch_view import ABSENT
 from flinkpy.state.heap.number_table import NumberTable
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
 from flinkpy.state.keyed_snapshots import redistribute
+from tests.saving import keyed_bytes
 from tests.state.helpers import backend
 
 
@@ -186,7 +187,7 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
     before = backend(max_parallelism=16, groups=range(16), kind=kinds[0])
     before.engine_values(RUNNING_RESULT).update(entries)
     before.engine_values("_another").update({"a": [1], 2: [2]})
-    saved = [before.snapshot()]
+    saved = [keyed_bytes(before)]
     for count in (parallelism, 1):  # there, and together again
         found, others, shares = dict[Any, Any](), dict[Any, Any](), list[bytes]()
         for subtask in range(count):
@@ -196,7 +197,7 @@ def test_it_goes_through_snapshots_to_either_backend_at_any_parallelism(
             assert all(channel_of_key_group(key_group(key, 16), 16, count) == subtask for key in values)
             found.update(values.items())
             others.update(after.engine_values("_another"))
-            shares.append(after.snapshot())
+            shares.append(keyed_bytes(after))
         assert exactly(found.items()) == exactly(entries.items())
         assert others == {"a": [1], 2: [2]}
         saved = shares
@@ -207,7 +208,7 @@ def test_a_restored_table_is_a_table_and_only_of_the_states_it_is_for() -> None:
     for name in (RUNNING_RESULT, "_another"):
         before.engine_values(name).update({n: (n, n) for n in range(20)})
     after = backend(kind="hashmap")
-    after.restore(before.snapshot())
+    after.restore(keyed_bytes(before))
     values = after.engine_values(RUNNING_RESULT)
     assert isinstance(values, RunningValues)
     assert is_table(values)

@@ -25,6 +25,7 @@ from flinkpy.state.descriptors import (
     ValueStateDescriptor,
 )
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
+from tests.saving import keyed_bytes
 from tests.state.helpers import KINDS, backend, close_all, seconds
 from tests.values import ATOMS, COMPARABLE_KEYS, TWINS, Decimal, key_of, may_meet, shown
 
@@ -169,7 +170,7 @@ def test_state_means_the_same_on_both_backends_whatever_the_values_and_whoever_c
         made = {kind: states_of(each, expires) for kind, each in backends.items()}
         for key, kind, call, argument in steps:
             if kind == "backend":  # each goes on from what the other one saved
-                saved = [each.snapshot() for each in backends.values()]
+                saved = [keyed_bytes(each) for each in backends.values()]
                 backends = {kind: backend(clock, kind=kind) for kind in KINDS}
                 for each, other in zip(backends.values(), reversed(saved)):
                     each.restore(other)

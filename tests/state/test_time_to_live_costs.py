@@ -10,6 +10,7 @@ from flinkpy.core.clock import ManualClock
 from flinkpy.datastream import KeyedProcessFunction
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.testing import KeyedOneInputHarness
+from tests.saving import keyed_bytes
 from tests.state.helpers import backend, seconds
 
 pytestmark = pytest.mark.usefixtures("each_backend")
@@ -66,7 +67,7 @@ def test_restored_entries_are_looked_at_though_nothing_is_known_of_them() -> Non
     of.current.key = "k"
     first: Any = of.state(_value(config))
     first.update(1)
-    saved = of.snapshot()
+    saved = keyed_bytes(of)
     clock.advance(60)
     again = backend(clock)
     again.restore(saved)

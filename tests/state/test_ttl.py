@@ -10,6 +10,7 @@ import pytest
 from flinkpy.common.time import Duration, Time
 from flinkpy.core.clock import ManualClock
 from flinkpy.state.ttl.config import StateTtlConfig
+from tests.saving import keyed_bytes
 from tests.state.helpers import backend, contents, seconds, states
 
 pytestmark = pytest.mark.usefixtures("each_backend")
@@ -192,7 +193,7 @@ def test_a_full_snapshot_leaves_expired_values_out_and_in_the_state() -> None:
     for kind in KINDS:
         WRITE[kind](fixture.states[kind], 9)
     fixture.at(10)
-    saved = fixture.backend.snapshot()
+    saved = keyed_bytes(fixture.backend)
     again = backend(fixture.clock)
     again.restore(saved)
     assert {kind: list(again.keys(kind)) for kind in KINDS} == {kind: [1] for kind in KINDS}
@@ -204,7 +205,7 @@ def test_a_full_snapshot_leaves_expired_values_out_and_in_the_state() -> None:
 def test_times_of_last_touch_survive_a_restore() -> None:
     fixture = ttl()
     fill(fixture, 3)
-    saved = fixture.backend.snapshot()
+    saved = keyed_bytes(fixture.backend)
     clock = ManualClock(109)
     again = backend(clock)
     again.restore(saved)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
+from tests.saving import keyed_bytes
 from tests.state.helpers import backend, seconds, states
 
 pytestmark = pytest.mark.usefixtures("each_backend")
@@ -118,7 +119,7 @@ def test_what_is_read_is_what_was_touched_within_its_life(on_read: bool, in_back
             clock.advance(argument)
             model.now += argument
         elif kind == "restore":
-            saved = of.snapshot()
+            saved = keyed_bytes(of)
             of = backend(clock)
             of.restore(saved)
             made = states(of, config)

@@ -11,6 +11,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
+from flinkpy.state.saved_state import SavedState
 from flinkpy.windowing.general.contents import ListContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
 from tests.operators.harness import ManualTimers, do_all
@@ -67,7 +68,7 @@ class Copying(MutableMapping[Any, Any]):
 class WindowHarness:
     """``copying``: engine state behaves as on disk. ``saved``: what an earlier one's ``snapshot`` gave."""
 
-    def __init__(self, operator: Any, saved: bytes | None = None, *, subtask: int = 0, parallelism: int = 1, copying: bool = False,
+    def __init__(self, operator: Any, saved: SavedState | None = None, *, subtask: int = 0, parallelism: int = 1, copying: bool = False,
                  timers: ManualTimers | None = None, object_reuse: bool = False, configuration: dict[str, Any] | None = None) -> None:
         self.operator, self.output, self.timers = operator, Recorder(), timers or ManualTimers()
         attempt = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0)
@@ -116,10 +117,8 @@ class WindowHarness:
     def values(self) -> list[Any]:
         return [value for value, _ in self.take()]
 
-    def snapshot(self) -> bytes:
-        saved = self.operator.snapshot_state(CheckpointBarrier(1, 0))
-        assert saved is not None
-        return saved  # type: ignore[no-any-return]
+    def snapshot(self) -> SavedState:
+        return self.operator.freeze_state(CheckpointBarrier(1, 0)).write()  # type: ignore[no-any-return]
 
     @property
     def kept(self) -> int:

@@ -16,13 +16,14 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
-from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.state.saved_state import SavedState
 from flinkpy.windowing.slices.column_slices import AggregateSlices, FieldSlices
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 from tests.operators.harness import ManualTimers, do_all
+from tests.saving import keyed_share
 
 LATE = OutputTag("late")
 BARRIER = CheckpointBarrier(1, 0)
@@ -67,7 +68,7 @@ def stamped(batches: Sequence[Batch]) -> list[tuple[Any, int]]:
 class Alone:
     """One attempt of one subtask of the operator."""
 
-    def __init__(self, operator: OneInputOperator, restored: bytes | None = None, subtask: int = 0, parallelism: int = 1,
+    def __init__(self, operator: OneInputOperator, restored: SavedState | None = None, subtask: int = 0, parallelism: int = 1,
                  timers: ManualTimers | None = None, batch_records: int = 3, backend: str = "hashmap") -> None:
         self.operator, self.out, self.timers = operator, Gathered(), timers or ManualTimers()
         task = TaskInfo("job", "task", ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), subtask, 0), parallelism, MAX_PARALLELISM)
@@ -83,10 +84,8 @@ class Alone:
         elif len(element):
             do_all(self.operator.process_batch(element))
 
-    def snapshot(self) -> bytes:
-        saved = self.operator.snapshot_state(BARRIER)
-        assert saved is not None
-        return saved
+    def snapshot(self) -> SavedState:
+        return self.operator.freeze_state(BARRIER).write()
 
     @property
     def results(self) -> list[tuple[Any, int]]:
@@ -180,9 +179,9 @@ def by_time(results: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     return sorted(results, key=lambda result: (result[1], repr(result[0])))
 
 
-def rescaled(saved: list[bytes], subtask: int, parallelism: int) -> bytes:
+def rescaled(saved: list[SavedState], subtask: int, parallelism: int) -> SavedState:
     """The state of a subtask, out of that of all of them before."""
-    return redistribute(saved, key_group_range(subtask, MAX_PARALLELISM, parallelism))
+    return keyed_share(saved, key_group_range(subtask, MAX_PARALLELISM, parallelism))
 
 
 def row_windows(

@@ -18,6 +18,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermar
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.state.saved_state import SavedState
 from flinkpy.windowing.slices import grouped_parts
 from flinkpy.windowing.slices.operator import SliceOperator
 from flinkpy.windowing.slicing import Slicing
@@ -276,7 +277,7 @@ def test_mistakes_are_told() -> None:
     pa.array(["x", "y", None, "x"]).dictionary_encode(), pa.array([1, 2, 1, 1], pa.timestamp("us", tz="UTC")), pa.array([True, False, None, True]),
     pa.array([1.5, math.nan, 0.0, 1.5]), pa.array([b"a", b"b", None, b"a"]), pa.array([-1, 2**60, None, -1]), pa.array([1, 2, 1, 1], pa.date32())])
 def test_keys_of_any_type_are_found_again_after_a_restore(keys: Any) -> None:
-    def made(saved: bytes | None = None) -> Alone:
+    def made(saved: SavedState | None = None) -> Alone:
         return Alone(field_windows(("key",), SLIDING, True, "sum", "n"), saved)
 
     data = pa.RecordBatch.from_arrays([keys, pa.array([1, 2, 3, 4]), keys], names=["key", "n", "again"])

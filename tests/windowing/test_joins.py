@@ -274,7 +274,7 @@ def test_a_key_that_cannot_be_hashed_is_named_with_its_record(made: Any, when: s
     of.operators[0].process_batch1(RowBatch([("a", 1), ([], 2)], [1, 2]))
     of.operators[0].process_batch2(RowBatch([("a", 3)], [3]))
     with pytest.raises(UserCodeError, match="unhashable type: 'list'") as caught:
-        of.watermark(9) if when == "at the watermark" else of.operators[0].snapshot_state(BARRIER)
+        of.watermark(9) if when == "at the watermark" else of.operators[0].freeze_state(BARRIER).write()
     assert caught.value.record == "([], 2)"
 
 

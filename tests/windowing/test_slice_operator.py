@@ -19,6 +19,7 @@ from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import ReduceFunction, RuntimeContext
 from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.state.saved_state import SavedState
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import AggregateContents, ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
@@ -182,7 +183,7 @@ def test_a_window_function_sees_what_it_sees_behind_the_general_operator(drawn: 
 
 
 def test_state_may_be_kept_and_saved_on_disk() -> None:
-    def restarted(saved: bytes | None = None) -> Alone:
+    def restarted(saved: SavedState | None = None) -> Alone:
         return Alone(row_windows(FIRST, SLIDING, True, "sum", 1, None, Report(), 10, LATE), saved, backend="rocksdb")
 
     one = restarted()

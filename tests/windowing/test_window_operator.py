@@ -19,7 +19,6 @@ from flinkpy.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.state.ttl.config import StateTtlConfig
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,
@@ -54,6 +53,7 @@ from flinkpy.windowing.triggers import (
 from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWindowFunction, ProcessWindowFunction, WindowFunction
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow
 from tests.operators.harness import do_all
+from tests.saving import keyed_share
 from tests.windowing.harness import FIRST, MAX_PARALLELISM, Mean, WindowHarness, add, listing, summing
 
 LATE = OutputTag("late")
@@ -829,21 +829,12 @@ def test_rescaling_shares_out_windows_and_timers_by_key(kind: str) -> None:
     first.take()
     saved = first.snapshot()
     half = MAX_PARALLELISM // 2
-    parts = [WindowHarness(operators()[kind], redistribute_keyed(saved, range(part * half, part * half + half)), subtask=part, parallelism=2)
+    parts = [WindowHarness(operators()[kind], keyed_share([saved], range(part * half, part * half + half)), subtask=part, parallelism=2)
              for part in range(2)]
     for part in parts:
         part.watermark(10)
-    again = WindowHarness(operators()[kind], redistribute_keyed([part.snapshot() for part in parts], range(MAX_PARALLELISM)))
+    again = WindowHarness(operators()[kind], keyed_share([part.snapshot() for part in parts], range(MAX_PARALLELISM)))
     assert in_any_order(going_on(again)) == in_any_order(going_on(first))
-
-
-def redistribute_keyed(saved: bytes | list[bytes], groups: range) -> bytes:
-    from flinkpy.state.snapshot_container import SnapshotContainer
-
-    keyed = [SnapshotContainer.from_bytes(each).keyed for each in ([saved] if isinstance(saved, bytes) else saved)]
-    joined = redistribute([each for each in keyed if each is not None], groups)
-    assert joined is not None
-    return joined
 
 
 def test_timers_of_the_clock_are_restored() -> None:

@@ -89,7 +89,7 @@ def outcome(operator: StreamOperator, steps: Any, inputs: int) -> tuple[list[Any
         watermark = max(watermark, watermark + on)
         harness.chain.control(Watermark(watermark))
     harness.chain.control(Watermark(1000))
-    harness.chain.process_barrier(CheckpointBarrier(1, 0))
+    harness.chain.process_barrier(CheckpointBarrier(1, 0), lambda barrier: None)
     harness.settle()
     assert harness.chain.close() == []
     return harness.writers[0].stamped, harness.writers[0].controls

@@ -22,12 +22,13 @@ from flinkpy.connectors.source_api.source import (
     SplitsAdded,
 )
 from flinkpy.connectors.source_api.source_failures import as_user_error
-from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.parts import Parts
 from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output, TimerHandle
+from flinkpy.state.saved_state import SavedState
 
 _MORE = InputStatus.MORE_AVAILABLE
 SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
@@ -55,9 +56,10 @@ class SourceReaderOperator(SourceOperator):
         super().setup(context, output)
         self._emit_batch = output.emit
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         super().initialize_state(restored)
         self._splits_state = self.context.operator_state.engine_list(SPLITS)
+        self.context.operator_state.before_snapshot(self._save_splits)
 
     def open(self) -> None:
         self._received, self._sent = Reordering(), Numbering()
@@ -80,10 +82,9 @@ class SourceReaderOperator(SourceOperator):
         if reader is not None:
             reader.close()
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        splits = self._opened().snapshot_state(barrier.checkpoint_id)
+    def _save_splits(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        splits = self._opened().snapshot_state(checkpoint_id)
         self._splits_state.update([dumps_data(split, f"a split of {self.context.name}") for split in splits])
-        return super().snapshot_state(barrier)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._opened().notify_checkpoint_complete(checkpoint_id)

@@ -11,6 +11,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.operators.context import OperatorContext, Output, ProcessingTimeService
+from flinkpy.state.saved_state import SavedState
 
 
 class FrozenProcessingTime(ProcessingTimeService):
@@ -72,7 +73,7 @@ class BatchOperator(StreamOperator):
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
         return StateBackendKind(read(context.configuration, STATE_BACKEND))
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         self.inner.initialize_state(restored)
 
     def open(self) -> None:

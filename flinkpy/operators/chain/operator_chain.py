@@ -5,7 +5,8 @@ The chain is a tree: every operator but the head has exactly one predecessor, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.errors import FlinkpyError
@@ -20,7 +21,9 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, close_function, open_function
 from flinkpy.operators.process.parking import ParkedWork
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.state.saved_state import FrozenState, SavedState
 
+T = TypeVar("T")
 ContextFactory = Callable[[ChainedOperator], OperatorContext]
 
 
@@ -93,10 +96,11 @@ class OperatorChain:
             chained.operator.setup(self._context_of(chained), output)
             self._set_up.append(chained.operator)
 
-    def initialize_state(self, restored: bytes | None) -> None:
-        """Every operator, last first."""
-        for operator in reversed(self.operators):
-            _call(operator, operator.initialize_state, restored)
+    def initialize_state(self, restored: Mapping[OperatorId, SavedState] | None) -> None:
+        """Every operator, last first, with what it saved; None if the task does not start from a checkpoint."""
+        for chained in reversed(self._config.operators):
+            state = None if restored is None else restored.get(chained.operator_id, SavedState())
+            _call(chained.operator, chained.operator.initialize_state, state)
 
     def open(self) -> None:
         """Opens the functions that writers call, then every operator, last first. A fused run is compiled as soon as its first operator is open."""
@@ -173,15 +177,32 @@ class OperatorChain:
         """Emits a control element that the task of a source makes itself, behind the source's own output."""
         self._outputs[0].emit_control(element)
 
-    def process_barrier(self, barrier: CheckpointBarrier) -> None:
-        """Each operator, head first, emits what must go before the barrier; then the barrier is written. Parked work is done before."""
-        self.parked_work.pass_barrier(self._passed(barrier))
+    def process_barrier(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> None:
+        """Parked work is done first. Each operator, head first, emits what must go before the barrier; then the barrier is written. ``then`` is
+        called with it before anything else comes: the operators' state is that of the barrier."""
+        self.parked_work.pass_barrier(self._passed(barrier, then))
 
-    def _passed(self, barrier: CheckpointBarrier) -> Work:
+    def _passed(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> Work:
         for operator in self.operators:
             _call(operator, operator.prepare_snapshot_pre_barrier, barrier.checkpoint_id)
             yield
         self.write(barrier)
+        then(barrier)
+
+    def freeze_state(self, barrier: CheckpointBarrier) -> dict[OperatorId, FrozenState]:
+        """The state of each operator that has some, last first."""
+        frozen: dict[OperatorId, FrozenState] = {}
+        for chained in reversed(self._config.operators):
+            state = _call(chained.operator, chained.operator.freeze_state, barrier)
+            if not state.is_empty:
+                frozen[chained.operator_id] = state
+        return frozen
+
+    def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
+        """Tells every operator, head first, that the checkpoint is durable, or will never be."""
+        for operator in self.operators:
+            notify = operator.notify_checkpoint_complete if is_complete else operator.notify_checkpoint_aborted
+            _call(operator, notify, checkpoint_id)
 
     def write(self, element: ControlElement) -> None:
         """Writes a control element that passes no operator to all network outputs: a barrier, the end of data, the end of the partition."""
@@ -197,10 +218,10 @@ class OperatorChain:
         return f"<OperatorChain {' → '.join(chained.name for chained in self._config.operators)}, {len(self._runs)} fused>"
 
 
-def _call(operator: StreamOperator, call: Callable[..., None], *arguments: object) -> None:
+def _call(operator: StreamOperator, call: Callable[..., T], *arguments: object) -> T:
     """Calls it; an exception of user code gets the operator's name."""
     try:
-        call(*arguments)
+        return call(*arguments)
     except FlinkpyError:
         raise
     except Exception as error:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.core.elements import MIN_TIMESTAMP, CheckpointBarrier, ColumnBatch
+from flinkpy.core.elements import MIN_TIMESTAMP, ColumnBatch
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
@@ -166,10 +166,8 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         self._accumulators = []
         self._waiting, self._waiting_records = [], 0
         self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
-        saved = self.backend.engine_values(STATE)
-        for data in saved.values():
+        for data in self.backend.register_region(STATE, self._saved).values():
             self._restore(from_bytes(data))
-        saved.clear()
 
     def _restore(self, batch: Any) -> None:
         if self._schema is None:
@@ -185,21 +183,17 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
             values = None if each.of.only_counts else each.of.values_of(batch.column(f"value {at}"))[1]
             each.put(keyed.ids[keyed.codes], batch.column(f"count {at}").to_numpy(), values, len(self._index))
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        saved = self.backend.engine_values(STATE)
-        if len(self._index):
-            firsts = self._firsts.all()
-            columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names}
-            for at, each in enumerate(self._accumulators):
-                columns[f"count {at}"], values = each.saved(len(self._index))
-                if values is not None:
-                    columns[f"value {at}"] = values
-            table = pa.RecordBatch.from_pydict(columns)
-            table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
-            max_parallelism = self.context.task.max_parallelism
-            for group, part in by_group(table, group_numbers(firsts, self.keys, max_parallelism)):
-                saved[key_of_group(group, max_parallelism)] = to_bytes(part)
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            saved.clear()
+    def _saved(self) -> dict[int, bytes]:
+        if not len(self._index):
+            return {}
+        firsts = self._firsts.all()
+        columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names}
+        for at, each in enumerate(self._accumulators):
+            columns[f"count {at}"], values = each.saved(len(self._index))
+            if values is not None:
+                columns[f"value {at}"] = values
+        table = pa.RecordBatch.from_pydict(columns)
+        table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
+        max_parallelism = self.context.task.max_parallelism
+        groups = group_numbers(firsts, self.keys, max_parallelism)
+        return {key_of_group(group, max_parallelism): to_bytes(part) for group, part in by_group(table, groups)}

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
-from flinkpy.operators.process.key_timers import KeyedTimerService, TimerQueue, UnkeyedTimerService
+from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
 from flinkpy.operators.process.yielding import Keyed, emit_results, keyed_by
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.keyed_stages import with_key
@@ -83,17 +83,15 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         self.timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)
         self._has_timers = True
         self.make_contexts()
-        for queue, name in self._timer_queues():
-            saved = self.backend.engine_values(name)
-            queue.restore(saved)
-            saved.clear()
+        for queue, name in ((service.event_timers, EVENT_TIMERS), (service.processing_timers, PROCESSING_TIMERS)):
+            queue.restore(self.backend.register_region(name, queue.by_key))
         open_function(self.function, self.context, self.backend)
         service.arm()
 
     def keyed_by(self, key: KeySpec) -> Keyed:
         """How the key is set for each record of an input with that key; call it when the function is open. A key that cannot be hashed fails where
         state is looked up. With a function that keeps no state it would go unnoticed, so there it is checked for each record."""
-        stateless = not set(self.backend.statistics.keys) - {EVENT_TIMERS, PROCESSING_TIMERS}
+        stateless = not self.backend.statistics.keys
         clock = self.context.clock.time_ns if self.backend.expires else None
         return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
 
@@ -107,19 +105,6 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         if self._has_timers:
             self.timer_service.disarm()
         super().close()
-
-    def _timer_queues(self) -> tuple[tuple[TimerQueue, str], ...]:
-        return (self.timer_service.event_timers, EVENT_TIMERS), (self.timer_service.processing_timers, PROCESSING_TIMERS)
-
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        tables = [(self.backend.engine_values(name), queue) for queue, name in self._timer_queues()]
-        for saved, queue in tables:
-            saved.update(queue.by_key())
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            for saved, _ in tables:
-                saved.clear()
 
     def run_keyed(self, keyed: Keyed, process: ProcessElement, batch: Batch) -> Work:
         """Sets the key and calls the function for each record of the batch; emits the results."""
@@ -259,9 +244,6 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
         if self.keys is not None and may_ask_for_state(self.function):
             first, second = (with_key(each, key_function(key), self.backend) for each, key in zip((first, second), self.keys))
         self._first, self._second = first, second
-
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        return super().snapshot_state(barrier) if self.keys is not None else StreamOperator.snapshot_state(self, barrier)
 
     def close(self) -> None:
         try:

@@ -37,6 +37,7 @@ from flinkpy.operators.rows.keyed_pairs import PairForm, pair_form
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.saved_state import SavedState
 
 
 def key_function(key: KeySpec) -> Callable[[Any], Any]:
@@ -62,7 +63,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         key_function(key)
         self.key = key
 
-    def initialize_state(self, restored: bytes | None) -> None:
+    def initialize_state(self, restored: SavedState | None) -> None:
         super().initialize_state(restored)
         self.values = self.backend.engine_values(RUNNING_RESULT)
         self.pairs: PairForm | None = None

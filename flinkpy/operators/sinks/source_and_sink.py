@@ -18,6 +18,7 @@ from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_func
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
 from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.state.saved_state import FrozenState
 
 LOCK_POLL_S = 0.005
 
@@ -182,9 +183,9 @@ class LegacySourceOperator(SourceOperator):
             self._locked = True
             self._emit_queued()
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+    def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
         try:
-            return super().snapshot_state(barrier)
+            return super().freeze_state(barrier)
         finally:
             self._unlock()
 

@@ -9,16 +9,14 @@ may be in a table of numbers (``running_values``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.core.errors import EngineError
-from flinkpy.core.keys import key_group
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
+from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, refuse_strays, settled
 from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, dump_groups
 from flinkpy.state.table_backend import Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
@@ -44,35 +42,18 @@ class HeapKeyedStateBackend(TableBackend):
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(list(table.entries))
 
-    def snapshot(self) -> bytes:
-        groups: dict[int, Group] = {}
-        numbers: dict[str, NumbersByGroup] = {}
-        group_of: dict[Any, int] = {}  # each key is hashed once, however many states hold it
-        several = sum(bool(table.entries) for table in self._tables.values()) > 1
-        for name, table in self._tables.items():
-            by_group = table.entries.by_group(self._max_parallelism) if isinstance(table.entries, RunningValues) else None
-            if by_group is not None:
-                numbers[name] = by_group
-                continue
-            dump = table.form.dump
-            pairs: dict[int, list[tuple[Any, Any]]] = {}
-            for key, stored in table.saved(table.entries.items()):
-                group = group_of.get(key)
-                if group is None:
-                    group = key_group(key, self._max_parallelism)
-                    if several:
-                        group_of[key] = group
-                if group in pairs:
-                    pairs[group].append((key, dump(stored)))
-                else:
-                    pairs[group] = [(key, dump(stored))]
-            for group, of_group in pairs.items():
-                groups.setdefault(group, {})[name] = of_group
-        all_groups = _WithNumbers(groups, numbers)
-        strays = [group for group in all_groups if group not in self._groups]
-        if strays:
-            raise EngineError(f"keyed state holds a key of group {strays[0]}, but this subtask owns {self._groups}: it was not partitioned by it")
-        return KeyedSnapshot(self._max_parallelism, {name: table.meta for name, table in self._tables.items()}, dump_groups(all_groups)).to_bytes()
+    def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
+        entries, kind, dump = table.entries, table.kind, table.form.dump
+        if isinstance(entries, RunningValues) and (numbers := entries.freeze_table()) is not None:
+            return FrozenNumbers(numbers, self._max_parallelism, self._groups)
+        pairs = table.keeps()(entries.items())
+        if kind is StateKind.VALUE:  # what is stored is never changed, only replaced
+            frozen: Mapping[Any, Any] = dict(pairs)
+        elif kind in (StateKind.LIST, StateKind.MAP):
+            frozen = {key: stored.copy() for key, stored in pairs}
+        else:
+            frozen, dump = settled(name, {key: dump(stored) for key, stored in pairs}), _same
+        return FrozenEntries(frozen, dump, groups_of_keys, len(self._tables) + len(self._regions) > 1)
 
     @property
     def statistics(self) -> StateStatistics:
@@ -87,18 +68,19 @@ class HeapKeyedStateBackend(TableBackend):
         self._tables = {}
 
 
-class _WithNumbers(Mapping[int, Group]):
-    """The groups of a snapshot. Entries of number tables are added to a group when it is read, so only one group at a time is made of objects."""
+class FrozenNumbers:
+    """A FrozenTable: a table of numbers. Only the group that is being written is made of objects."""
 
-    def __init__(self, groups: Mapping[int, Group], numbers: Mapping[str, NumbersByGroup]) -> None:
-        self._groups, self._numbers = groups, numbers
-        self._all = sorted({*groups, *(group for each in numbers.values() for group in each.groups)})
+    def __init__(self, numbers: Callable[[int], NumbersByGroup], max_parallelism: int, groups: range) -> None:
+        self._numbers, self._max_parallelism, self._groups = numbers, max_parallelism, groups
+        self._by_group: NumbersByGroup | None = None
 
-    def __getitem__(self, group: int) -> Group:
-        return {**self._groups.get(group, {}), **{name: entries for name, each in self._numbers.items() if (entries := each.entries(group))}}
+    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
+        if self._by_group is None:
+            self._by_group = self._numbers(self._max_parallelism)
+            refuse_strays(self._by_group.groups, self._groups)
+        return self._by_group.entries(group)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._all)
 
-    def __len__(self) -> int:
-        return len(self._all)
+def _same(value: Any) -> Any:
+    return value

@@ -9,6 +9,7 @@ Free places hold a number that is no key, the mark. If the mark comes as a key, 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -242,6 +243,12 @@ class NumberTable:
         for start in range(0, len(self._cells), 2 * _CHUNK):
             keys, numbers = self._taken(self._cells[start : start + 2 * _CHUNK])
             yield from zip(keys.tolist(), numbers.view(self._dtype).tolist())
+
+    def copy(self) -> NumberTable:
+        """The table as it is now."""
+        copied = copy.copy(self)
+        copied._see(self._cells.copy())
+        return copied
 
     def by_group(self, max_parallelism: int, key_at: int) -> NumbersByGroup:
         """Its entries by key group, for a snapshot. The table must not change while they are read."""

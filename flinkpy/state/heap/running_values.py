@@ -11,7 +11,7 @@ becomes a dict again, and stays one until it is emptied. Why the table stays: do
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
 from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -82,9 +82,12 @@ class RunningValues(MutableMapping[Any, Any]):
         entries = view.entries()
         self._store(dict(zip(entries, self._pairs(entries, entries.values()))))
 
-    def by_group(self, max_parallelism: int) -> NumbersByGroup | None:
-        """The entries of the table by key group; None if it is a dict."""
-        return None if self._table is None else self._table.by_group(max_parallelism, self._key_at or 0)
+    def freeze_table(self) -> Callable[[int], NumbersByGroup] | None:
+        """The entries of the table as they are now, by key group for a max parallelism; None if it is a dict."""
+        if self._table is None:
+            return None
+        frozen, key_at = self._table.copy(), self._key_at or 0
+        return lambda max_parallelism: frozen.by_group(max_parallelism, key_at)
 
     # -- dict or table -------------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,12 @@ class Entries(MutableMapping[Any, Any]):
 
     slots: Slots
 
-    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        """The (key, stored) pairs of all keys, or of those whose places begin with ``prefix``, at the time of the call."""
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """The (key, stored) pairs of all keys at the time of the call."""
+        return self.pairs_at(self.slots.places(self.slots.layout.prefix))
+
+    def pairs_at(self, places: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        """The (key, stored) pairs of what ``Slots.places`` gave."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -104,8 +108,8 @@ class ValueEntries(Entries):
     def __iter__(self) -> Iterator[Any]:
         return self.slots.slots(self.slots.layout.prefix)
 
-    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        return self.slots.scan(self.slots.layout.prefix if prefix is None else prefix)
+    def pairs_at(self, places: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        return self.slots.decoded(places)
 
 
 class ElementEntries(Entries):
@@ -145,13 +149,10 @@ class ElementEntries(Entries):
     def __iter__(self) -> Iterator[Any]:
         return _without_repeats(slot[0] for slot in self.slots.slots(self.layout.prefix))
 
-    def pairs(self, prefix: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        return self._grouped(self.slots.scan(self.layout.prefix if prefix is None else prefix))
-
-    def _grouped(self, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    def pairs_at(self, places: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         key: Any = _MISSING
         elements: list[tuple[Any, Any]] = []
-        for (of_key, sub), value in found:
+        for (of_key, sub), value in self.slots.decoded(places):
             if key is not _MISSING and of_key is not key and of_key != key:  # NaN is the one NAN, which does not equal itself
                 yield key, self.gathered(elements)
                 elements = []

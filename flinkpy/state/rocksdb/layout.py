@@ -17,7 +17,7 @@ from typing import Any
 from flinkpy.core.keys import key_group
 from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain, sized, unsized
 
-HEAD = 4  # bytes of state and group
+STATE, HEAD = 2, 4  # bytes of the state, and of state and group
 _SEQUENCE = 8
 
 
@@ -28,9 +28,6 @@ class KeyLayout:
 
     def __init__(self, number: int, max_parallelism: int) -> None:
         self.prefix, self._max_parallelism = number.to_bytes(2, "big"), max_parallelism
-
-    def group_prefix(self, group: int) -> bytes:
-        return self.prefix + group.to_bytes(2, "big")
 
     def head(self, key: Any) -> bytes:
         return self.prefix + key_group(key, self._max_parallelism).to_bytes(2, "big")

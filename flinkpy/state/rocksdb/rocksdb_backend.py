@@ -7,18 +7,17 @@ the first state, in a folder that ``close`` deletes. Read on in ``rocksdb_states
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EngineError
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, dump_groups
+from flinkpy.state.frozen_tables import FrozenTable, GroupsOfKeys, refuse_strays
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
-from flinkpy.state.rocksdb.layout import HEAD
+from flinkpy.state.rocksdb.layout import HEAD, STATE
 from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBAggregatingState,
     RocksDBListState,
@@ -28,7 +27,7 @@ from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
-from flinkpy.state.table_backend import Table, TableBackend
+from flinkpy.state.table_backend import Pairs, Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
 
@@ -71,20 +70,11 @@ class RocksDBKeyedStateBackend(TableBackend):
     def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
         table.entries.fill(pairs)
 
-    def snapshot(self) -> bytes:
-        for table in self._tables.values():
-            self._refuse_strays(table)
-        dumped: dict[int, bytes] = {}
-        for number in self._groups:  # one group in memory at a time, before it is bytes
-            group: Group = {}
-            for name, table in self._tables.items():
-                dump, prefix = table.form.dump, table.entries.slots.layout.group_prefix(number)
-                pairs = [(key, dump(stored)) for key, stored in table.saved(table.entries.pairs(prefix))]
-                if pairs:
-                    group[name] = pairs
-            if group:
-                dumped.update(dump_groups({number: group}))
-        return KeyedSnapshot(self._max_parallelism, {name: table.meta for name, table in self._tables.items()}, dumped).to_bytes()
+    def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
+        self._refuse_strays(table)
+        entries, keeps = table.entries, table.keeps()
+        places = entries.slots.places(entries.slots.layout.prefix)
+        return FrozenPlaces(places, lambda found: keeps(entries.pairs_at(found)), table.form.dump)
 
     def _refuse_strays(self, table: Table) -> None:
         """Checks that all key groups are this subtask's. The first and the last key are enough to see it."""
@@ -94,10 +84,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         first = next(self._store.scan(prefix), (None,))[0]
         if first is None:
             return
-        for place in (first, self._store.last_before(behind) or first):
-            group = int.from_bytes(place[len(prefix) : HEAD], "big")
-            if group not in self._groups:
-                raise EngineError(f"keyed state holds a key of group {group}, but this subtask owns {self._groups}: it was not partitioned by it")
+        refuse_strays([group_of(place) for place in (first, self._store.last_before(behind) or first)], self._groups)
 
     @property
     def statistics(self) -> StateStatistics:
@@ -108,6 +95,32 @@ class RocksDBKeyedStateBackend(TableBackend):
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+
+class FrozenPlaces:
+    """A FrozenTable: what was in the database, read while it is written."""
+
+    def __init__(
+        self, places: Iterator[tuple[bytes, bytes]], pairs_at: Callable[[Iterator[tuple[bytes, bytes]]], Pairs],
+        dump: Callable[[Any], Any],
+    ) -> None:
+        self._places, self._pairs_at, self._dump = places, pairs_at, dump
+        self._next = next(places, None)
+
+    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
+        dump = self._dump
+        return [(key, dump(stored)) for key, stored in self._pairs_at(self._within(group))]
+
+    def _within(self, group: int) -> Iterator[tuple[bytes, bytes]]:
+        found = self._next
+        while found is not None and group_of(found[0]) == group:
+            yield found
+            found = self._next = next(self._places, None)
+
+
+def group_of(place: bytes) -> int:
+    """The key group of a place in the database."""
+    return int.from_bytes(place[STATE:HEAD], "big")
 
 
 class Counts(Mapping[str, int]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -109,13 +109,16 @@ class Slots:
 
     def scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """The (slot, value) pairs of all slots whose place begins with ``prefix``, at the time of the call."""
+        return self.decoded(self.places(prefix))
+
+    def places(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The (place, data) pairs in the database at the time of the call; they may be read in another thread, and after the database was closed."""
         self.flush()
-        return self._decoded(self._store.scan(prefix))
+        return self._store.scan(prefix)
 
     def slots(self, prefix: bytes) -> Iterator[Any]:
         """The same without the values."""
-        self.flush()
-        return (self.read_slot(place, data) for place, data in self._store.scan(prefix))
+        return (self.read_slot(place, data) for place, data in self.places(prefix))
 
     def scan_from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """All entries of this state from a place on, as the database has them now: for ``read_slot`` and ``touched_ns``."""
@@ -168,7 +171,8 @@ class Slots:
         found = self._decode(payload)
         return found if self._is_light(found) else Packed(payload)
 
-    def _decoded(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+    def decoded(self, entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        """The (slot, value) pairs of what ``places`` gave."""
         for place, data in entries:
             yield self.read_slot(place, data), self._decode(_payload(data))
 

@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import Any, cast
 
 from flinkpy.common.side_outputs import OutputTag
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, CheckpointBarrier, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
@@ -45,7 +45,7 @@ from flinkpy.windowing.general.loops.session_loop import are_default_sessions, s
 from flinkpy.windowing.general.merging_windows import MERGING_WINDOWS, MergingWindows
 from flinkpy.windowing.general.per_window.namespaces import namespaced_state, write_back
 from flinkpy.windowing.general.per_window.window_states import NoWindowState, WindowStates
-from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTimers, WindowTimerService
+from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTimerService
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
@@ -129,13 +129,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._service.arm()
 
     def _restore_timers(self) -> None:
-        for timers, name in self._timers():
-            saved = self.backend.engine_values(name)
-            timers.restore(saved)
-            saved.clear()
-
-    def _timers(self) -> tuple[tuple[WindowTimers, str], ...]:
-        return (self._service.event, EVENT_TIMERS), (self._service.processing, PROCESSING_TIMERS)
+        for timers, name in ((self._service.event, EVENT_TIMERS), (self._service.processing, PROCESSING_TIMERS)):
+            timers.restore(self.backend.register_region(name, timers.by_key))
 
     def _open_parts(self) -> None:
         """Makes what the windows of this operator need, each part with its own state."""
@@ -206,16 +201,6 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         finally:
             super().close()
             close_function(self.key.selector)
-
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        tables = [(self.backend.engine_values(name), timers) for timers, name in self._timers()]
-        for saved, timers in tables:
-            saved.update(timers.by_key())
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            for saved, _ in tables:
-                saved.clear()
 
     # -- records ---------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import compress, repeat
 from typing import Any, ClassVar
 
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, RowBatch, Watermark
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.mutability import could_be_mutated
 from flinkpy.graph.partitioning import KeySpec
@@ -119,9 +119,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
 
     # -- snapshots ----------------------------------------------------------------------------------------------------------
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
+    def _saved(self) -> dict[Any, tuple[int, dict[int, Part]]]:
         """As state of the keys, so that it moves with their key groups: the watermark, and the records of both sides by slice."""
-        saved = self.backend.engine_values(CONTENTS)
         by_slice: dict[Any, dict[int, Part]] = {}
         for start, slice_ in self._slices.items():
             for side, (keys, values) in enumerate(slice_.parts):
@@ -131,16 +130,12 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 except TypeError as error:
                     self.raise_unhashable([(keys, values)], error)
                     raise
-        saved.update((key, (self._windows.watermark, contents)) for key, contents in by_slice.items())
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            saved.clear()
+        return {key: (self._windows.watermark, contents) for key, contents in by_slice.items()}
 
     def _restore(self) -> None:
         """Windows that were complete before are not fired again for the keys that were there: ``_fired_before`` has these. It is kept per key because
         after a change of parallelism each key may come from another watermark."""
-        saved = self.backend.engine_values(CONTENTS)
+        saved = self.backend.register_region(CONTENTS, self._saved)
         for key, (watermark, contents) in saved.items():
             for start, sides in contents.items():
                 slice_ = self._slice(start)
@@ -150,7 +145,6 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 for window in self._windows.slicing.windows_of(start):
                     if window.max_timestamp() <= watermark:
                         self._fired_before.setdefault(window.start, {})[key] = self._windows.cleanup_time(window.end) <= watermark
-        saved.clear()
 
     # -- records ------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, ColumnBatch, Watermark
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
@@ -88,19 +88,16 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        saved = self.backend.engine_values(CONTENTS)
+    def _saved(self) -> dict[int, list[tuple[int, int, int, bytes]]]:
+        saved: dict[int, list[tuple[int, int, int, bytes]]] = {}
         max_parallelism = self.context.task.max_parallelism
         for start, sides in self._slices.items():
             for side, held in enumerate(sides):
                 for until, data in self._concatenated(held):
                     for group, part in by_group(data, group_numbers(data, self.keys[side], max_parallelism)):
                         key = key_of_group(group, max_parallelism)
-                        saved[key] = [*saved.get(key, ()), (start, side, until, to_bytes(part))]
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            saved.clear()
+                        saved.setdefault(key, []).append((start, side, until, to_bytes(part)))
+        return saved
 
     def _concatenated(self, held: list[Kept]) -> list[Kept]:
         """The same in few batches, as each is cut into many key groups."""
@@ -110,13 +107,11 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
 
     def _restore(self) -> None:
-        saved = self.backend.engine_values(CONTENTS)
-        for parts in saved.values():
+        for parts in self.backend.register_region(CONTENTS, self._saved).values():
             for start, side, fired_until, data in parts:
                 batch = from_bytes(data)
                 self._check(side, batch.schema)
                 self._add_to_slice(side, start, batch, fired_until)
-        saved.clear()
 
     # -- records ------------------------------------------------------------------------------------------------------------
 

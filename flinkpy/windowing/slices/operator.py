@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flinkpy.common.side_outputs import OutputTag
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, CheckpointBarrier, Watermark
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
@@ -66,21 +66,16 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         finally:
             self.store.close()
 
-    def snapshot_state(self, barrier: CheckpointBarrier) -> bytes | None:
-        saved, now = self.backend.engine_values(self.store.state_name), self._times.now
-        saved.update((key, (max(now, self._ahead.get(share, now)), data)) for key, share, data in self.store.saved())
-        try:
-            return super().snapshot_state(barrier)
-        finally:
-            saved.clear()
+    def _saved(self) -> dict[Any, tuple[int, Any]]:
+        now = self._times.now
+        return {key: (max(now, self._ahead.get(share, now)), data) for key, share, data in self.store.saved()}
 
     def _restore(self) -> None:
         """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
-        saved = self.backend.engine_values(self.store.state_name)
+        saved = self.backend.register_region(self.store.state_name, self._saved)
         self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
         shares = self.store.restore({key: data for key, (_, data) in saved.items()})
         self._ahead: dict[Any, int] = {shares[key]: until for key, (until, _) in saved.items() if until > now}  # evaluated until
-        saved.clear()
         self._times.settle(self.store.starts)
 
     # -- records ---------------------------------------------------------------------------------------------------------------
