@@ -257,7 +257,7 @@ class JobMasterGateway(Protocol):
         not know them."""
         ...
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> Future[None]:
+    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
         """Events of a task for its coordinators, numbered from ``first``; repeated until answered, and those already seen are skipped."""
         ...
 
@@ -297,7 +297,7 @@ class TaskExecutorGateway(Protocol):
         """The blocking results of these finished attempts are not needed any more. A lost message is repeated after the next heartbeat."""
         ...
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> Future[None]:
+    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
         """Events of coordinators for a task, numbered from ``first``; repeated until answered, and those already seen are skipped."""
         ...
 

@@ -13,7 +13,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, FencingToken, OperatorId, ResourceId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 
-OperatorEvent = tuple[OperatorId, Any]
+OperatorEvent = tuple[OperatorId | None, Any]
 
 
 class DeployedTask:

@@ -191,7 +191,7 @@ class JobMaster(FencedRpcEndpoint):
             self._driver.feed(TaskStateChanged(attempt_id, report.state, report.error))
         return tuple(unknown)
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> None:
+    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> None:
         for operator_id, event in self._executors.fresh_events(attempt_id, first, events):
             self._coordinators.handle_event(attempt_id, operator_id, event)
 

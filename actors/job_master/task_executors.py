@@ -154,15 +154,15 @@ class TaskExecutors:
 
     # -- operator events -----------------------------------------------------------------------------------------------------
 
-    def send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         """Sends a coordinator's event to the task; for a task that has ended it is dropped."""
         task = self._tasks.get(attempt_id)
         if task is not None:
             task.executor.send_event(task, (operator_id, event))
 
     def fresh_events(
-        self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...],
-    ) -> tuple[tuple[OperatorId, Any], ...]:
+        self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...],
+    ) -> tuple[tuple[OperatorId | None, Any], ...]:
         """Those of a task's events that were not seen before; none of a task that has ended."""
         task = self._tasks.get(attempt_id)
         return () if task is None else task.executor.fresh_events(task, first, events)

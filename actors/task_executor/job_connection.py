@@ -20,7 +20,7 @@ from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import SlotOffer, TaskExecutionState, TaskManagerLocation, TaskMetrics
 from flinkpy.scheduler.execution_model import TERMINAL
 
-OperatorEvent = tuple[OperatorId, Any]
+OperatorEvent = tuple[OperatorId | None, Any]
 
 
 class JobConnectionListener(Protocol):

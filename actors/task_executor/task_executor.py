@@ -202,14 +202,14 @@ class TaskExecutor(RpcEndpoint):
 
     # -- operator events -----------------------------------------------------------------------------------------------------
 
-    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId, Any], ...]) -> None:
+    def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> None:
         job = self.jobs.get_job(attempt_id.job_id)
         if job is None or not self.holdings.slots.runs(attempt_id):
             raise NotRegisteredError(f"{self.resource_id} does not run {attempt_id} (yet, or any more)")
         for operator_id, event in job.fresh_events(attempt_id, first, events):
             self.runner.deliver_operator_event(attempt_id, operator_id, event)
 
-    def _send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def _send_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         """A task here has an event for its coordinator."""
         job = self.jobs.get_job(attempt_id.job_id)
         if job is not None and self.holdings.slots.may_send_events(attempt_id):
@@ -238,5 +238,5 @@ class _MainThreadReporter:
     def state_changed(self, state: TaskExecutionState) -> None:
         self._run_async(partial(self._on_state, state))
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         self._run_async(partial(self._on_event, attempt_id, operator_id, event))

@@ -31,6 +31,7 @@ class BarrierAligner:
         self._barrier: CheckpointBarrier | None = None  # the one being aligned
         self._arrived: set[int] = set()
         self._last_id = -1  # of the newest barrier forwarded or given up
+        self._at_end: CheckpointBarrier | None = None
 
     @property
     def blocked(self) -> frozenset[int]:
@@ -50,11 +51,26 @@ class BarrierAligner:
         self._arrived.add(channel)
         return self._completed(released) or AlignmentStep(unblock=released, block=(channel,))
 
+    def barrier_at_end(self, barrier: CheckpointBarrier) -> AlignmentStep:
+        """All producers have finished, so no channel brings this barrier: it goes on behind the last element of all."""
+        self._at_end = barrier
+        return self._ended() or NOTHING
+
     def channel_ended(self, channel: int) -> AlignmentStep:
         """A channel gave its last element."""
         self._open.discard(channel)
         self._arrived.discard(channel)
-        return self._completed(()) or NOTHING
+        return self._completed(()) or self._ended() or NOTHING
+
+    def _ended(self) -> AlignmentStep | None:
+        barrier = self._at_end
+        if barrier is None or self._open:
+            return None
+        self._at_end = None
+        if barrier.checkpoint_id <= self._last_id:
+            return None
+        self._last_id = barrier.checkpoint_id
+        return AlignmentStep(forward=barrier)
 
     def _completed(self, released: tuple[int, ...]) -> AlignmentStep | None:
         if self._barrier is None or self._open - self._arrived:

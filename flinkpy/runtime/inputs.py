@@ -93,7 +93,7 @@ class StreamInputs:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # the checkpoint it triggers comes first
-            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP or not self._chain.takes_more:
+            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP or self._chain.parked_work.pending() or not self._chain.available:
                 break
         return InputStatus.MORE_AVAILABLE
 
@@ -109,11 +109,18 @@ class StreamInputs:
     def end_event_time(self) -> None:
         """The producers' last watermarks have ended it."""
 
+    def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """All producers have finished: the barrier is behind all that they gave."""
+        self._align(self._aligner.barrier_at_end(barrier))
+
     def drain(self) -> bool:
-        """After the end of the data: reads what still comes. True when every channel has given its last element."""
+        """After the end of the data: reads what still comes, which may be barriers. True when every channel has given its last element."""
         while (polled := self._poll()) is not None:
-            if isinstance(polled[2], (RowBatch, ColumnBatch)):
-                raise EngineError(f"{polled[2]!r} came behind EndOfData on channel {polled[1]} of {self._gates[polled[0]]!r}")
+            number, channel, element = polled
+            if isinstance(element, (RowBatch, ColumnBatch)):
+                raise EngineError(f"{element!r} came behind EndOfData on channel {channel} of {self._gates[number]!r}")
+            if isinstance(element, (CheckpointBarrier, EndOfPartition)):
+                self._control(number, channel, element)
         return all(gate.finished for gate in self._gates)
 
     def _poll(self) -> tuple[int, int, Batch | ControlElement] | None:

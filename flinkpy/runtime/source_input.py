@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flinkpy.core.elements import MAX_TIMESTAMP, EndOfData, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, Watermark
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
@@ -22,11 +22,14 @@ class SourceInput:
 
     end_of_data = EndOfData()
 
-    def __init__(self, chain: OperatorChain, batch_size: AdaptiveBatchSize, batch_records: int, wake_up: Callable[[], None]) -> None:
+    def __init__(
+        self, chain: OperatorChain, batch_size: AdaptiveBatchSize, batch_records: int, wake_up: Callable[[], None],
+        pass_barrier: Callable[[CheckpointBarrier], None],
+    ) -> None:
         head = chain.head
         if not isinstance(head, SourceOperator):
             raise EngineError(f"the task has no input, but its head is {head!r}")
-        head.wake_up = wake_up
+        head.wake_up, self._pass_barrier = wake_up, pass_barrier
         self._chain, self._head, self._emit_next = chain, head, head.emit_next
         self._batch_size, self._batch_records = batch_size, batch_records
         self._emissions, self._in_cache = 0, batch_records
@@ -56,6 +59,10 @@ class SourceInput:
     def end_event_time(self) -> None:
         """The end of a bounded source is the end of event time."""
         self._chain.emit_from_head(Watermark(MAX_TIMESTAMP))
+
+    def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """The barrier goes behind what the source has given so far."""
+        self._pass_barrier(barrier)
 
     def drain(self) -> bool:
         """A source has no producers to wait for."""

@@ -14,23 +14,26 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from flinkpy.core.elements import CheckpointBarrier, EndOfData, EndOfPartition
+from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, EndOfPartition, Watermark
 from flinkpy.core.errors import EngineError, FlinkpyError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
+from flinkpy.graph.checkpoint_messages import BeginCheckpoint, FinalCheckpointAwaited, ToTask
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import SavedState
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the poller in between
@@ -47,6 +50,7 @@ class Phase(Enum):
     RUN = "process mail and input"
     FINISH = "let the operators emit what they hold back"
     QUIESCE_TIMERS = "cancel the timers and take no more"
+    AWAIT_CHECKPOINT = "with checkpoints: wait for the producers to end, and for a checkpoint to commit the last results"
     FLUSH_OUTPUTS = "end the partitions, and wait until the consumers have read them"
     CLOSE_OPERATORS = "close the operators"
     CLEAN_UP = "close the mailbox"
@@ -62,6 +66,10 @@ class TaskInput(Protocol):
 
     def process_some(self) -> InputStatus:
         """Processes a bounded amount of input: the task's default action."""
+        ...
+
+    def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """No producer will send this barrier: it is the task's to begin with."""
         ...
 
     def end_event_time(self) -> None:
@@ -82,20 +90,24 @@ class StreamTaskConfig:
     input_indices: tuple[int, ...] = ()  # beside the gates
     configuration: dict[str, Any] = field(default_factory=dict)
     restored: Mapping[OperatorId, SavedState] | None = None
+    had_finished: bool = False  # all subtasks of all operators, in the checkpoint it starts from: nothing is left to do
+    has_checkpoints: bool = False
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
 
 
 class StreamTask:
-    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any thread."""
+    """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any thread. ``run_io`` runs an action off the loop;
+    ``send_event(None, message)`` tells the JobMaster itself, and no coordinator."""
 
     def __init__(
         self, config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
-        wake: Callable[[], None], send_event: Callable[[OperatorId, Any], None],
+        wake: Callable[[], None], send_event: Callable[[OperatorId | None, Any], None],
+        run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
     ) -> None:
         self.config, self._writers, self._gates, self._reactor = config, list(writers), list(gates), reactor
-        self._send_event = send_event
+        self._send_event, self._run_io = send_event, run_io
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
         self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
@@ -105,6 +117,8 @@ class StreamTask:
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
         self._input: TaskInput  # from CONNECT_INPUT on
+        self._checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
+        self._held_back: list[CheckpointBarrier] = []  # to begin with when all operators have finished
         self._wake = wake
         self.done = False
 
@@ -122,17 +136,22 @@ class StreamTask:
         chain.setup()
         self.phases.append(Phase.CONNECT_INPUT)
         self._input = self._connect_input(chain)
-        self.phases.append(Phase.INITIALIZE_STATE)
-        chain.initialize_state(self.config.restored)
-        self.phases.append(Phase.OPEN)
+        self._checkpoints = self._make_checkpoints(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
-        chain.open()
+        if self.config.had_finished:
+            self.processor.default_action = self._end_anew
+        else:
+            self.phases.append(Phase.INITIALIZE_STATE)
+            chain.initialize_state(self.config.restored)
+            self.phases.append(Phase.OPEN)
+            chain.open()
         self.phases.append(Phase.RUN)
 
     def _connect_input(self, chain: OperatorChain) -> TaskInput:
         if not self.config.chain.inputs:
-            source = SourceInput(chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available))
+            source = SourceInput(
+                chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available), self.pass_barrier)
             LatencyMarkers(chain, chain.head.context).start()
             return source
         for gate in self._gates:
@@ -146,10 +165,6 @@ class StreamTask:
             configuration=self.config.configuration, accumulators=self.accumulators,
             object_reuse=self.config.object_reuse, batch_records=self.config.batch_records,
         )
-
-    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
-        """The barrier has come from all inputs."""
-        self._alive.process_barrier(barrier, lambda passed: None)
 
     def run_in_task(self, action: Callable[[], None]) -> None:
         """From any thread: runs the action in a step of this task; not at all, once the task has ended."""
@@ -240,6 +255,32 @@ class StreamTask:
         except Exception as error:
             raise user_code_error(error, operator.context) from error
 
+    # -- checkpoints --------------------------------------------------------------------------------------------------------
+
+    def _make_checkpoints(self, chain: OperatorChain) -> SubtaskCheckpoints:
+        info, configuration = self.config.info, self.config.configuration
+        return SubtaskCheckpoints(
+            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id), self._run_io,
+            lambda message: self._send_event(None, message))
+
+    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
+        """The barrier has come from all inputs, or begins here."""
+        self._alive.process_barrier(barrier, self._checkpoints.take_snapshot)
+
+    def handle_message(self, message: ToTask) -> None:
+        """The JobMaster speaks to the task itself."""
+        if not isinstance(message, BeginCheckpoint):
+            self._checkpoints.notified(message)
+            self.resume()
+            return
+        barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms)
+        if Phase.FLUSH_OUTPUTS in self.phases:
+            return  # it is as good as finished, and nothing may follow the end of the partition
+        if Phase.FINISH in self.phases and Phase.QUIESCE_TIMERS not in self.phases:
+            self._held_back.append(barrier)
+        else:
+            self._input.begin_checkpoint(barrier)
+
     # -- ending well ----------------------------------------------------------------------------------------------------------
 
     def _end_input(self) -> None:
@@ -261,11 +302,41 @@ class StreamTask:
                 chain.flush()
                 self._suspend(Waiting.OUTPUT)
             return
-        chain.write(self._input.end_of_data)
+        self._end_data()
+
+    def _end_anew(self) -> None:
+        """All had ended when the checkpoint was taken: the consumers are told again."""
+        self.phases.append(Phase.FINISH)
+        self._alive.write(Watermark(MAX_TIMESTAMP))
+        self._end_data()
+
+    def _end_data(self) -> None:
+        self._alive.write(self._input.end_of_data)
         self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
+        if not self.config.has_checkpoints:
+            self._end_partitions()
+            return
+        self.phases.append(Phase.AWAIT_CHECKPOINT)
+        for barrier in self._held_back:
+            self._input.begin_checkpoint(barrier)
+        if self._alive.waits_for_final_checkpoint:
+            self._send_event(None, FinalCheckpointAwaited())
+        self.processor.default_action = self._await_checkpoint
+        self._await_checkpoint()
+
+    def _await_checkpoint(self) -> None:
+        """The default action until no barrier can come any more, and the last results are committed."""
+        chain = self._alive
+        chain.flush()
+        if not self._input.drain() or chain.waits_for_final_checkpoint:
+            self._suspend(Waiting.INPUT)
+            return
+        self._end_partitions()
+
+    def _end_partitions(self) -> None:
         self.phases.append(Phase.FLUSH_OUTPUTS)
-        chain.write(EndOfPartition())
+        self._alive.write(EndOfPartition())
         self.processor.default_action = self._drain
         self._drain()
 

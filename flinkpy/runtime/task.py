@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +18,12 @@ from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
+from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL
 from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.code import loads
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
+from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
@@ -28,10 +31,12 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.chain.own_functions import with_own_functions
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import format_error, user_frames
+from flinkpy.runtime.checkpointing.state_io import read_states
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 LOG = logging.getLogger(__name__)
 
@@ -39,16 +44,18 @@ _S = ExecutionState
 
 
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report; ``run_io`` runs an action off the loop's thread."""
 
     def __init__(
         self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: SlotLoop, reporter: TaskReporter,
-        on_end: Callable[[Task], None],
+        on_end: Callable[[Task], None], run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
     ) -> None:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
+        self._run_io = run_io
+        self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
 
@@ -68,8 +75,7 @@ class Task:
             return False
         try:
             if self.stream_task is None:
-                self._start()
-                return True
+                return self._start()
             more = self.stream_task.run_step()
             if self.stream_task.done:
                 self._finish()
@@ -87,22 +93,56 @@ class Task:
 
     # -- life -------------------------------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """True when it runs. While its state is being read it is not scheduled."""
         self._move(_S.DEPLOYING)
         config = self._config()
         self._move(_S.INITIALIZING)
+        restore = self.descriptor.restore
+        if restore is None or restore.finished:
+            self._run(config)
+            return True
+        self._run_io(lambda: self._read_state(config, restore))
+        return False
+
+    def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
+        """In the thread for files."""
+        try:
+            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id)
+            found = replace(config, restored=read_states(storage, restore, config.info))
+        except Exception as read_error:
+            error = read_error
+            self._loop.call_soon_threadsafe(lambda: self.fail(error))
+        else:
+            self._loop.call_soon_threadsafe(lambda: self._run_restored(found))
+
+    def _run_restored(self, config: StreamTaskConfig) -> None:
+        if self._machine.is_terminal:
+            return
+        try:
+            self._run(config)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.wake()
+
+    def _run(self, config: StreamTaskConfig) -> None:
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
-        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event)
+        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event, self._run_io)
         self.stream_task.restore()
         self._move(_S.RUNNING)
+        early, self._early = self._early, []
+        for operator_id, event in early:
+            self.deliver_operator_event(operator_id, event)
 
     def _config(self) -> StreamTaskConfig:
         descriptor = self.descriptor
         info = TaskInfo(descriptor.job_name, descriptor.task_name, descriptor.attempt_id, descriptor.parallelism, descriptor.max_parallelism)
-        values = descriptor.configuration
+        values, restore = descriptor.configuration, descriptor.restore
         return StreamTaskConfig(
-            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values, None,
+            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values,
+            had_finished=restore is not None and restore.finished, has_checkpoints=read(values, CHECKPOINT_INTERVAL) is not None,
             fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
         )
 
@@ -181,18 +221,20 @@ class Task:
 
     # -- operator events -----------------------------------------------------------------------------------------------------------
 
-    def _send_event(self, operator_id: OperatorId, event: Any) -> None:
+    def _send_event(self, operator_id: OperatorId | None, event: Any) -> None:
         self._reporter.operator_event(self.attempt_id, operator_id, event)
 
-    def deliver_operator_event(self, operator_id: OperatorId, event: Any) -> None:
-        """Puts an event of the coordinator into the mailbox. A task that has ended ignores it."""
+    def deliver_operator_event(self, operator_id: OperatorId | None, event: Any) -> None:
+        """Puts an event of the coordinator, or of the JobMaster itself (None), into the mailbox. A task that has ended ignores it."""
         if self._machine.is_terminal:
             return
         stream_task = self.stream_task
-        if stream_task is None:  # not started yet: try again after its first step
-            self._loop.call_soon(lambda: self.deliver_operator_event(operator_id, event))
-            return
-        stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
+        if stream_task is None:
+            self._early.append((operator_id, event))
+        elif operator_id is None:
+            stream_task.mailbox.put(lambda: stream_task.handle_message(event), "checkpoint")
+        else:
+            stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
 
     # -- metrics ---------------------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
+from flinkpy.runtime.checkpointing.state_io import StateIO
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
@@ -40,6 +41,7 @@ class SlotTaskRunner:
         self._loop = SlotLoop(f"slots of {resource_id}", clock)
         self._acceptor = SlotLoop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
         self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
+        self._state_io = StateIO(str(resource_id))
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
@@ -81,7 +83,7 @@ class SlotTaskRunner:
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget)
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._state_io.run)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -117,7 +119,7 @@ class SlotTaskRunner:
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._with_task(attempt_id, lambda task: task.fail(error))
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         self._with_task(attempt_id, lambda task: task.deliver_operator_event(operator_id, event))
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
@@ -158,6 +160,7 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
+        self._state_io.stop()
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))

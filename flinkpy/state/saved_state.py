@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from flinkpy.core.keys import key_group_range
-from flinkpy.state import operator_snapshots
 from flinkpy.state.keyed_snapshots import redistribute
-from flinkpy.state.operator_snapshots import redistribute_operator_state
+from flinkpy.state.operator_snapshots import nothing_saved, redistribute_operator_state
 
 
 class FrozenKeyedState(Protocol):
@@ -47,10 +46,8 @@ def redistribute_all(saved: Sequence[SavedState], max_parallelism: int, new_para
     """What each new subtask starts from, made of what the old subtasks saved, in their order. Keyed state moves by key group, operator state as its
     kind says. Nothing is unpickled."""
     keyed = [each.keyed for each in saved if each.keyed is not None]
-    # An old subtask without operator state counts all the same: with unchanged parallelism each list stays where it was.
     has_operator_state = any(each.operator is not None for each in saved)
-    nothing = operator_snapshots.OperatorSnapshot({}, {}).to_bytes()
-    operator = [each.operator if each.operator is not None else nothing for each in saved]
+    operator = [each.operator if each.operator is not None else nothing_saved() for each in saved]
     shares: list[bytes | None] = list(redistribute_operator_state(operator, new_parallelism)) if has_operator_state else [None] * new_parallelism
     return [
         SavedState(redistribute(keyed, key_group_range(subtask, max_parallelism, new_parallelism)) if keyed else None, share)

@@ -71,11 +71,6 @@ class OperatorChain:
                 return False
         return True
 
-    @property
-    def takes_more(self) -> bool:
-        """Whether input may follow at once."""
-        return not self.parked_work.pending() and self.available
-
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Sets whom to call when a writer or an operator becomes available again. Before ``open``."""
         for output in self._writers:
@@ -112,6 +107,11 @@ class OperatorChain:
             _call(operator, operator.open)
             if position in self._runs:
                 self._runs[position].compile()
+
+    @property
+    def waits_for_final_checkpoint(self) -> bool:
+        """Whether an operator has results that only a checkpoint commits."""
+        return any(operator.waits_for_final_checkpoint for operator in self.operators)
 
     @property
     def has_rest(self) -> bool:

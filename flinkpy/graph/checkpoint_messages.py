@@ -1,0 +1,59 @@
+"""What the JobMaster and a task tell each other about checkpoints.
+
+These travel where the events of source coordinators do: each once, and in one order with them. So a task has the splits that were assigned to it
+before a checkpoint, and none that were assigned behind, when it is told to begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from flinkpy.graph.checkpoints import SubtaskSnapshot
+
+
+@dataclass(frozen=True)
+class BeginCheckpoint:
+    """To a task that gets no barrier from a producer: it begins with the barrier."""
+
+    checkpoint_id: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class CheckpointCompleted:
+    """The checkpoint is durable: sinks may commit."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True)
+class CheckpointAborted:
+    """The checkpoint will never be complete."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True)
+class SnapshotTaken:
+    """From a task: its state is written."""
+
+    checkpoint_id: int
+    snapshot: SubtaskSnapshot
+
+
+@dataclass(frozen=True)
+class SnapshotFailed:
+    """From a task: its state could not be saved."""
+
+    checkpoint_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class FinalCheckpointAwaited:
+    """From a task: its input has ended, and it waits for a checkpoint to commit its last results."""
+
+
+ToTask: TypeAlias = BeginCheckpoint | CheckpointCompleted | CheckpointAborted
+FromTask: TypeAlias = SnapshotTaken | SnapshotFailed | FinalCheckpointAwaited

@@ -1,0 +1,74 @@
+"""The checkpoints of one task. Its operators' state is frozen at each barrier, on the slot loop; written in the thread for files; and then the
+JobMaster is told."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.ids import OperatorId
+from flinkpy.graph.checkpoint_messages import CheckpointAborted, CheckpointCompleted, FromTask, SnapshotFailed, SnapshotTaken
+from flinkpy.operators.chain.operator_chain import OperatorChain
+from flinkpy.operators.context import TaskInfo
+from flinkpy.runtime.checkpointing.state_io import write_snapshot
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.state.saved_state import FrozenState
+
+LOG = logging.getLogger(__name__)
+
+REMEMBERED = 64  # checkpoints that were aborted, and may still be written
+
+
+class SubtaskCheckpoints:
+    """``run_io`` runs an action in the thread for files, ``send`` tells the JobMaster; ``send`` may be called from any thread. All other calls come
+    from the slot loop's thread."""
+
+    def __init__(
+        self, task: TaskInfo, chain: OperatorChain, storage: Callable[[], CheckpointStorage], run_io: Callable[[Callable[[], None]], None],
+        send: Callable[[FromTask], None],
+    ) -> None:
+        self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send
+        self._storage: CheckpointStorage | None = None
+        self._aborted: deque[int] = deque(maxlen=REMEMBERED)
+
+    def take_snapshot(self, barrier: CheckpointBarrier) -> None:
+        """The barrier has gone on, and nothing that came behind it was processed. What a function raises fails the checkpoint, and not the task."""
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id in self._aborted:
+            return
+        try:
+            frozen = self._chain.freeze_state(barrier)
+        except FlinkpyError as error:
+            self._failed(checkpoint_id, error)
+            return
+        self._run_io(lambda: self._write(checkpoint_id, frozen))
+
+    def _write(self, checkpoint_id: int, frozen: Mapping[OperatorId, FrozenState]) -> None:
+        """In the thread for files."""
+        if checkpoint_id in self._aborted:
+            return
+        try:
+            if self._storage is None:
+                self._storage = self._make_storage()
+            snapshot = write_snapshot(self._storage, checkpoint_id, self._task, frozen)
+        except Exception as error:
+            self._failed(checkpoint_id, error)
+        else:
+            self._send(SnapshotTaken(checkpoint_id, snapshot))
+
+    def _failed(self, checkpoint_id: int, error: Exception) -> None:
+        LOG.warning("%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error)
+        self._send(SnapshotFailed(checkpoint_id, str(error) if isinstance(error, FlinkpyError) else f"{type(error).__name__}: {error}"))
+
+    def notified(self, message: CheckpointCompleted | CheckpointAborted) -> None:
+        """The JobMaster says how a checkpoint ended. Raises what a sink's commit raises."""
+        is_complete = isinstance(message, CheckpointCompleted)
+        if not is_complete:
+            self._aborted.append(message.checkpoint_id)
+        self._chain.notify_checkpoint(message.checkpoint_id, is_complete)
+
+    def __repr__(self) -> str:
+        return f"<SubtaskCheckpoints of {self._task.subtask_name}>"
