@@ -47,7 +47,7 @@ class Manifest:
             "state_size": sum(handle.length for handle in handles_of(checkpoint)),
             "operators": [_operator_fields(*each) for each in sorted(checkpoint.operators.items())],
         }
-        body = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()[:-1]  # without its closing brace
+        body = json.dumps(fields, separators=(",", ":")).encode()[:-1]  # without its closing brace
         return body + _TAIL % zlib.crc32(body)
 
     @staticmethod
