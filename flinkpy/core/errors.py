@@ -123,6 +123,18 @@ class TaskExecutorLostError(FlinkpyError):
     """A worker process went away; its tasks failed with it."""
 
 
+class CheckpointDamagedError(FlinkpyError):
+    """A file of a checkpoint is not what was written: cut short, altered, exchanged or gone. Says which file, what it
+    should be, and what was found."""
+
+    def __init__(self, file: str, expected: str, found: str) -> None:
+        super().__init__(file, expected, found)
+        self.file, self.expected, self.found = file, expected, found
+
+    def __str__(self) -> str:
+        return f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}"
+
+
 # -- the peer must act: refused, the sender may retry or is wrong -----------------------------------------------------
 
 

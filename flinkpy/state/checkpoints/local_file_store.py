@@ -1,0 +1,138 @@
+"""Files on the local disk, or on a shared one that is mounted there.
+
+A file is written under another name beside its place, synced, and linked to its place: that refuses where a file of the
+name is there already, which a rename does not. Then its folder is synced, so that the name survives a loss of power
+too. """
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+
+from flinkpy.core.ids import IdFactory
+from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
+from flinkpy.state.checkpoints.locations import local_path
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+class LocalFileStore(FileStore):
+    """Takes paths and ``file:`` URLs."""
+
+    def create(self, location: str) -> NewFile:
+        path = local_path(location)
+        _make_folder(os.path.dirname(path))
+        return _NewLocalFile(path)
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        descriptor = os.open(local_path(location), os.O_RDONLY)
+        try:
+            if length is None:
+                length = max(os.fstat(descriptor).st_size - offset, 0)
+            first = os.pread(descriptor, length, offset)
+            if len(first) == length:
+                return first
+            pieces, missing = [first], length - len(first)  # one call gives 2 GB at most
+            while missing and pieces[-1]:
+                pieces.append(os.pread(descriptor, missing, offset + length - missing))
+                missing -= len(pieces[-1])
+            return b"".join(pieces)
+        finally:
+            os.close(descriptor)
+
+    def delete(self, location: str) -> None:
+        try:
+            os.unlink(local_path(location))
+        except FileNotFoundError:
+            pass
+
+    def delete_dir(self, location: str) -> None:
+        path = local_path(location)
+        while os.path.isdir(path):
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                continue  # somebody else deleted, too: what is left is less than before
+
+    def list(self, location: str) -> Sequence[str]:
+        try:
+            return sorted(os.listdir(local_path(location)))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, location: str) -> bool:
+        return os.path.exists(local_path(location))
+
+
+class _NewLocalFile(NewFile):
+    def __init__(self, path: str) -> None:
+        folder, name = os.path.split(path)
+        self._path, self._aside = path, os.path.join(folder, f".{name}.{IdFactory().hex(8)}.tmp")
+        self._file = open(self._aside, "xb")  # noqa: SIM115  (close and discard close it)
+        self._done = False
+
+    def write(self, chunk: Chunk) -> None:
+        self._file.write(chunk)
+
+    def close(self) -> None:
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            _move_if_absent(self._aside, self._path)
+        except BaseException:
+            self.discard()
+            raise
+        self._done = True
+        _sync_folder(os.path.dirname(self._path))
+
+    def discard(self) -> None:
+        if self._done:
+            return
+        self._done = True
+        try:
+            self._file.close()  # may try to write what is left, on a full disk
+        finally:
+            try:
+                os.unlink(self._aside)
+            except FileNotFoundError:
+                pass
+
+
+def _move_if_absent(aside: str, path: str) -> None:
+    try:
+        os.link(aside, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(aside, path)
+    else:
+        os.unlink(aside)
+
+
+def _make_folder(folder: str) -> None:
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder)
+    _make_folder(parent)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+    _sync_folder(parent)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network disks do not sync folders
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,126 @@
+"""A checkpoint's manifest, ``_metadata``: one line of JSON that says what the checkpoint consists of and where each
+piece is.
+
+::
+
+    {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,"state_size":…,
+     "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…}},
+     "coordinator":…}],"crc32":"0badcafe"}
+
+The checksum is of all bytes before ``,"crc32"``. It stands at the end in every version, so that a manifest which is not
+intact is told from one that a later flinkpy has written. Small state stands in the manifest, in base64. """
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.core.errors import CheckpointDamagedError, ProgramError
+from flinkpy.core.ids import JobId, OperatorId
+from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, StateHandle
+
+FORMAT, VERSION = "flinkpy checkpoint", 1
+_TAIL = b',"crc32":"%08x"}\n'
+_TAIL_LENGTH = len(_TAIL % 0)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A checkpoint, and the job it is of. The checkpoint's location is where the manifest was found, so it does not
+    stand in it."""
+
+    job_id: JobId
+    checkpoint: CompletedCheckpoint
+
+    def to_bytes(self) -> bytes:
+        checkpoint = self.checkpoint
+        fields = {
+            "format": FORMAT,
+            "version": VERSION,
+            "job_id": self.job_id,
+            "checkpoint_id": checkpoint.checkpoint_id,
+            "timestamp_ms": checkpoint.timestamp_ms,
+            "state_size": sum(handle.length for handle in handles_of(checkpoint)),
+            "operators": [_operator_fields(*each) for each in sorted(checkpoint.operators.items())],
+        }
+        body = json.dumps(fields, separators=(",", ":")).encode()[:-1]  # without its closing brace
+        return body + _TAIL % zlib.crc32(body)
+
+    @staticmethod
+    def from_bytes(written: bytes, file: str) -> Manifest:
+        """What ``to_bytes`` made. CheckpointDamagedError if the bytes are others; ProgramError if they are of a version
+        not known here."""
+        body, tail = written[:-_TAIL_LENGTH], written[-_TAIL_LENGTH:]
+        if tail != _TAIL % zlib.crc32(body):
+            expected = f"a manifest with the checksum {zlib.crc32(body):08x} at its end"
+            raise CheckpointDamagedError(file, expected, f"{len(written)} bytes that end with {bytes(tail)!r}")
+        try:
+            fields = json.loads(body + b"}")
+            form, version = fields["format"], fields["version"]
+            if form == FORMAT and version != VERSION:
+                raise ProgramError(f"{file} is of version {version}, this flinkpy reads version {VERSION}: "
+                                   "use the flinkpy that wrote it")
+            return Manifest(fields["job_id"], _checkpoint(fields))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            found = f"{type(error).__name__}: {error}"
+            raise CheckpointDamagedError(file, "the manifest of a checkpoint", found) from error
+
+
+def handles_of(checkpoint: CompletedCheckpoint) -> Iterator[StateHandle]:
+    """All pieces of state that the checkpoint consists of."""
+    for operator in checkpoint.operators.values():
+        for state in operator.subtasks.values():
+            yield from (handle for handle in (state.keyed, state.operator) if handle is not None)
+        if operator.coordinator is not None:
+            yield operator.coordinator
+
+
+def _operator_fields(operator_id: OperatorId, operator: OperatorCheckpoint) -> dict[str, Any]:
+    subtasks = {str(index): _given(keyed=_handle_fields(state.keyed), operator=_handle_fields(state.operator))
+                for index, state in sorted(operator.subtasks.items())}
+    return {
+        "id": operator_id,
+        "name": operator.name,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "subtasks": subtasks,
+        **_given(coordinator=_handle_fields(operator.coordinator)),
+    }
+
+
+def _handle_fields(handle: StateHandle | None) -> dict[str, Any] | None:
+    if handle is None:
+        return None
+    if handle.data is not None:
+        return {"length": handle.length, "crc32": handle.checksum, "data": base64.b64encode(handle.data).decode()}
+    return {"length": handle.length, "crc32": handle.checksum, "path": handle.path, "offset": handle.offset}
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _checkpoint(fields: Mapping[str, Any]) -> CompletedCheckpoint:
+    if fields["format"] != FORMAT:
+        raise ValueError(f"the format is {fields['format']!r:.80}")
+    operators = {OperatorId(each["id"]): _operator(each) for each in fields["operators"]}
+    return CompletedCheckpoint(fields["checkpoint_id"], fields["timestamp_ms"], operators)
+
+
+def _operator(fields: Mapping[str, Any]) -> OperatorCheckpoint:
+    subtasks = {int(index): OperatorSubtaskState(_handle(state.get("keyed")), _handle(state.get("operator")))
+                for index, state in fields["subtasks"].items()}
+    coordinator = _handle(fields.get("coordinator"))
+    return OperatorCheckpoint(fields["name"], fields["parallelism"], fields["max_parallelism"], subtasks, coordinator)
+
+
+def _handle(fields: Mapping[str, Any] | None) -> StateHandle | None:
+    if fields is None:
+        return None
+    if "data" in fields:
+        return StateHandle(fields["length"], fields["crc32"], data=base64.b64decode(fields["data"], validate=True))
+    return StateHandle(fields["length"], fields["crc32"], path=fields["path"], offset=fields["offset"])
