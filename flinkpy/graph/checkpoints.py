@@ -40,14 +40,19 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True)
 class OperatorCheckpoint:
-    """One operator in a completed checkpoint: what each subtask saved, by its index (those without state are not there), and the state of a
-    source's enumerator."""
+    """One operator in a completed checkpoint: what each subtask saved, by its index (those without state are not there), the state of a
+    source's enumerator, and the subtasks that had finished before, which have no state any more."""
 
     name: str
     parallelism: int
     max_parallelism: int
     subtasks: Mapping[int, OperatorSubtaskState] = field(default_factory=dict)
     coordinator: StateHandle | None = None
+    finished: frozenset[int] = frozenset()
+
+    @property
+    def is_fully_finished(self) -> bool:
+        return len(self.finished) == self.parallelism
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,10 @@ class OperatorRestore:
 
 @dataclass(frozen=True)
 class TaskRestore:
-    """The checkpoint a task starts from, and what its operators find there."""
+    """The checkpoint a task starts from, and what its operators find there. ``finished``: every subtask of all its operators had finished, so the
+    task ends as soon as it has started."""
 
     checkpoint_id: int
     location: str | None
     operators: Mapping[OperatorId, OperatorRestore] = field(default_factory=dict)
+    finished: bool = False

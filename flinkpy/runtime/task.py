@@ -102,7 +102,7 @@ class Task:
         info = TaskInfo(descriptor.job_name, descriptor.task_name, descriptor.attempt_id, descriptor.parallelism, descriptor.max_parallelism)
         values = descriptor.configuration
         return StreamTaskConfig(
-            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values, descriptor.restore,
+            info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values, None,
             fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
         )
 
