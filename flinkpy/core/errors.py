@@ -31,6 +31,10 @@ class ConfigurationError(ProgramError):
     """An option has a wrong name, type or value, or contradicts another one."""
 
 
+class SavepointRestoreError(ProgramError):
+    """The job cannot start from that checkpoint or savepoint: names the operators whose state has no place in it."""
+
+
 class OutputClosedError(ProgramError):
     """Whoever read what the job prints has gone (``python job.py | head``)."""
 
@@ -121,6 +125,10 @@ class ResourceUnavailableError(FlinkpyError):
 
 class TaskExecutorLostError(FlinkpyError):
     """A worker process went away; its tasks failed with it."""
+
+
+class CheckpointError(FlinkpyError):
+    """More checkpoints failed in a row than the job tolerates; says why the last one did."""
 
 
 # -- the peer must act: refused, the sender may retry or is wrong -----------------------------------------------------

@@ -5,7 +5,7 @@ The bytes of state themselves are elsewhere, or within a :class:`StateHandle` wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from flinkpy.core.ids import OperatorId
@@ -29,6 +29,10 @@ class OperatorSubtaskState:
 
     keyed: StateHandle | None = None
     operator: StateHandle | None = None
+
+    def handles(self) -> Iterator[StateHandle]:
+        """Those there are."""
+        return (handle for handle in (self.keyed, self.operator) if handle is not None)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,13 @@ class OperatorCheckpoint:
     def is_fully_finished(self) -> bool:
         return len(self.finished) == self.parallelism
 
+    def handles(self) -> Iterator[StateHandle]:
+        """All its state: that of its subtasks, and its enumerator's."""
+        for state in self.subtasks.values():
+            yield from state.handles()
+        if self.coordinator is not None:
+            yield self.coordinator
+
 
 @dataclass(frozen=True)
 class CompletedCheckpoint:
@@ -63,6 +74,15 @@ class CompletedCheckpoint:
     timestamp_ms: int
     operators: Mapping[OperatorId, OperatorCheckpoint]
     location: str | None = None
+
+    def handles(self) -> Iterator[StateHandle]:
+        """All its state."""
+        return (handle for operator in self.operators.values() for handle in operator.handles())
+
+    @property
+    def size(self) -> int:
+        """Bytes of state."""
+        return sum(handle.length for handle in self.handles())
 
 
 @dataclass(frozen=True)
