@@ -9,6 +9,7 @@ from flinkpy.core.ids import ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.deploying import deploy_commands
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex
@@ -24,10 +25,11 @@ class Attempts:
     """Moves the attempts of ``graph`` and their slots together. What must be done is written to ``commands``."""
 
     def __init__(
-        self, job_graph: JobGraph, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, strategy: SchedulingStrategy, commands: list[Command],
+        self, job_graph: JobGraph, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, strategy: SchedulingStrategy,
+        states: StateAssignment, commands: list[Command],
     ) -> None:
         self._job_graph, self._graph, self._slots, self._job = job_graph, graph, slots, job
-        self._strategy, self._commands = strategy, commands
+        self._strategy, self._states, self._commands = strategy, states, commands
 
     # -- forward -----------------------------------------------------------------------------------------------------------
 
@@ -53,7 +55,7 @@ class Attempts:
                 raise EngineError(f"{execution} is scheduled and has no slot")
             execution.location = execution.slot.location
             self._graph.move(execution, _S.DEPLOYING)
-        self._commands += deploy_commands(ready, self._job_graph)
+        self._commands += deploy_commands(ready, self._job_graph, self._states)
 
     def advance(self, execution: Execution, state: ExecutionState) -> None:
         """The attempt reports a state of its way to the end; consumers that become schedulable by it are scheduled."""

@@ -6,22 +6,23 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ResourceId, ResultPartitionId
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.execution_model import Execution
 from flinkpy.scheduler.protocol import DeployTasks
 
 
-def deploy_commands(executions: list[Execution], job_graph: JobGraph) -> list[DeployTasks]:
+def deploy_commands(executions: list[Execution], job_graph: JobGraph, states: StateAssignment) -> list[DeployTasks]:
     """One message per TaskExecutor, in the order in which the attempts name them."""
     by_resource: dict[ResourceId, tuple[TaskManagerLocation, list[TaskDeploymentDescriptor]]] = {}
     for execution in executions:
         location = execution.location
         if location is None:
             raise EngineError(f"{execution} is deployed without a slot")
-        by_resource.setdefault(location.resource_id, (location, []))[1].append(deployment_descriptor(execution, job_graph))
+        by_resource.setdefault(location.resource_id, (location, []))[1].append(deployment_descriptor(execution, job_graph, states))
     return [DeployTasks(location, tuple(descriptors)) for location, descriptors in by_resource.values()]
 
 
-def deployment_descriptor(execution: Execution, job_graph: JobGraph) -> TaskDeploymentDescriptor:
+def deployment_descriptor(execution: Execution, job_graph: JobGraph, states: StateAssignment) -> TaskDeploymentDescriptor:
     """What the attempt's TaskExecutor gets. The attempt's slot and the locations of all its producers must be known."""
     vertex = execution.vertex.job_vertex.vertex
     slot = execution.slot
@@ -29,7 +30,7 @@ def deployment_descriptor(execution: Execution, job_graph: JobGraph) -> TaskDepl
         raise EngineError(f"{execution} is deployed without a slot")
     return TaskDeploymentDescriptor(
         execution.attempt_id, slot.allocation_id, job_graph.name, vertex.name, vertex.parallelism, vertex.max_parallelism, vertex.chain,
-        _partitions(execution), _gates(execution), job_graph.configuration, out_of_band=vertex.out_of_band,
+        _partitions(execution), _gates(execution), job_graph.configuration, states.restore_of(vertex), vertex.out_of_band,
     )
 
 

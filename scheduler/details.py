@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -43,6 +43,18 @@ class FailureRecord:
 
 
 @dataclass(frozen=True)
+class CheckpointSummary:
+    """The job's checkpoints so far: how many, and the latest that was completed. ``failed`` counts all that were aborted, for whatever reason."""
+
+    completed: int = 0
+    failed: int = 0
+    in_progress: int = 0
+    latest_id: int | None = None
+    latest_duration_s: float = 0.0
+    latest_size: int = 0  # bytes of state
+
+
+@dataclass(frozen=True)
 class SchedulerDetails:
     """The job as a whole. ``failures`` holds the latest few, oldest first."""
 
@@ -53,6 +65,7 @@ class SchedulerDetails:
     slots: int
     slots_requested: int
     failures: tuple[FailureRecord, ...] = ()
+    checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
 
 
 def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.attempts import Attempts
+from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.details import FailureRecord
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
 from flinkpy.scheduler.execution_slots import SlotTable
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
-from flinkpy.scheduler.protocol import Command, ResetCoordinators, SetTimer, TimerFired
+from flinkpy.scheduler.protocol import Command, SetTimer, TimerFired
 from flinkpy.scheduler.regions import regions_of
 from flinkpy.scheduler.restart import RestartStrategy
 
@@ -32,10 +33,10 @@ class Failovers:
 
     def __init__(
         self, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, attempts: Attempts, restart_strategy: RestartStrategy,
-        commands: list[Command],
+        states: StateAssignment, commands: list[Command],
     ) -> None:
         self._graph, self._slots, self._job, self._attempts = graph, slots, job, attempts
-        self._restart_strategy, self._commands = restart_strategy, commands
+        self._restart_strategy, self._states, self._commands = restart_strategy, states, commands
         self.pending: dict[str, Failover] = {}
         self.restarts = 0
         self.failures: deque[FailureRecord] = deque(maxlen=self.FAILURES_KEPT)
@@ -154,7 +155,7 @@ class Failovers:
     def _restart(self, failover: Failover) -> None:
         del self.pending[failover.timer_id]
         old = [vertex.execution for vertex in failover.vertices if vertex.execution.state is not _S.CREATED]
-        self._commands.append(ResetCoordinators(tuple(execution.attempt_id for execution in old)))
+        self._commands.append(self._states.restart(old, failover.vertices))
         self._attempts.release_results(old)
         for execution in old:
             self._graph.reset(execution.vertex)

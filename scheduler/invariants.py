@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
 from flinkpy.core.errors import EngineError
-from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.lifecycles import CheckpointState, ExecutionState, JobState
+from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution, ExecutionVertex, Failover, SharedSlot
 from flinkpy.scheduler.execution_slots import SlotTable
@@ -24,6 +25,7 @@ class SchedulerParts(NamedTuple):
     slots: SlotTable
     job: JobLifecycle
     failovers: dict[str, Failover]
+    checkpoints: CheckpointCoordinator
 
 
 def check(parts: SchedulerParts, everything: bool) -> None:
@@ -35,6 +37,7 @@ def check(parts: SchedulerParts, everything: bool) -> None:
     for slot in list(table.by_key.values()) if everything else [table.by_key[key] for key in table.changed if key in table.by_key]:
         _check_slot(parts, slot)
     _check_job(parts)
+    _check_checkpoints(parts)
     if everything:
         _check_counts(parts)
         _check_failovers(parts)
@@ -114,6 +117,22 @@ def _check_failovers(parts: SchedulerParts) -> None:
             _broken(parts, f"{failover} waits for {live}")
         if any(vertex.failover is not failover for vertex in failover.vertices):
             _broken(parts, f"a subtask of {failover} does not know of it")
+
+
+def _check_checkpoints(parts: SchedulerParts) -> None:
+    coordinator = parts.checkpoints
+    own = [checkpoint.checkpoint_id for checkpoint in coordinator.completed.own]
+    ids = [*own, *coordinator.pending]
+    if ids != sorted(set(ids)):
+        _broken(parts, f"the checkpoints {own} and {list(coordinator.pending)} are not in order")
+    for pending in coordinator.pending.values():
+        if parts.job.state is not _J.RUNNING:
+            _broken(parts, f"{pending} goes on")
+        if (pending.state is CheckpointState.STORING) != pending.is_fully_acknowledged:
+            _broken(parts, f"{pending}, which awaits {sorted(pending.awaited)}")
+        executions = {attempt_id: parts.graph.current(attempt_id) for attempt_id in pending.awaited}
+        if any(execution is None or execution.state is not _S.RUNNING for execution in executions.values()):
+            _broken(parts, f"{pending} awaits {executions}")
 
 
 def _broken(parts: SchedulerParts, what: str) -> NoReturn:

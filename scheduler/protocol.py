@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from flinkpy.core.ids import AllocationId, ExecutionAttemptId, ResourceId, SlotRequestId
+from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
 
@@ -19,7 +21,9 @@ from flinkpy.graph.resources import ResourceProfile
 
 @dataclass(frozen=True)
 class StartScheduling:
-    """The JobMaster leads: begin."""
+    """The JobMaster leads: begin. ``time_ms`` is the time of day, from which checkpoints get theirs."""
+
+    time_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,61 @@ class TimerFired:
     timer_id: str
 
 
+@dataclass(frozen=True)
+class RestoreFrom:
+    """Told before StartScheduling: the job begins with the state of that checkpoint. ``claim`` makes it the job's own, which releases it like those
+    that it takes itself. State of operators that the job does not have is refused, unless ``allow_non_restored``."""
+
+    checkpoint: CompletedCheckpoint
+    allow_non_restored: bool = False
+    claim: bool = False
+
+
+@dataclass(frozen=True)
+class CoordinatorSnapshot:
+    """The states of the source enumerators a TriggerCheckpoint named, of those that have some."""
+
+    checkpoint_id: int
+    states: Mapping[OperatorId, StateHandle]
+
+
+@dataclass(frozen=True)
+class CheckpointAcknowledged:
+    """A task has saved its state for the checkpoint. May be told twice, late, or of a checkpoint that is over."""
+
+    attempt_id: ExecutionAttemptId
+    checkpoint_id: int
+    snapshot: SubtaskSnapshot
+
+
+@dataclass(frozen=True)
+class CheckpointDeclined:
+    """A task could not save its state for the checkpoint."""
+
+    attempt_id: ExecutionAttemptId
+    checkpoint_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckpointStored:
+    """The manifest of a StoreCheckpoint is durable. ``location`` is the checkpoint's folder, None in memory."""
+
+    checkpoint_id: int
+    location: str | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointStoreFailed:
+    """The manifest of a StoreCheckpoint could not be written."""
+
+    checkpoint_id: int
+    error: BaseException
+
+
 Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | ResultsLost | TaskStateChanged | DeploymentRejected
-                    | CancelJob | FailJob | TimerFired)
+                    | CancelJob | FailJob | TimerFired | RestoreFrom | CoordinatorSnapshot | CheckpointAcknowledged | CheckpointDeclined
+                    | CheckpointStored | CheckpointStoreFailed)
 
 # -- commands -------------------------------------------------------------------------------------------------------------
 
@@ -153,9 +210,12 @@ class SetTimer:
 
 @dataclass(frozen=True)
 class ResetCoordinators:
-    """These subtasks start anew: their source enumerators take back splits that were assigned to them."""
+    """These subtasks start anew, from that checkpoint if there is one. The enumerators in ``states`` go back to that state as a whole, for all their
+    readers start anew. The others take back the splits that were assigned to these attempts since the checkpoint."""
 
     attempts: tuple[ExecutionAttemptId, ...]  # the attempts that failed or were cancelled
+    checkpoint_id: int | None = None
+    states: Mapping[OperatorId, StateHandle] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,5 +226,48 @@ class JobStateChanged:
     error: BaseException | None = None
 
 
+@dataclass(frozen=True)
+class TriggerCheckpoint:
+    """Snapshot the enumerators of these operators, answered by CoordinatorSnapshot; then tell these attempts to send barriers. The others get
+    barriers through their inputs. All that run answer with CheckpointAcknowledged or CheckpointDeclined."""
+
+    checkpoint_id: int
+    timestamp_ms: int
+    attempts: tuple[ExecutionAttemptId, ...]
+    coordinators: tuple[OperatorId, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoreCheckpoint:
+    """Write the manifest; answered by CheckpointStored or CheckpointStoreFailed. What is stored and discarded is done in the order of the
+    commands."""
+
+    checkpoint: CompletedCheckpoint
+
+
+@dataclass(frozen=True)
+class DiscardCheckpoint:
+    """Nobody will restore from this: delete what its handles name, and its manifest. A StoreCheckpoint of it may be under way."""
+
+    checkpoint: CompletedCheckpoint
+
+
+@dataclass(frozen=True)
+class NotifyCheckpointComplete:
+    """The checkpoint is durable, and a failure leads back to it or to a later one: these attempts may commit."""
+
+    checkpoint_id: int
+    attempts: tuple[ExecutionAttemptId, ...]
+
+
+@dataclass(frozen=True)
+class NotifyCheckpointAborted:
+    """The checkpoint will never be complete: these attempts stop working on it."""
+
+    checkpoint_id: int
+    attempts: tuple[ExecutionAttemptId, ...]
+
+
 Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators
-                      | JobStateChanged)
+                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint | NotifyCheckpointComplete
+                      | NotifyCheckpointAborted)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import engine as options
+from flinkpy.core.options.checkpointing import CheckpointSettings
 from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.core.options.schema import read
 
@@ -84,21 +85,24 @@ class SchedulerConfig:
     exp_factor: float = 1.5
     exp_reset_s: float = 3600.0
     exp_attempts: int | None = None
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SchedulerConfig:
-        """From the options of ``flinkpy.core.options.engine``; raises ConfigurationError for an unknown restart strategy or a value that cannot
+        """From the options of ``flinkpy.core.options``; raises ConfigurationError for an unknown restart strategy or a value that cannot
         be."""
 
         def seconds(option: Any) -> float:
             return float(read(values, option).total_seconds())
 
+        checkpoints = CheckpointSettings.of(values)
+        restart = read(values, options.RESTART_STRATEGY) or ("none" if checkpoints.interval_s is None else "exponential-delay")
         config = SchedulerConfig(
-            read(values, options.SCHEDULING_STRATEGY), _canonical(read(values, options.RESTART_STRATEGY)),
+            read(values, options.SCHEDULING_STRATEGY), _canonical(restart),
             read(values, options.RESTART_ATTEMPTS), seconds(options.RESTART_DELAY),
             read(values, options.RESTART_RATE_MAX), seconds(options.RESTART_RATE_INTERVAL), seconds(options.RESTART_RATE_DELAY),
             seconds(options.RESTART_EXP_INITIAL), seconds(options.RESTART_EXP_MAX), read(values, options.RESTART_EXP_FACTOR),
-            seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS),
+            seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS), checkpoints,
         )
         config.restart_strategy()
         return config

@@ -4,8 +4,8 @@
 gives idle slots back, and ends the job when nothing is left to do. Settling last makes the order of the changes within an
 event immaterial: a slot freed by a cancelled attempt and taken by another one never leaves the job.
 
-The parts own their state: the graph (states and counts), the slot table, the job's lifecycle, and the failovers; ``Attempts`` moves graph and slots
-together. What they want done goes to one list of commands, which ``handle`` gives out.
+The parts own their state: the graph (states and counts), the slot table, the job's lifecycle, the failovers and the checkpoints; ``Attempts`` moves
+graph and slots together. What they want done goes to one list of commands, which ``handle`` gives out.
 
 Only current attempts count; whatever an older one reports is ignored.
 """
@@ -23,6 +23,9 @@ from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.attempts import Attempts
+from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
+from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
+from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
 from flinkpy.scheduler.details import ExecutionSummary, SchedulerDetails, execution_summary, vertex_summaries
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution
@@ -66,8 +69,12 @@ class Scheduler:
         self.slots = SlotTable(ids or IdFactory(), self._commands)
         self.job = JobLifecycle(job_graph.name, self._commands)
         strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
-        self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._commands)
-        self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._commands)
+        completed = CompletedCheckpointStore(config.checkpoints, self._commands)
+        self._states = StateAssignment(self.graph, completed)
+        self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands)
+        self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._states, self._commands)
+        self.checkpoints = CheckpointCoordinator(
+            config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands)
         self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
                                and all(len(region.vertices) == 1 for region in self.regions))
         self._now = 0.0
@@ -75,7 +82,7 @@ class Scheduler:
             StartScheduling: self._start, SlotAssigned: self.slots.slot_assigned, SlotRequestFailed: self._slot_request_failed,
             SlotLost: self._slot_lost, ResultsLost: self._attempts.results_lost, TaskStateChanged: self._task_state_changed,
             DeploymentRejected: self._deployment_rejected, CancelJob: self._cancel_job, FailJob: self._fail_job,
-            TimerFired: self.failovers.timer_fired,
+            TimerFired: self._timer_fired, **dict.fromkeys(CheckpointCoordinator.EVENTS, self._checkpoint_event),
         }
 
     # -- for the JobMaster --------------------------------------------------------------------------------------------------
@@ -102,11 +109,12 @@ class Scheduler:
 
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when the job's parts contradict each other. ``everything=False`` looks only at what the last event changed."""
-        check(SchedulerParts(self.graph, self.slots, self.job, self.failovers.pending), everything)
+        check(SchedulerParts(self.graph, self.slots, self.job, self.failovers.pending, self.checkpoints), everything)
 
     def details(self) -> SchedulerDetails:
         return SchedulerDetails(self.state, self.job.cause.error, vertex_summaries(self.graph), self.failovers.restarts,
-                                len(self.slots.by_allocation), len(self.slots.by_request), tuple(self.failovers.failures))
+                                len(self.slots.by_allocation), len(self.slots.by_request), tuple(self.failovers.failures),
+                                self.checkpoints.summary())
 
     def executions(self) -> tuple[ExecutionSummary, ...]:
         """Every current attempt, by vertex in topological order."""
@@ -136,6 +144,8 @@ class Scheduler:
         if self.state is _J.INITIALIZING:
             self.job.move(_J.CREATED)
             self.job.move(_J.RUNNING)
+            self.checkpoints.start(event.time_ms, self._now)
+            self._commands += self._states.start()
             self._attempts.schedule_first()
 
     def _slot_request_failed(self, event: SlotRequestFailed) -> None:
@@ -157,6 +167,7 @@ class Scheduler:
             return
         if event.state is _S.FINISHED:
             self._attempts.finish(execution)
+            self.checkpoints.attempt_finished(execution.attempt_id)
         elif event.state is _S.CANCELED and execution.state is _S.CANCELING:
             self._attempts.end(execution, _S.CANCELED)
         elif event.state is _S.CANCELED:
@@ -191,9 +202,17 @@ class Scheduler:
     def _fail_job(self, event: FailJob) -> None:
         self.failovers.fail_job(event.error, self._now)
 
+    def _timer_fired(self, event: TimerFired) -> None:
+        self.failovers.timer_fired(event)
+        self.checkpoints.timer_fired(event.timer_id, self._now)
+
+    def _checkpoint_event(self, event: Any) -> None:
+        self.checkpoints.handle(event, self._now)
+
     # -- what every event ends with ----------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
+        self.checkpoints.settle(self._now)
         self.failovers.restart_ready()
         self.slots.release_idle_slots()
         self._attempts.deploy_complete()
@@ -203,11 +222,15 @@ class Scheduler:
         if self.job.is_terminal or self.state is _J.INITIALIZING or self.graph.count(*TERMINAL) < self.graph.size:
             return
         if self.state is _J.CANCELLING:
-            self.job.move(_J.CANCELED)
+            self._end_in(_J.CANCELED)
         elif self.state is _J.FAILING:
-            self.job.move(_J.FAILED)
+            self._end_in(_J.FAILED)
         elif self.state is _J.RUNNING and self.graph.count(_S.FINISHED) == self.graph.size:
-            self.job.move(_J.FINISHED)
+            self._end_in(_J.FINISHED)
+
+    def _end_in(self, state: JobState) -> None:
+        self.checkpoints.job_ends(state)
+        self.job.move(state)
 
 
 def _may_run_in_parts(graph: ExecutionGraph) -> bool:

@@ -20,6 +20,7 @@ from flinkpy.actors.gateways import (
     JobResult,
     TaskExecutorGateway,
 )
+from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions
 from flinkpy.actors.job_master.job_report import JobStatusBook
 from flinkpy.actors.job_master.scheduler_driver import SchedulerDriver
 from flinkpy.actors.job_master.slot_book import SlotBook
@@ -43,15 +44,20 @@ from flinkpy.scheduler.protocol import (
     CancelTask,
     Command,
     DeployTasks,
+    DiscardCheckpoint,
     FailJob,
     JobStateChanged,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
     ReleaseResults,
     ReleaseSlot,
     RequestSlot,
     ResetCoordinators,
     SetTimer,
     StartScheduling,
+    StoreCheckpoint,
     TaskStateChanged,
+    TriggerCheckpoint,
 )
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
 
@@ -86,10 +92,14 @@ class JobMaster(FencedRpcEndpoint):
         self._coordinators = SourceCoordinators(
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
+        checkpoints = CheckpointActions()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
             SetTimer: self._driver.set_timer, ResetCoordinators: self._coordinators.reset_attempts, JobStateChanged: self._job_state_changed,
+            TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
+            DiscardCheckpoint: checkpoints.discard_checkpoint, NotifyCheckpointComplete: checkpoints.notify_complete,
+            NotifyCheckpointAborted: checkpoints.notify_aborted,
         }
 
     # -- life --------------------------------------------------------------------------------------------------------------
@@ -97,7 +107,7 @@ class JobMaster(FencedRpcEndpoint):
     def on_start(self) -> None:
         self.slots.start()
         self._coordinators.start()
-        self._driver.feed(StartScheduling())
+        self._driver.feed(StartScheduling(self.service.clock.time_ms()))
 
     def on_stop(self) -> Future[None] | None:
         self._close_parts("the JobMaster stops")

@@ -31,6 +31,10 @@ class ConfigurationError(ProgramError):
     """An option has a wrong name, type or value, or contradicts another one."""
 
 
+class SavepointRestoreError(ProgramError):
+    """The job cannot start from that checkpoint or savepoint: names the operators whose state has no place in it."""
+
+
 class OutputClosedError(ProgramError):
     """Whoever read what the job prints has gone (``python job.py | head``)."""
 
@@ -133,6 +137,10 @@ class CheckpointDamagedError(FlinkpyError):
 
     def __str__(self) -> str:
         return f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}"
+
+
+class CheckpointError(FlinkpyError):
+    """More checkpoints failed in a row than the job tolerates; says why the last one did."""
 
 
 # -- the peer must act: refused, the sender may retry or is wrong -----------------------------------------------------

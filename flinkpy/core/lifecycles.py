@@ -72,10 +72,10 @@ class TaskSlotState(Enum):
 class CheckpointState(Enum):
     """The states of one checkpoint at the coordinator."""
 
-    PENDING = "PENDING"
+    PENDING = "PENDING"  # waits for acknowledgements
+    STORING = "STORING"  # waits for its manifest
     COMPLETED = "COMPLETED"
     ABORTED = "ABORTED"
-    SUBSUMED = "SUBSUMED"
 
 
 class ConnectionState(Enum):
@@ -192,7 +192,7 @@ TASK_SLOT: Lifecycle[TaskSlotState] = Lifecycle("task slot", _T.ALLOCATED, {
 })
 
 CHECKPOINT: Lifecycle[CheckpointState] = Lifecycle("checkpoint", _C.PENDING, {
-    _C.PENDING: (_C.COMPLETED, _C.ABORTED), _C.COMPLETED: (_C.SUBSUMED,), _C.ABORTED: (), _C.SUBSUMED: (),
+    _C.PENDING: (_C.STORING, _C.ABORTED), _C.STORING: (_C.COMPLETED, _C.ABORTED), _C.COMPLETED: (), _C.ABORTED: (),
 })
 
 _N = ConnectionState

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options import compatibility as options
+from flinkpy.core.options import checkpointing as options
+from flinkpy.core.options import compatibility as kept
 from flinkpy.core.options.schema import Option, read
 from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
@@ -60,7 +61,7 @@ class CheckpointConfig:
         return read(self._values, options.CHECKPOINT_INTERVAL) is not None
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        return CheckpointingMode(str(read(self._values, options.CHECKPOINT_MODE)).upper().replace("-", "_"))
+        return CheckpointingMode(read(self._values, options.CHECKPOINT_MODE).value)
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         if not isinstance(checkpointing_mode, CheckpointingMode):
@@ -107,26 +108,26 @@ class CheckpointConfig:
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        return bool(read(self._values, options.CHECKPOINT_UNALIGNED))
+        return bool(read(self._values, kept.CHECKPOINT_UNALIGNED))
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
+        return self._set(kept.CHECKPOINT_UNALIGNED, bool(enabled))
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        return bool(read(self._values, options.CHECKPOINT_UNALIGNED_FORCED))
+        return bool(read(self._values, kept.CHECKPOINT_UNALIGNED_FORCED))
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        return self._set(options.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
+        return self._set(kept.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def get_aligned_checkpoint_timeout(self) -> timedelta:
-        timeout: timedelta = read(self._values, options.CHECKPOINT_ALIGNED_TIMEOUT)
+        timeout: timedelta = read(self._values, kept.CHECKPOINT_ALIGNED_TIMEOUT)
         return timeout
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: int | timedelta) -> CheckpointConfig:
-        return self._set_span(options.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout)
+        return self._set_span(kept.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout)
 
     def get_alignment_timeout(self) -> timedelta:
         return self.get_aligned_checkpoint_timeout()
@@ -135,7 +136,7 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        return ExternalizedCheckpointRetention(read(self._values, options.CHECKPOINT_RETENTION))
+        return ExternalizedCheckpointRetention(read(self._values, options.CHECKPOINT_RETENTION).value)
 
     def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
         return self._set(options.CHECKPOINT_RETENTION, ExternalizedCheckpointRetention(retention_mode).value)
@@ -144,7 +145,7 @@ class CheckpointConfig:
         return self.get_externalized_checkpoint_retention() is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointCleanup:
-        return ExternalizedCheckpointCleanup(read(self._values, options.CHECKPOINT_RETENTION))
+        return ExternalizedCheckpointCleanup(read(self._values, options.CHECKPOINT_RETENTION).value)
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
         return self._set(options.CHECKPOINT_RETENTION, cleanup_mode.value)
@@ -168,5 +169,5 @@ class CheckpointConfig:
         return storage_of(self._values)
 
     def __repr__(self) -> str:
-        kept = {key: value for key, value in self._values.items() if key.startswith("execution.checkpointing.")}
-        return f"CheckpointConfig({kept})"
+        shown = {key: value for key, value in self._values.items() if key.startswith("execution.checkpointing.")}
+        return f"CheckpointConfig({shown})"

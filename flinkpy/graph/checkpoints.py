@@ -5,7 +5,7 @@ The bytes of state themselves are elsewhere, or within a :class:`StateHandle` wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from flinkpy.core.ids import OperatorId
@@ -30,6 +30,10 @@ class OperatorSubtaskState:
     keyed: StateHandle | None = None
     operator: StateHandle | None = None
 
+    def handles(self) -> Iterator[StateHandle]:
+        """Those there are."""
+        return (handle for handle in (self.keyed, self.operator) if handle is not None)
+
 
 @dataclass(frozen=True)
 class SubtaskSnapshot:
@@ -40,14 +44,26 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True)
 class OperatorCheckpoint:
-    """One operator in a completed checkpoint: what each subtask saved, by its index (those without state are not there), and the state of a
-    source's enumerator."""
+    """One operator in a completed checkpoint: what each subtask saved, by its index (those without state are not there), the state of a
+    source's enumerator, and the subtasks that had finished before, which have no state any more."""
 
     name: str
     parallelism: int
     max_parallelism: int
     subtasks: Mapping[int, OperatorSubtaskState] = field(default_factory=dict)
     coordinator: StateHandle | None = None
+    finished: frozenset[int] = frozenset()
+
+    @property
+    def is_fully_finished(self) -> bool:
+        return len(self.finished) == self.parallelism
+
+    def handles(self) -> Iterator[StateHandle]:
+        """All its state: that of its subtasks, and its enumerator's."""
+        for state in self.subtasks.values():
+            yield from state.handles()
+        if self.coordinator is not None:
+            yield self.coordinator
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,15 @@ class CompletedCheckpoint:
     operators: Mapping[OperatorId, OperatorCheckpoint]
     location: str | None = None
 
+    def handles(self) -> Iterator[StateHandle]:
+        """All its state."""
+        return (handle for operator in self.operators.values() for handle in operator.handles())
+
+    @property
+    def size(self) -> int:
+        """Bytes of state."""
+        return sum(handle.length for handle in self.handles())
+
 
 @dataclass(frozen=True)
 class OperatorRestore:
@@ -69,8 +94,10 @@ class OperatorRestore:
 
 @dataclass(frozen=True)
 class TaskRestore:
-    """The checkpoint a task starts from, and what its operators find there."""
+    """The checkpoint a task starts from, and what its operators find there. ``finished``: every subtask of all its operators had finished, so the
+    task ends as soon as it has started."""
 
     checkpoint_id: int
     location: str | None
     operators: Mapping[OperatorId, OperatorRestore] = field(default_factory=dict)
+    finished: bool = False

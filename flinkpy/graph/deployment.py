@@ -9,6 +9,7 @@ from typing import Any
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, IntermediateDataSetId, JobId, OperatorId, ResourceId, ResultPartitionId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.program.code import OutOfBand
+from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.job_graph import ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile
 
@@ -86,7 +87,7 @@ class TaskDeploymentDescriptor:
     partitions: tuple[ResultPartitionDescriptor, ...] = ()
     gates: tuple[InputGateDescriptor, ...] = ()
     configuration: dict[str, Any] = field(default_factory=dict)
-    restore: bytes | None = None  # state to start from
+    restore: TaskRestore | None = None  # the checkpoint to start from
     out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain names
 
     @property

@@ -46,6 +46,13 @@ def test_the_configuration_names_the_strategies() -> None:
     assert isinstance(SchedulerConfig.of({"restart-strategy.type": "exponential-delay"}).restart_strategy(), ExponentialDelay)
 
 
+def test_a_job_with_checkpoints_restarts_unless_it_says_otherwise() -> None:
+    every_second = {"execution.checkpointing.interval": "1 s"}
+    assert isinstance(SchedulerConfig.of(every_second).restart_strategy(), ExponentialDelay)
+    assert isinstance(SchedulerConfig.of({**every_second, "restart-strategy": "none"}).restart_strategy(), NoRestart)
+    assert isinstance(SchedulerConfig.of({**every_second, "execution.runtime-mode": "BATCH"}).restart_strategy(), NoRestart)
+
+
 @pytest.mark.parametrize(("values", "message"), [
     ({"restart-strategy.type": "sometimes"}, "'sometimes' is none of none, fixed-delay"),
     ({"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": -1}, "attempts: -1 is too small"),

@@ -1,5 +1,5 @@
-"""Options of PyFlink's programs that most of the engine does not look at: those of checkpoints, which take effect with a later milestone; what a
-program ships to its workers; and what Flink 1.x asked for.
+"""Options of PyFlink's programs that most of the engine does not look at: of checkpoints those that take effect with a later milestone (the others
+are in ``checkpointing``); what a program ships to its workers; and what Flink 1.x asked for.
 
 They are declared so that a program which sets them runs, and so that a wrong value is refused now.
 """
@@ -10,21 +10,12 @@ from datetime import timedelta
 
 from flinkpy.core.options.schema import option
 
-CHECKPOINT_INTERVAL = option("execution.checkpointing.interval", timedelta, None, "How often checkpoints are taken; never when absent.")
-CHECKPOINT_MODE = option("execution.checkpointing.mode", str, "EXACTLY_ONCE", "EXACTLY_ONCE or AT_LEAST_ONCE.")
-CHECKPOINT_TIMEOUT = option("execution.checkpointing.timeout", timedelta, timedelta(minutes=10), "A checkpoint not complete by then is aborted.")
-CHECKPOINT_MIN_PAUSE = option("execution.checkpointing.min-pause", timedelta, timedelta(), "Pause between the end of one checkpoint and the next.")
-CHECKPOINT_MAX_CONCURRENT = option("execution.checkpointing.max-concurrent-checkpoints", int, 1, "Checkpoints under way at the same time at most.")
-CHECKPOINT_TOLERABLE_FAILURES = option("execution.checkpointing.tolerable-failed-checkpoints", int, 0,
-                                       "Failed checkpoints in a row before the job fails.")
 CHECKPOINT_UNALIGNED = option("execution.checkpointing.unaligned.enabled", bool, False, "Barriers overtake records.",
                               aliases=("execution.checkpointing.unaligned",))
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
                                      "Unaligned also where records of several channels meet out of order.")
 CHECKPOINT_ALIGNED_TIMEOUT = option("execution.checkpointing.aligned-checkpoint-timeout", timedelta, timedelta(),
                                     "An aligned checkpoint that takes longer turns unaligned; never with 0.")
-CHECKPOINT_RETENTION = option("execution.checkpointing.externalized-checkpoint-retention", str, "NO_EXTERNALIZED_CHECKPOINTS",
-                              "What becomes of checkpoints when the job is cancelled.")
 SAVEPOINT_DIRECTORY = option("execution.checkpointing.savepoint-dir", str, None, "Where savepoints go by default.", aliases=("state.savepoints.dir",))
 
 PYTHON_FILES = option("python.files", str, None, "Python files and packages the program needs, separated by commas.")

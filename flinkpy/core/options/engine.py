@@ -139,7 +139,9 @@ REGISTRATION_MAX = option(
 # -- restarts -----------------------------------------------------------------------------------------------------------
 
 RESTART_STRATEGY = option(
-    "restart-strategy.type", str, "none", "none, fixed-delay, failure-rate or exponential-delay.", aliases=("restart-strategy",)
+    "restart-strategy.type", str, None,
+    "none, fixed-delay, failure-rate or exponential-delay; when absent, exponential-delay with checkpoints, none without.",
+    aliases=("restart-strategy",),
 )
 RESTART_ATTEMPTS = option("restart-strategy.fixed-delay.attempts", int, 1, "How often fixed-delay restarts.")
 RESTART_DELAY = option("restart-strategy.fixed-delay.delay", timedelta, timedelta(seconds=1), "Pause before a fixed-delay restart.")

@@ -13,6 +13,7 @@ from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
+from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
@@ -52,8 +53,8 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
 
     values = dict(program.values)
     if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
-        values.pop(kept_options.CHECKPOINT_INTERVAL.key, None)
-    if read(values, kept_options.CHECKPOINT_INTERVAL) is not None:
+        values.pop(CHECKPOINT_INTERVAL.key, None)
+    if read(values, CHECKPOINT_INTERVAL) is not None:
         _refuse_checkpoints(program.transformations)
         LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
     program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program

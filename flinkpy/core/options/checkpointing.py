@@ -1,0 +1,68 @@
+"""When checkpoints are taken, and how many are kept: the options of the checkpoint coordinator, under Flink's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
+from flinkpy.core.options.schema import option, read
+
+
+class CheckpointMode(Enum):
+    """What a checkpoint promises (PyFlink's CheckpointingMode)."""
+
+    EXACTLY_ONCE = "EXACTLY_ONCE"
+    AT_LEAST_ONCE = "AT_LEAST_ONCE"
+
+
+class CheckpointRetention(Enum):
+    """What becomes of checkpoints at the job's end (PyFlink's ExternalizedCheckpointRetention)."""
+
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+
+CHECKPOINT_INTERVAL = option("execution.checkpointing.interval", timedelta, None, "How often checkpoints are taken; never when absent.")
+CHECKPOINT_MODE = option("execution.checkpointing.mode", CheckpointMode, CheckpointMode.EXACTLY_ONCE, "EXACTLY_ONCE or AT_LEAST_ONCE.")
+CHECKPOINT_TIMEOUT = option("execution.checkpointing.timeout", timedelta, timedelta(minutes=10), "A checkpoint not complete by then is aborted.")
+CHECKPOINT_MIN_PAUSE = option("execution.checkpointing.min-pause", timedelta, timedelta(),
+                              "Pause between the end of one checkpoint and the next; with one, there is one checkpoint at a time.")
+CHECKPOINT_MAX_CONCURRENT = option("execution.checkpointing.max-concurrent-checkpoints", int, 1, "Checkpoints under way at the same time at most.",
+                                   at_least=1)
+CHECKPOINT_TOLERABLE_FAILURES = option("execution.checkpointing.tolerable-failed-checkpoints", int, 0,
+                                       "Failed checkpoints in a row that the job survives.", at_least=0)
+CHECKPOINT_RETENTION = option(
+    "execution.checkpointing.externalized-checkpoint-retention", CheckpointRetention, CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
+    "Which checkpoints outlive their job: with DELETE_ON_CANCELLATION those of a failed one, with RETAIN_ON_CANCELLATION also of a cancelled one.")
+CHECKPOINTS_RETAINED = option("execution.checkpointing.num-retained", int, 1, "Completed checkpoints that are kept.", at_least=1,
+                              aliases=("state.checkpoints.num-retained",))
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """What the checkpoint coordinator needs to know. Times in seconds; without an interval no checkpoints are taken."""
+
+    interval_s: float | None = None
+    min_pause_s: float = 0.0
+    timeout_s: float = 600.0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    mode: CheckpointMode = CheckpointMode.EXACTLY_ONCE
+    retention: CheckpointRetention = CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    retained: int = 1
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> CheckpointSettings:
+        """From the job's configuration. A job in BATCH takes none: a task that failed reads the results before it again."""
+        interval = read(values, CHECKPOINT_INTERVAL) if read(values, RUNTIME_MODE) is not RuntimeMode.BATCH else None
+        min_pause_s = read(values, CHECKPOINT_MIN_PAUSE).total_seconds()
+        return CheckpointSettings(
+            None if interval is None else interval.total_seconds(), min_pause_s, read(values, CHECKPOINT_TIMEOUT).total_seconds(),
+            1 if min_pause_s > 0 else read(values, CHECKPOINT_MAX_CONCURRENT), read(values, CHECKPOINT_TOLERABLE_FAILURES),
+            read(values, CHECKPOINT_MODE), read(values, CHECKPOINT_RETENTION), read(values, CHECKPOINTS_RETAINED),
+        )

@@ -1,0 +1,85 @@
+"""A checkpoint on its way: who still has to acknowledge it, and the state that was acknowledged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import ExecutionAttemptId, JobVertexId, OperatorId
+from flinkpy.core.lifecycles import CHECKPOINT, CheckpointState, StateMachine
+from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, StateHandle, SubtaskSnapshot
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.scheduler.checkpointing.checkpoint_plan import CheckpointPlan
+
+
+class PendingCheckpoint:
+    """Gathers acknowledgements until none is awaited any more. It goes on listening when it was aborted: what comes late is discarded too."""
+
+    def __init__(self, checkpoint_id: int, timestamp_ms: int, started: float, plan: CheckpointPlan, job_graph: JobGraph) -> None:
+        self.checkpoint_id, self.timestamp_ms, self.started, self.plan = checkpoint_id, timestamp_ms, started, plan
+        self._machine = StateMachine(CHECKPOINT, f"checkpoint {checkpoint_id}")
+        self._job_graph = job_graph
+        self.awaited = set(plan.acknowledge)
+        self.awaits_coordinators = any(vertex.sources for vertex in job_graph.vertices)
+        self._states: defaultdict[OperatorId, dict[int, OperatorSubtaskState]] = defaultdict(dict)
+        self._coordinators: dict[OperatorId, StateHandle] = {}
+
+    @property
+    def state(self) -> CheckpointState:
+        return self._machine.state
+
+    @property
+    def is_fully_acknowledged(self) -> bool:
+        return not self.awaited and not self.awaits_coordinators
+
+    def move(self, state: CheckpointState, why: str = "") -> None:
+        self._machine.move(state, why)
+
+    def acknowledge(self, attempt_id: ExecutionAttemptId, snapshot: SubtaskSnapshot) -> bool:
+        """Whether this was awaited: who acknowledges a second time, or was not asked, says nothing new."""
+        if attempt_id not in self.awaited:
+            return False
+        self.awaited.discard(attempt_id)
+        for operator_id, state in snapshot.operators.items():
+            self._states[operator_id][attempt_id.subtask_index] = state
+        return True
+
+    def acknowledge_coordinators(self, states: Mapping[OperatorId, StateHandle]) -> bool:
+        """Whether they were awaited."""
+        if not self.awaits_coordinators:
+            return False
+        self.awaits_coordinators = False
+        self._coordinators.update(states)
+        return True
+
+    def contents(self) -> CompletedCheckpoint:
+        """What was acknowledged, and not taken since."""
+        operators = self._operators()
+        strange = (self._states.keys() | self._coordinators.keys()) - operators.keys()
+        if strange:
+            raise EngineError(f"checkpoint {self.checkpoint_id} has state of operators that are not in the job: {sorted(strange)}")
+        return CompletedCheckpoint(self.checkpoint_id, self.timestamp_ms, operators)
+
+    def take_contents(self) -> CompletedCheckpoint:
+        """The same, to be discarded: once."""
+        contents = self.contents()
+        self._states.clear()
+        self._coordinators.clear()
+        return contents
+
+    def _operators(self) -> dict[OperatorId, OperatorCheckpoint]:
+        finished: defaultdict[JobVertexId, set[int]] = defaultdict(set)
+        for subtask in self.plan.finished:
+            finished[subtask.vertex_id].add(subtask.subtask_index)
+        found = {}
+        for vertex in self._job_graph.vertices:
+            for operator in vertex.operators:
+                states, coordinator = self._states.get(operator.operator_id, {}), self._coordinators.get(operator.operator_id)
+                if states or coordinator is not None or finished[vertex.id]:
+                    found[operator.operator_id] = OperatorCheckpoint(
+                        operator.name, vertex.parallelism, vertex.max_parallelism, dict(states), coordinator, frozenset(finished[vertex.id]))
+        return found
+
+    def __repr__(self) -> str:
+        return f"<checkpoint {self.checkpoint_id}: {self.state.name}, {len(self.awaited)} subtasks awaited>"
