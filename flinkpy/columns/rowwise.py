@@ -80,7 +80,7 @@ def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
     def apply(value: Any) -> Any:
         if isinstance(value, Decimal):
             return Decimal(function(value))
-        return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
+        return math.copysign(function(value), value) if isinstance(value, float) and math.isfinite(value) else value  # -0.0 stays -0.0
     return apply
 
 
@@ -103,7 +103,7 @@ def _round(value: Any, places: int) -> Any:
     fraction = scaled - floor
     if fraction == 0:
         return value
-    nearest = float(math.floor(scaled + 0.5)) if fraction != 0.5 else math.copysign(math.ceil(abs(scaled)), scaled)
+    nearest = math.copysign(math.floor(scaled + 0.5) if fraction != 0.5 else math.ceil(abs(scaled)), scaled)
     return nearest / scale if places >= 0 else nearest * scale
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.common import OutputTag, Row, Time, WatermarkStrategy
@@ -318,13 +318,14 @@ def mutable_parts(value: Any, found: dict[int, Any] | None = None) -> dict[int, 
 
 
 @given(VALUES)
+@example((Pair("k", ()),))
 def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
     copy = private(value)
     assert copy == value
     assert isinstance(copy, type(value))
     assert not mutable_parts(copy).keys() & mutable_parts(value).keys()
     assert len(mutable_parts(copy)) == len(mutable_parts(value))  # what it holds twice, the copy holds twice
-    if not mutable_parts(value) and isinstance(value, (tuple, str, int)) and type(value) is not Pair:
+    if not mutable_parts(value) and isinstance(value, (tuple, str, int)) and "Pair(" not in repr(value):
         assert copy is value
 
 

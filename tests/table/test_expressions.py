@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.compiler import compile_expression
@@ -99,6 +99,9 @@ def conditions(draw: Any, depth: int = 2) -> Any:
 
 
 @given(numbers() | texts() | conditions(), ROWS)
+@example(1 / lit(-0.0).floor, [dict.fromkeys(("i", "small", "f", "g", "s", "b"))])
+@example(1 / lit(-0.25).ceil, [dict.fromkeys(("i", "small", "f", "g", "s", "b"))])
+@example(1 / lit(-0.25).round(0), [dict.fromkeys(("i", "small", "f", "g", "s", "b"))])
 @settings(max_examples=250, deadline=None)
 def test_a_column_is_computed_as_its_rows_would_be(expression: Expression, rows: list[dict[str, Any]]) -> None:
     by_rows = outcome(lambda: [evaluate(expression, row) for row in typed(rows)])
