@@ -131,6 +131,13 @@ class CheckpointDeclined:
 
 
 @dataclass(frozen=True)
+class CheckpointAwaited:
+    """The task's input has ended, and its last results wait for a checkpoint: the next one is due at once."""
+
+    attempt_id: ExecutionAttemptId
+
+
+@dataclass(frozen=True)
 class CheckpointStored:
     """The manifest of a StoreCheckpoint is durable. ``location`` is the checkpoint's folder, None in memory."""
 
@@ -140,7 +147,7 @@ class CheckpointStored:
 
 @dataclass(frozen=True)
 class CheckpointStoreFailed:
-    """The manifest of a StoreCheckpoint could not be written."""
+    """The enumerators' state of a TriggerCheckpoint, or the manifest of a StoreCheckpoint, could not be written."""
 
     checkpoint_id: int
     error: BaseException
@@ -148,7 +155,7 @@ class CheckpointStoreFailed:
 
 Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | ResultsLost | TaskStateChanged | DeploymentRejected
                     | CancelJob | FailJob | TimerFired | RestoreFrom | CoordinatorSnapshot | CheckpointAcknowledged | CheckpointDeclined
-                    | CheckpointStored | CheckpointStoreFailed)
+                    | CheckpointAwaited                    | CheckpointStored | CheckpointStoreFailed)
 
 # -- commands -------------------------------------------------------------------------------------------------------------
 
@@ -216,6 +223,7 @@ class ResetCoordinators:
     attempts: tuple[ExecutionAttemptId, ...]  # the attempts that failed or were cancelled
     checkpoint_id: int | None = None
     states: Mapping[OperatorId, StateHandle] = field(default_factory=dict)
+    location: str | None = None  # the checkpoint's folder
 
 
 @dataclass(frozen=True)

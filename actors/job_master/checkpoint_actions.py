@@ -1,30 +1,171 @@
-"""What the JobMaster does about checkpoints when the scheduler says so. Nothing so far: tasks and files do not know of checkpoints yet."""
+"""What the JobMaster does about checkpoints when the scheduler says so: it tells the tasks, and writes and deletes files off its thread."""
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.graph.checkpoint_messages import (
+    BeginCheckpoint,
+    CheckpointAborted,
+    CheckpointCompleted,
+    FinalCheckpointAwaited,
+    FromTask,
+    SnapshotFailed,
+    SnapshotTaken,
+)
+from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.scheduler.protocol import (
+    CheckpointAcknowledged,
+    CheckpointAwaited,
+    CheckpointDeclined,
+    CheckpointStored,
+    CheckpointStoreFailed,
+    CoordinatorSnapshot,
     DiscardCheckpoint,
+    Event,
+    FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     StoreCheckpoint,
     TriggerCheckpoint,
 )
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+
+log = logging.getLogger("flinkpy.jobmaster")
+
+RunInBackground = Callable[[Callable[[], None]], "Future[None]"]
+
+
+def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
+    """What a task says about checkpoints, as the scheduler hears it."""
+    if isinstance(message, SnapshotTaken):
+        return CheckpointAcknowledged(attempt_id, message.checkpoint_id, message.snapshot)
+    if isinstance(message, SnapshotFailed):
+        return CheckpointDeclined(attempt_id, message.checkpoint_id, message.reason)
+    assert isinstance(message, FinalCheckpointAwaited)
+    return CheckpointAwaited(attempt_id)
+
+
+class FileWork:
+    """Work with files, off the main thread and in order. Each piece may name an event, which is fed in the main thread when it is done."""
+
+    def __init__(self, run_in_background: RunInBackground, feed: Callable[[Event], None]) -> None:
+        self._run_in_background, self._feed = run_in_background, feed
+        self._todo: deque[Callable[[], Event | None]] = deque()
+        self._done: deque[Event] = deque()
+        self._one_at_a_time = threading.Lock()
+        self._running = False
+        self._when_idle: Callable[[], None] | None = None
+
+    def add(self, work: Callable[[], Event | None]) -> None:
+        self._todo.append(work)
+        self._go_on()
+
+    def when_idle(self, action: Callable[[], None]) -> None:
+        """Calls the action when all is done; at once if nothing is left."""
+        self._when_idle = action
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._running:
+            return
+        if self._todo:
+            self._running = True
+            self._run_in_background(self._work).add_done_callback(lambda future: self._worked())
+        elif self._when_idle is not None:
+            action, self._when_idle = self._when_idle, None
+            action()
+
+    def _work(self) -> None:
+        with self._one_at_a_time:
+            while self._todo:
+                work = self._todo.popleft()
+                try:
+                    event = work()
+                except Exception:
+                    log.warning("a file of a checkpoint could not be deleted", exc_info=True)
+                else:
+                    if event is not None:
+                        self._done.append(event)
+
+    def _worked(self) -> None:
+        self._running = False
+        while self._done:
+            self._feed(self._done.popleft())
+        self._go_on()
 
 
 class CheckpointActions:
-    """Carries out the commands of the checkpoint coordinator."""
+    """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
+
+    ``send(attempt, None, message)`` tells a task, ``snapshot_coordinators`` gives the state of source enumerators, and ``completed`` is told of each
+    checkpoint that is durable.
+    """
+
+    def __init__(
+        self, storage: CheckpointStorage, send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
+        snapshot_coordinators: Callable[[int, tuple[OperatorId, ...]], Mapping[OperatorId, bytes]], completed: Callable[[int], None],
+        run_in_background: RunInBackground, feed: Callable[[Event], None],
+    ) -> None:
+        self._storage, self._send, self._snapshot_coordinators, self._completed = storage, send, snapshot_coordinators, completed
+        self._feed = feed
+        self._files = FileWork(run_in_background, feed)
 
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
-        """Snapshots the enumerators, and tells the tasks."""
+        """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
+        try:
+            states = self._snapshot_coordinators(command.checkpoint_id, command.coordinators)
+        except FlinkpyError as error:
+            self._feed(FailJob(error))
+            return
+        for attempt_id in command.attempts:
+            self._send(attempt_id, None, BeginCheckpoint(command.checkpoint_id, command.timestamp_ms))
+        self._files.add(lambda: self._write_coordinators(command.checkpoint_id, states))
+
+    def _write_coordinators(self, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> Event:
+        try:
+            with self._storage.state_writer(checkpoint_id, "coordinators", 0) as writer:
+                handles = {operator_id: writer.write(state) for operator_id, state in states.items()}
+        except Exception as error:
+            return CheckpointStoreFailed(checkpoint_id, error)
+        return CoordinatorSnapshot(checkpoint_id, handles)
 
     def store_checkpoint(self, command: StoreCheckpoint) -> None:
-        """Writes the manifest."""
+        def store() -> Event:
+            try:
+                return CheckpointStored(command.checkpoint.checkpoint_id, self._storage.store(command.checkpoint).location)
+            except Exception as error:
+                return CheckpointStoreFailed(command.checkpoint.checkpoint_id, error)
+
+        self._files.add(store)
 
     def discard_checkpoint(self, command: DiscardCheckpoint) -> None:
-        """Deletes state and manifest."""
+        checkpoint, storage = command.checkpoint, self._storage
+        if checkpoint.location is not None:
+            self._files.add(lambda: storage.discard(checkpoint))
+        else:
+            self._files.add(lambda: storage.discard_unfinished(checkpoint.checkpoint_id))
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
-        """Tells the tasks."""
+        self._completed(command.checkpoint_id)
+        for attempt_id in command.attempts:
+            self._send(attempt_id, None, CheckpointCompleted(command.checkpoint_id))
 
     def notify_aborted(self, command: NotifyCheckpointAborted) -> None:
-        """Tells the tasks."""
+        for attempt_id in command.attempts:
+            self._send(attempt_id, None, CheckpointAborted(command.checkpoint_id))
+
+    def read(self, location: str | None, handle: StateHandle) -> bytes:
+        """The state of an enumerator. It is small, so the main thread reads it."""
+        return self._storage.reader(location).read(handle)
+
+    def when_idle(self, action: Callable[[], None]) -> None:
+        """Calls the action when all files are written and deleted."""
+        self._files.when_idle(action)

@@ -20,7 +20,7 @@ from flinkpy.actors.gateways import (
     JobResult,
     TaskExecutorGateway,
 )
-from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions
+from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions, event_of
 from flinkpy.actors.job_master.job_report import JobStatusBook
 from flinkpy.actors.job_master.scheduler_driver import SchedulerDriver
 from flinkpy.actors.job_master.slot_book import SlotBook
@@ -60,6 +60,7 @@ from flinkpy.scheduler.protocol import (
     TriggerCheckpoint,
 )
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 log = logging.getLogger("flinkpy.jobmaster")
 
@@ -92,11 +93,13 @@ class JobMaster(FencedRpcEndpoint):
         self._coordinators = SourceCoordinators(
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
-        checkpoints = CheckpointActions()
+        self._checkpoints = checkpoints = CheckpointActions(
+            CheckpointStorage.of(job_graph.configuration, self.job_id), self._executors.send_operator_event, self._coordinators.snapshot,
+            self._coordinators.checkpoint_completed, partial(service.run_in_background, self), feed)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
-            SetTimer: self._driver.set_timer, ResetCoordinators: self._coordinators.reset_attempts, JobStateChanged: self._job_state_changed,
+            SetTimer: self._driver.set_timer, ResetCoordinators: self._reset_coordinators, JobStateChanged: self._job_state_changed,
             TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
             DiscardCheckpoint: checkpoints.discard_checkpoint, NotifyCheckpointComplete: checkpoints.notify_complete,
             NotifyCheckpointAborted: checkpoints.notify_aborted,
@@ -146,10 +149,25 @@ class JobMaster(FencedRpcEndpoint):
         for attempt_id in self._executors.deploy_tasks(command):
             self._coordinators.attempt_deployed(attempt_id)
 
+    def _reset_coordinators(self, command: ResetCoordinators) -> None:
+        try:
+            states = {operator_id: self._checkpoints.read(command.location, handle) for operator_id, handle in command.states.items()}
+        except (FlinkpyError, OSError) as error:
+            self._driver.feed(FailJob(error))
+        else:
+            self._coordinators.reset_attempts(command, states)
+
     def _job_state_changed(self, command: JobStateChanged) -> None:
         log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
-        self.status.record_state(command.state, command.error)
         if JOB.is_terminal(command.state):
+            self._checkpoints.when_idle(lambda: self._end_with(command))
+        else:
+            self.status.record_state(command.state, command.error)
+
+    def _end_with(self, command: JobStateChanged) -> None:
+        """The checkpoints that do not outlive the job are gone."""
+        if not self.status.has_ended:
+            self.status.record_state(command.state, command.error)
             self._end_job()
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
@@ -203,7 +221,10 @@ class JobMaster(FencedRpcEndpoint):
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> None:
         for operator_id, event in self._executors.fresh_events(attempt_id, first, events):
-            self._coordinators.handle_event(attempt_id, operator_id, event)
+            if operator_id is None:
+                self._driver.feed(event_of(attempt_id, event))
+            else:
+                self._coordinators.handle_event(attempt_id, operator_id, event)
 
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,12 +29,12 @@ class SourceCoordinators:
         self._sources = {vertex.id: tuple(operator_id for operator_id, _ in vertex.sources) for vertex in job_graph.vertices if vertex.sources}
         self._current: dict[ExecutionVertexId, ExecutionAttemptId] = {}
         self._alignment = AlignmentGroups()
-        self._makers = {
+        self._makers: dict[OperatorId, Callable[..., SourceCoordinator]] = {
             operator_id: partial(self._make, vertex, operator_id, source) for vertex in job_graph.vertices for operator_id, source in vertex.sources
         }
         self._coordinators = {operator_id: make() for operator_id, make in self._makers.items()}
 
-    def _make(self, vertex: JobVertex, operator_id: OperatorId, source: bytes) -> SourceCoordinator:
+    def _make(self, vertex: JobVertex, operator_id: OperatorId, source: bytes, restored: bytes | None = None) -> SourceCoordinator:
         def send_event(subtask: int, event: Any) -> None:
             attempt_id = self._current.get(ExecutionVertexId(vertex.id, subtask))
             if attempt_id is not None:
@@ -42,7 +42,7 @@ class SourceCoordinators:
 
         name = next((operator.name for operator in vertex.operators if operator.operator_id == operator_id), vertex.name)
         return SourceCoordinator(operator_id, partial(loads, source, vertex.out_of_band), vertex.parallelism, send_event, self._run_in_background,
-                                 self._fail, self._schedule, name, alignment=self._alignment)
+                                 self._fail, self._schedule, name, restored, self._alignment)
 
     def start(self) -> None:
         """Before any task is deployed."""
@@ -68,17 +68,29 @@ class SourceCoordinators:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._alignment.forget((operator_id, attempt_id.subtask_index))
 
-    def reset_attempts(self, command: ResetCoordinators) -> None:
-        """These attempts are over: the splits assigned to them go back. A source whose enumerator failed gets a new one."""
+    # -- checkpoints -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self, checkpoint_id: int, operator_ids: tuple[OperatorId, ...]) -> dict[OperatorId, bytes]:
+        """The state of these enumerators. Raises what an enumerator raises, as an error of its program."""
+        return {operator_id: self._coordinators[operator_id].snapshot_state(checkpoint_id) for operator_id in operator_ids}
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        for coordinator in self._coordinators.values():
+            coordinator.notify_checkpoint_complete(checkpoint_id)
+
+    def reset_attempts(self, command: ResetCoordinators, states: Mapping[OperatorId, bytes]) -> None:
+        """These attempts are over: the splits assigned to them since the checkpoint go back. Enumerators in ``states`` begin with that; one that
+        failed begins anew."""
         for attempt_id in command.attempts:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
-                self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt)
+                if operator_id not in states:
+                    self._coordinators[operator_id].subtask_reset(attempt_id.subtask_index, attempt_id.attempt, command.checkpoint_id)
             if self._current.get(attempt_id.vertex) == attempt_id:
                 del self._current[attempt_id.vertex]
-        for operator_id, failed in list(self._coordinators.items()):
-            if failed.failed:
-                failed.close()
-                self._coordinators[operator_id] = self._makers[operator_id]()
+        for operator_id, coordinator in list(self._coordinators.items()):
+            if coordinator.failed or operator_id in states:
+                coordinator.close()
+                self._coordinators[operator_id] = self._makers[operator_id](restored=states.get(operator_id))
                 self._coordinators[operator_id].start()
 
     def close(self) -> None:

@@ -231,7 +231,7 @@ class _MainThreadReporter:
 
     def __init__(
         self, run_async: Callable[[Callable[[], object]], None], on_state: Callable[[TaskExecutionState], None],
-        on_event: Callable[[ExecutionAttemptId, OperatorId, Any], None],
+        on_event: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
     ) -> None:
         self._run_async, self._on_state, self._on_event = run_async, on_state, on_event
 

@@ -93,7 +93,9 @@ class StreamInputs:
                         return InputStatus.END_OF_INPUT
                     if type(element) is CheckpointBarrier:
                         break  # the checkpoint it triggers comes first
-            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP or self._chain.parked_work.pending() or not self._chain.available:
+            if self._batch_size.rows_taken - rows_before >= limit or columns >= COLUMN_RECORDS_PER_STEP:
+                break
+            if self._chain.parked_work.pending() or not self._chain.available:
                 break
         return InputStatus.MORE_AVAILABLE
 

@@ -26,6 +26,7 @@ from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
 from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
+    CheckpointAwaited,
     CheckpointDeclined,
     CheckpointStored,
     CheckpointStoreFailed,
@@ -49,7 +50,8 @@ class CheckpointCoordinator:
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
     ABORTED_KEPT = 16  # of which acknowledgements are still expected, late
-    EVENTS = (RestoreFrom, CoordinatorSnapshot, CheckpointAcknowledged, CheckpointDeclined, CheckpointStored, CheckpointStoreFailed)
+    EVENTS = (RestoreFrom, CoordinatorSnapshot, CheckpointAcknowledged, CheckpointDeclined, CheckpointAwaited, CheckpointStored,
+              CheckpointStoreFailed)
 
     def __init__(
         self, settings: CheckpointSettings, graph: ExecutionGraph, job: JobLifecycle, completed: CompletedCheckpointStore,
@@ -67,7 +69,8 @@ class CheckpointCoordinator:
         self._summary = CheckpointSummary()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RestoreFrom: self._restore_from, CoordinatorSnapshot: self._coordinators_saved, CheckpointAcknowledged: self._acknowledged,
-            CheckpointDeclined: self._declined, CheckpointStored: self._stored, CheckpointStoreFailed: self._store_failed,
+            CheckpointDeclined: self._declined, CheckpointAwaited: self._awaited,
+            CheckpointStored: self._stored, CheckpointStoreFailed: self._store_failed,
         }
 
     # -- for the scheduler -------------------------------------------------------------------------------------------------
@@ -169,9 +172,9 @@ class CheckpointCoordinator:
             self._fail(pending, f"{event.attempt_id} declined it: {event.reason}")
 
     def _store_failed(self, event: CheckpointStoreFailed) -> None:
-        pending = self._storing(event.checkpoint_id)
+        pending = self.pending.get(event.checkpoint_id)
         if pending is not None:
-            self._fail(pending, f"its manifest could not be stored: {event.error}", event.error)
+            self._fail(pending, f"it could not be stored: {event.error}", event.error)
 
     def _expire(self) -> None:
         for pending in list(self.pending.values()):
@@ -209,6 +212,9 @@ class CheckpointCoordinator:
         if running:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))
         self._commands.append(DiscardCheckpoint(pending.take_contents()))
+
+    def _awaited(self, event: CheckpointAwaited) -> None:
+        self._schedule.fall_due()
 
     # -- the rest --------------------------------------------------------------------------------------------------------------
 

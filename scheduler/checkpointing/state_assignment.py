@@ -52,7 +52,7 @@ class StateAssignment:
         for job_vertex in dict.fromkeys(vertex.job_vertex for vertex in vertices):
             if all(vertex in vertices for vertex in job_vertex.vertices):
                 states.update(_coordinators(checkpoint, job_vertex.vertex))
-        return ResetCoordinators(attempts, checkpoint.checkpoint_id, states)
+        return ResetCoordinators(attempts, checkpoint.checkpoint_id, states, checkpoint.location)
 
 
 def _coordinators(checkpoint: CompletedCheckpoint, vertex: JobVertex) -> dict[OperatorId, StateHandle]:

@@ -156,7 +156,7 @@ class Reporter:
 
     def __init__(self) -> None:
         self.states: list[TaskExecutionState] = []
-        self.events: list[tuple[ExecutionAttemptId, OperatorId, Any]] = []
+        self.events: list[tuple[ExecutionAttemptId, OperatorId | None, Any]] = []
         self._changed = threading.Condition()
 
     def state_changed(self, state: TaskExecutionState) -> None:
@@ -164,7 +164,7 @@ class Reporter:
             self.states.append(state)
             self._changed.notify_all()
 
-    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         with self._changed:
             self.events.append((attempt_id, operator_id, event))
             self._changed.notify_all()

@@ -42,8 +42,14 @@ class _Reader:
     received: Reordering = field(default_factory=Reordering)
     sent: Numbering = field(default_factory=Numbering)
     held_back: list[Any] = field(default_factory=list)  # events that came before its registration
-    assigned: list[Any] = field(default_factory=list)
+    assigned: list[Any] = field(default_factory=list)  # since the last checkpoint began
+    before: dict[int, list[Any]] = field(default_factory=dict)  # checkpoint under way -> what was assigned between the one before and this one
     no_more: bool = False
+
+    def splits_since(self, checkpoint_id: int | None) -> list[Any]:
+        """What was assigned to it and is not in the reader's state at that checkpoint. None: all of it."""
+        behind = [splits for number, splits in self.before.items() if checkpoint_id is None or number > checkpoint_id]
+        return [split for splits in (*behind, self.assigned) for split in splits]
 
 
 @dataclass(frozen=True)
@@ -109,8 +115,15 @@ class SourceCoordinator:
             _LOG.exception("closing the enumerator of %s", self.name)
 
     def snapshot_state(self, checkpoint_id: int) -> bytes:
-        """The splits that the enumerator has not assigned, pickled."""
+        """The splits that the enumerator has not assigned, pickled. Those that it has are in the readers' state at this checkpoint."""
+        for reader in self._readers:
+            reader.before[checkpoint_id], reader.assigned = reader.assigned, []
         return dumps_data(self._require_enumerator().snapshot_state(checkpoint_id), f"the enumerator's state of {self.name}")
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The readers' splits of this checkpoint never come back."""
+        for reader in self._readers:
+            reader.before = {number: splits for number, splits in reader.before.items() if number > checkpoint_id}
 
     def _guarded(self, action: Callable[..., None], *args: Any) -> None:
         """Runs code of the enumerator. An exception fails the job, and the enumerator is not called again."""
@@ -160,15 +173,16 @@ class SourceCoordinator:
         for event in held_back:
             self._handle_event(subtask, reader, event)
 
-    def subtask_reset(self, subtask: int, attempt: int | None = None) -> None:
-        """The subtask's attempt failed or was cancelled: its splits go back to the enumerator, and its later events are ignored."""
+    def subtask_reset(self, subtask: int, attempt: int | None = None, checkpoint_id: int | None = None) -> None:
+        """The subtask's attempt failed or was cancelled: its splits go back to the enumerator, but for those that the next attempt finds in its state
+        of the checkpoint. Its later events are ignored."""
         reader = self._readers[subtask]
         if attempt is not None and reader.attempt is not None and attempt < reader.attempt:
             return  # an older attempt: reset already
-        self._guarded(self._reset_reader, subtask, None if attempt is None else attempt + 1)
+        self._guarded(self._reset_reader, subtask, None if attempt is None else attempt + 1, checkpoint_id)
 
-    def _reset_reader(self, subtask: int, next_attempt: int | None) -> None:
-        given = self._readers[subtask].assigned
+    def _reset_reader(self, subtask: int, next_attempt: int | None, checkpoint_id: int | None = None) -> None:
+        given = self._readers[subtask].splits_since(checkpoint_id)
         self._readers[subtask] = _Reader(attempt=next_attempt)
         self._alignment.forget((self.operator_id, subtask))
         if given:
@@ -231,7 +245,7 @@ class SourceCoordinator:
 
     def statistics(self) -> CoordinatorStatistics:
         return CoordinatorStatistics(
-            sum(reader.host is not None for reader in self._readers), sum(len(reader.assigned) for reader in self._readers),
+            sum(reader.host is not None for reader in self._readers), sum(len(reader.splits_since(None)) for reader in self._readers),
             sum(reader.no_more for reader in self._readers),
         )
 

@@ -16,6 +16,7 @@ from flinkpy.state.keyed_snapshots import redistribute
 from flinkpy.state.operator_snapshots import nothing_saved, redistribute_operator_state
 from flinkpy.state.saved_state import FrozenState, SavedState
 
+
 class StateIO:
     """The thread. It starts with the first action."""
 

@@ -120,9 +120,9 @@ class SimulatedTaskRunner:
         if task is not None:
             self._end(task, _S.FAILED, error)
 
-    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
+    def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         task = self._tasks.get(attempt_id)
-        if task is None or task.lifecycle.state is not _S.RUNNING:
+        if task is None or operator_id is None or task.lifecycle.state is not _S.RUNNING:
             return
         for one in task.heard.accept(event):
             self._handle_event(task, one)
