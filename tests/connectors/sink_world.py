@@ -111,10 +111,12 @@ class SinkWorld:
         self.position = self.completed.position
         self._deploy(redistribute_all(self.completed.states, 128, self.parallelism))
 
-    def finish(self) -> None:
-        """The input ends well; where an operator waits for it, with a last checkpoint."""
+    def end_input(self) -> None:
         for operator in self.operators:
             operator.finish()
+
+    def last_checkpoint(self) -> None:
+        """The one that operators wait for behind the end of their input."""
         if any(operator.waits_for_final_checkpoint for operator in self.operators):
             self.complete(self.barrier())
         assert not any(operator.waits_for_final_checkpoint for operator in self.operators)
