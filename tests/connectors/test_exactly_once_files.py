@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.part_files.rolling import RollingPolicy
-from tests.connectors.sink_world import SinkWorld
+from flinkpy.core.elements import RowBatch
+from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from tests.connectors.harness import Collected, operator_context
+from tests.connectors.sink_world import WITH_CHECKPOINTS, SinkWorld
 
 
 class Small(RollingPolicy):
@@ -84,16 +88,19 @@ def broken_after(renames: int) -> Iterator[None]:
         yield
 
 
-STEPS = st.lists(st.one_of(
+STEP = st.one_of(
     st.tuples(st.just("feed"), st.integers(1, 12)),
+    st.tuples(st.just("feed"), st.integers(1, 3)),
     st.tuples(st.just("barrier"), st.just(0)),
+    st.tuples(st.just("feed and barrier"), st.integers(1, 5)),
     st.tuples(st.just("complete"), st.integers(0, 7)),  # which subtasks are told, by bits
     st.tuples(st.just("told all"), st.just(0)),
     st.tuples(st.just("abort"), st.integers(0, 2)),
     st.tuples(st.just("broken"), st.integers(0, 3)),
     st.tuples(st.just("crash"), st.integers(0, 1)),
     st.tuples(st.just("rescale"), st.integers(1, 3)),
-), max_size=25)
+)
+STEPS = st.lists(STEP, min_size=10, max_size=30)
 
 
 class Run:
@@ -106,9 +113,9 @@ class Run:
 
     def step(self, name: str, number: int) -> None:
         world = self.world
-        if name == "feed":
+        if "feed" in name:
             world.feed(number)
-        elif name == "barrier":
+        if "barrier" in name:
             world.barrier()
         elif name == "abort":
             world.abort(world.barrier(number))
@@ -147,19 +154,84 @@ class Run:
 
 @pytest.mark.parametrize("kind", SINKS)
 @settings(max_examples=25, deadline=None)
-@given(steps=STEPS, parallelism=st.integers(1, 3))
-def test_each_record_is_seen_once_whatever_fails(kind: str, steps: list[tuple[str, int]], parallelism: int) -> None:
+@given(steps=STEPS, parallelism=st.integers(1, 3), dies_late=st.booleans())
+def test_each_record_is_seen_once_whatever_fails(kind: str, steps: list[tuple[str, int]], parallelism: int, dies_late: bool) -> None:
     if kind == "parquet":
-        steps = steps[:10]
+        steps = steps[:12]
     with tempfile.TemporaryDirectory() as made:
         run = Run(kind, Path(made), parallelism)
         try:
             for name, number in steps:
                 run.step(name, number)
             run.world.feed(5)
-            run.world.finish()
+            run.world.end_input()
+            run.check()
+            if dies_late:
+                run.world.barrier()
+                run.step("crash", 1)
+                run.world.feed(5)
+                run.world.end_input()
+            run.world.last_checkpoint()
         finally:
             run.world.close()
         assert run.folder.records() == list(range(run.world.position))
         if all(name != "rescale" for name, _ in steps):
             assert run.folder.files(hidden=True) == []
+
+
+def lone_writer(path: Path, subtask: int, attempt: int, state: bytes | None) -> SinkOperator:
+    operator = SinkOperator(FileSink(path))
+    operator.setup(replace(operator_context(subtask, 2, attempt), configuration=WITH_CHECKPOINTS), Collected())
+    operator.initialize_state(state)
+    operator.open()
+    return operator
+
+
+def test_a_subtask_that_begins_late_leaves_the_files_of_others_alone(tmp_path: Path) -> None:
+    world = SinkWorld(FileSink(tmp_path), 2)
+    world.feed(4)
+    checkpoint = world.barrier()
+    world.complete(checkpoint)
+    world.feed(4)
+    world.close()
+    first = lone_writer(tmp_path, 0, 1, checkpoint.states[0])
+    first.process_batch(RowBatch([100]))
+    second = lone_writer(tmp_path, 1, 1, checkpoint.states[1])
+    first.finish()
+    first.commit_pending()
+    assert Folder(tmp_path, parquet=False).records() == [0, 1, 2, 3, 100]
+    first.close()
+    second.close()
+
+
+def test_an_attempt_that_begins_from_the_beginning_clears_away_what_is_left(tmp_path: Path) -> None:
+    world = SinkWorld(FileSink(tmp_path), 2)
+    world.feed(4)
+    world.crash()
+    assert Folder(tmp_path, parquet=False).files(hidden=True) == []
+    world.close()
+
+
+def test_files_a_reader_took_away_do_not_stop_the_restored_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = SinkWorld(FileSink(tmp_path))
+    world.feed(4)
+    world.complete(world.barrier())
+    for file in tmp_path.iterdir():
+        file.unlink()
+    world.crash()
+    world.feed(1)
+    world.end_input()
+    world.last_checkpoint()
+    world.close()
+    assert Folder(tmp_path, parquet=False).records() == [4]
+    assert "moved or removed" in caplog.text
+
+
+@pytest.mark.parametrize("configuration", [{}, {**WITH_CHECKPOINTS, "execution.runtime-mode": "BATCH"}])
+def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(tmp_path: Path, configuration: dict[str, Any]) -> None:
+    world = SinkWorld(FileSink(tmp_path), 2, configuration)
+    world.feed(4)
+    world.end_input()
+    assert Folder(tmp_path, parquet=False).records() == [0, 1, 2, 3]
+    assert not any(operator.waits_for_final_checkpoint for operator in world.operators)
+    world.close()
