@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """The records of a job, as they arrive; of a job with checkpoints each once, when the checkpoint that has it is complete. Closing the iterator, or leaving its ``with`` block, cancels the job if it still runs.
+    """The records of a job, as they arrive. Closing the iterator, or leaving its ``with`` block, cancels the job if it still runs.
+
+    A job with checkpoints gives each record once, also over failures: when the checkpoint that has it is complete.
 
     Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job began again from its beginning after
     some records had been returned: these records would be returned twice.
