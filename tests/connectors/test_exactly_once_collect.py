@@ -144,11 +144,19 @@ def test_without_checkpoints_records_are_given_at_once() -> None:
 
 def test_batches_of_an_earlier_stream_that_come_late_are_shown_up_to_the_marker_and_no_further() -> None:
     held = held_results.HeldResults()
-    assert held.take(0, 0, 1, []) == []
+    assert held.take(0, 0, 1, [b"a"]) == []
     assert held.take(0, 1, 1, [Complete(0, 0, 1)]) == []
-    assert held.take(0, 0, 1, [b"a", Marker(1), b"b", Marker(2), Complete(0, 0, 1)]) == [(0, b"a")]
+    assert held.take(0, 0, 1, [Marker(1), b"b", Marker(2), Complete(0, 0, 1)]) == [(0, b"a")]
     assert held.take(0, 0, 1, [b"c", Marker(3)]) == []
-    assert not held._stream(0, 0).parts
+    assert not held._stream(0, 0).parts  # nothing is kept that nobody will see
+
+
+def test_attempts_before_one_that_begins_from_the_beginning_are_forgotten() -> None:
+    held = held_results.HeldResults()
+    held.take(0, 0, 1, [b"a"])
+    held.take(1, 0, 1, [b"b"])
+    held.forget(0)
+    assert list(held._streams) == [(1, 0)]
 
 
 def test_batches_that_are_held_do_not_stop_the_reading() -> None:
