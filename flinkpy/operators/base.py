@@ -96,6 +96,11 @@ class StreamOperator(ABC):
         return True
 
     @property
+    def waits_for_final_checkpoint(self) -> bool:
+        """Asked after ``finish``: whether ``notify_checkpoint_complete`` of one more checkpoint has work to do here, so that the task stays."""
+        return False
+
+    @property
     def has_rest(self) -> bool:
         """Asked after ``finish``: whether ``emit_rest`` is to be called (again). Then only the operators behind this one finish."""
         return False

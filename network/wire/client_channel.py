@@ -2,6 +2,9 @@
 
 Both sides prove that they know the job's random token before anything is unpickled (``flinkpy.network.wire.handshake``; the program accepts). Then
 frames of ``kind | length | payload`` flow to the program.
+
+A stream of results begins with its subtask and attempt. One of a job with checkpoints says so (``Begin``); then a marker stands behind the records of
+each checkpoint, and a notice tells that such a marker's checkpoint is complete, of this stream or of one that was before.
 """
 
 from __future__ import annotations
@@ -9,17 +12,47 @@ from __future__ import annotations
 import secrets
 import socket
 import struct
+from typing import NamedTuple, TypeAlias
 
 from flinkpy.core.errors import NetworkProtocolError, RecipientUnreachableError
 from flinkpy.network.wire.handshake import Handshake
 
 HEADER = struct.Struct("!BQ")
 SUBTASK_ATTEMPT = struct.Struct("!II")
-KIND_BATCH, KIND_END, KIND_BEGIN = 1, 2, 3
+CHECKPOINTED_BEGIN = struct.Struct("!III?")
+MARKER = struct.Struct("!Q")
+COMPLETE = struct.Struct("!IIQ")
+KIND_BATCH, KIND_END, KIND_BEGIN, KIND_CHECKPOINTED_BEGIN, KIND_MARKER, KIND_COMPLETE = 1, 2, 3, 4, 5, 6
+_SIZES = {KIND_BEGIN: SUBTASK_ATTEMPT.size, KIND_CHECKPOINTED_BEGIN: CHECKPOINTED_BEGIN.size, KIND_MARKER: MARKER.size, KIND_COMPLETE: COMPLETE.size,
+          KIND_END: 0}
 MAX_FRAME_BYTES = 1 << 30
 HANDSHAKE_TIMEOUT_S = 10.0
 TOKEN_NAME = "the token of this job's results"
 UNKNOWN = -1  # subtask and attempt of a connection that has not sent KIND_BEGIN
+
+
+class Begin(NamedTuple):
+    """Of a stream of a job with checkpoints: the sink's parallelism, and whether this attempt goes on from a checkpoint."""
+
+    parallelism: int
+    restored: bool
+
+
+class Marker(NamedTuple):
+    """Behind the records of a checkpoint; counted by each stream."""
+
+    number: int
+
+
+class Complete(NamedTuple):
+    """The checkpoint of that marker is complete, and with it all before it in that stream."""
+
+    subtask: int
+    attempt: int
+    number: int
+
+
+Frame: TypeAlias = bytes | Marker | Complete  # bytes: a batch
 
 
 def client_name(host: str, port: int) -> str:
@@ -64,6 +97,7 @@ class IncomingChannel:
         self.opened_at = opened_at
         self.ended = False
         self.subtask = self.attempt = UNKNOWN
+        self.begin: Begin | None = None  # of a job with checkpoints
         self._data = bytearray()
 
     def greeting(self) -> bytes:
@@ -74,33 +108,52 @@ class IncomingChannel:
     def authenticated(self) -> bool:
         return self._handshake.peer_id is not None
 
-    def receive(self, data: bytes) -> tuple[bytes, list[bytes]]:
-        """Takes received bytes; returns the bytes to send, and the payloads that are complete now. Raises NetworkProtocolError."""
+    def receive(self, data: bytes) -> tuple[bytes, list[Frame]]:
+        """Takes received bytes; returns the bytes to send, and the frames that are complete now. Raises NetworkProtocolError."""
         if self._handshake.peer_id is not None:
             self._data += data
-            return b"", self._payloads()
+            return b"", self._frames()
         answer = self._handshake.receive(data)
         self._data += self._handshake.rest if self.authenticated else b""
-        return answer, self._payloads()
+        return answer, self._frames()
 
-    def _payloads(self) -> list[bytes]:
-        payloads: list[bytes] = []
+    def _frames(self) -> list[Frame]:
+        frames: list[Frame] = []
         at = 0
         while len(self._data) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._data, at)
-            if kind not in (KIND_BATCH, KIND_END, KIND_BEGIN) or length > MAX_FRAME_BYTES or self.ended:
-                raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")
-            if kind == KIND_BEGIN and (length != SUBTASK_ATTEMPT.size or payloads or self.attempt != UNKNOWN):
-                raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
+            self._check(kind, length, bool(frames))
             if len(self._data) - at - HEADER.size < length:
                 break
             at += HEADER.size
-            if kind == KIND_END:
-                self.ended = True
-            elif kind == KIND_BEGIN:
-                self.subtask, self.attempt = SUBTASK_ATTEMPT.unpack_from(self._data, at)
-            else:
-                payloads.append(bytes(self._data[at:at + length]))
+            frame = self._frame(kind, bytes(self._data[at:at + length]))
+            if frame is not None:
+                frames.append(frame)
             at += length
         del self._data[:at]
-        return payloads
+        return frames
+
+    def _check(self, kind: int, length: int, is_late: bool) -> None:
+        begins = kind in (KIND_BEGIN, KIND_CHECKPOINTED_BEGIN)
+        if begins and (length != _SIZES[kind] or is_late or self.attempt != UNKNOWN):
+            raise NetworkProtocolError("a stream of results begins once, with its subtask and attempt")
+        is_known = length == _SIZES[kind] if kind in _SIZES else kind == KIND_BATCH and length <= MAX_FRAME_BYTES
+        is_out_of_place = self.begin is None if kind in (KIND_MARKER, KIND_COMPLETE) else self.ended
+        if not is_known or is_out_of_place:
+            raise NetworkProtocolError(f"frame of kind {kind} and {length} bytes")
+
+    def _frame(self, kind: int, payload: bytes) -> Frame | None:
+        if kind == KIND_BATCH:
+            return payload
+        if kind == KIND_MARKER:
+            return Marker(*MARKER.unpack(payload))
+        if kind == KIND_COMPLETE:
+            return Complete(*COMPLETE.unpack(payload))
+        if kind == KIND_END:
+            self.ended = True
+        elif kind == KIND_BEGIN:
+            self.subtask, self.attempt = SUBTASK_ATTEMPT.unpack(payload)
+        else:
+            self.subtask, self.attempt, *rest = CHECKPOINTED_BEGIN.unpack(payload)
+            self.begin = Begin(*rest)
+        return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _KEPT = "kept, shown by its getter, without effect so far"
 _CHECKPOINTS = "kept and checked; checkpoints are not taken so far"
+_PARTS = "each checkpoint ends all parts, row formats too; without checkpoints parts are visible when the subtask has ended well"
 _SAVEPOINT = "raises until there are savepoints"
 
 DIFFERENT = {
@@ -25,13 +26,12 @@ DIFFERENT = {
     "pyflink.datastream.connectors.base.DeliveryGuarantee": "named by programs; which guarantee holds is the sink's own matter",
     "pyflink.datastream.connectors.file_system.BucketAssigner.date_time_bucket_assigner": "its pattern takes Java's common letters",
     "pyflink.datastream.connectors.file_system.BulkFormat": "BulkFormat.parquet() instead of Java's formats",
-    "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.enable_compaction_on_checkpoint": "compacts at the end of the stream",
+    "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.enable_compaction_on_checkpoint": "in each subtask by itself",
     "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.set_num_compact_threads": "kept: a subtask compacts its own files",
-    "pyflink.datastream.connectors.file_system.FileSink": "parts become visible when the stream has ended well",
+    "pyflink.datastream.connectors.file_system.FileSink": _PARTS,
     "pyflink.datastream.connectors.file_system.FileSplitAssignerProvider": "the file systems here say nothing of places, so parts go in order",
     "pyflink.datastream.connectors.file_system.RollingPolicy.default_rolling_policy": "looked at after each batch, not each record",
-    "pyflink.datastream.connectors.file_system.RollingPolicy.on_checkpoint_rolling_policy": "one part for each subtask and bucket so far",
-    "pyflink.datastream.connectors.file_system.StreamingFileSink": "parts become visible when the stream has ended well",
+    "pyflink.datastream.connectors.file_system.StreamingFileSink": _PARTS,
     "pyflink.datastream.data_stream.CachedDataStream": "bounded streams in any mode; the cache is files of the program's machine",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive":
         "unpacked for the workers on Ray; an embedded program has its files at hand, and is told that nothing is unpacked",

@@ -34,7 +34,8 @@ class Part:
     def __init__(self, sink: Sink, folder: Path) -> None:
         self.clock, self.folder = ManualClock(), folder
         self.timers = ManualTimers(self.clock)
-        self.writer = sink.create_writer(operator_context(clock=self.clock, timers=self.timers))
+        context = operator_context(clock=self.clock, timers=self.timers)
+        self.writer, self.committer = sink.create_writer(context), sink.create_committer(context)
 
     def write(self, *values: Any) -> None:
         self.writer.write_batch(RowBatch(list(values)))
@@ -45,6 +46,8 @@ class Part:
 
     def end(self) -> dict[str, str]:
         self.writer.finish()
+        assert self.committer is not None
+        self.committer.commit(self.writer.prepare_commit())
         self.writer.close()
         assert self.timers.next_due() is None
         return self.visible()

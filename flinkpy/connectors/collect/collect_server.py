@@ -3,6 +3,8 @@
 A job that restarts without checkpoints makes its results again, so the records of a subtask's earlier attempt are dropped when a later one begins.
 Records that the program was already given cannot be taken back: iterating then ends with an error. Callers that gather all records first
 (``gathered``) get those of the last attempt only.
+
+Records of a job with checkpoints are held back until their checkpoint is complete (``collect.held_results``), so each is given once.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import logging
 import pickle
 import secrets
+import select
 import selectors
 import socket
 import threading
@@ -19,11 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.connectors.collect.collect_sink import CollectSink
+from flinkpy.connectors.collect.held_results import HeldResults
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
-from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, IncomingChannel
+from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, Frame, IncomingChannel
 
 __all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
 
@@ -31,6 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
+EARLIER_TIMEOUT_S = 1.0  # silence of an earlier attempt of a subtask, when a later one begins that goes on from a checkpoint
 DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
 
 
@@ -79,6 +84,7 @@ class CollectServer:
         self._queue: deque[tuple[int, bytes | None]] = deque()  # (subtask, payload); None: the records given of the subtask are void
         self._attempts: dict[int, int] = {}  # subtask -> the latest
         self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
+        self._held = HeldResults()
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
         self._error: BaseException | None = None
@@ -226,7 +232,7 @@ class CollectServer:
         connection = self._connections[sock]
         try:
             data = sock.recv(RECEIVE_BYTES)
-            answer, payloads = connection.receive(data)
+            answer, frames = connection.receive(data)
         except BlockingIOError:
             return
         except NetworkProtocolError as error:
@@ -235,34 +241,53 @@ class CollectServer:
             self._drop(sock)
             return
         except OSError:
-            data, answer, payloads = b"", b"", []
+            data, answer, frames = b"", b"", []
         self._quiet_since = self._clock.monotonic()
-        self._keep(connection, payloads)
+        self._keep(connection, frames)
         if not data:
             self._drop(sock)
         elif answer:
             self._answer(sock, answer)
 
-    def _keep(self, connection: IncomingChannel, payloads: list[bytes]) -> None:
-        subtask, attempt = connection.subtask, connection.attempt
+    def _keep(self, connection: IncomingChannel, frames: list[Frame]) -> None:
+        subtask, attempt, begin = connection.subtask, connection.attempt, connection.begin
+        is_later = attempt > self._attempts.get(subtask, UNKNOWN)
+        goes_on = begin is not None and begin.restored
+        if is_later and goes_on:
+            self._read_earlier(subtask, attempt)
         with self._lock:
-            if attempt > self._attempts.get(subtask, UNKNOWN):
-                self._begin(subtask, attempt)
-            if payloads and attempt == self._attempts.get(subtask, UNKNOWN):
-                self._batches += len(payloads)
-                self._queue.extend((subtask, payload) for payload in payloads)
-                self._queued += sum(map(len, payloads))
-                self._changed.notify_all()
+            if is_later:
+                self._attempts[subtask] = attempt
+                if not goes_on:
+                    self._begin_again(subtask)
+            if begin is not None:
+                self._show(self._held.take(subtask, attempt, begin.parallelism, frames))
+            elif attempt == self._attempts.get(subtask, UNKNOWN):
+                self._show([(subtask, frame) for frame in frames if isinstance(frame, bytes)])
 
-    def _begin(self, subtask: int, attempt: int) -> None:
-        """Drops the records of the subtask's earlier attempt."""
-        self._attempts[subtask] = attempt
+    def _show(self, batches: list[tuple[int, bytes]]) -> None:
+        if batches:
+            self._batches += len(batches)
+            self._queue.extend(batches)
+            self._queued += sum(len(payload) for _, payload in batches)
+            self._changed.notify_all()
+
+    def _begin_again(self, subtask: int) -> None:
+        """Drops the records of the subtask's earlier attempts."""
+        self._held.forget(subtask)
         self._queue = deque(each for each in self._queue if each[0] != subtask)
         self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)
         if subtask in self._given:
             self._given.discard(subtask)
             self._queue.append((subtask, None))
             self._changed.notify_all()
+
+    def _read_earlier(self, subtask: int, attempt: int) -> None:
+        """Reads what earlier attempts of the subtask still have on the way: it comes before what the new one sends."""
+        for sock in [sock for sock, each in self._connections.items() if each.subtask == subtask and each.attempt < attempt]:
+            give_up = self._clock.monotonic() + DRAIN_TIMEOUT_S
+            while sock in self._connections and self._clock.monotonic() < give_up and select.select([sock], [], [], EARLIER_TIMEOUT_S)[0]:
+                self._read(sock)
 
     def _drop(self, sock: socket.socket) -> None:
         connection = self._connections.pop(sock, None)

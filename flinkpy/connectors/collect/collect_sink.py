@@ -2,20 +2,27 @@
 
 The first frame names the subtask and its attempt: the program drops a subtask's records when a later attempt of it begins, as that attempt makes all
 of them again. A program that does not iterate stops reading its sockets; the sinks' outboxes fill, and back-pressure reaches the sources.
+
+In a job with checkpoints the program holds records back until their checkpoint is complete. A marker stands behind the records of each checkpoint;
+it is what this sink commits. All up to a marker has been handed to the operating system when the checkpoint is taken: it arrives although the process
+dies, but not if the machine does in that moment.
 """
 
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from flinkpy.connectors.sockets.outbox import Outbox
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.code import dumps
-from flinkpy.network.wire.client_channel import HEADER, KIND_BATCH, KIND_BEGIN, KIND_END, SUBTASK_ATTEMPT, client_name, connect_to_client
-from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+from flinkpy.network.wire import client_channel as wire
+from flinkpy.network.wire.client_channel import HEADER, client_name, connect_to_client
+from flinkpy.operators.context import OperatorContext, TaskInfo
+from flinkpy.operators.sinks.commits import takes_checkpoints
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 
 class CollectSink(Sink):
@@ -24,12 +31,30 @@ class CollectSink(Sink):
 
     def __init__(self, host: str, port: int, token: bytes) -> None:
         self._host, self._port, self._token = host, port, token
+        self._early: list[_Mark] = []  # committed before there is a writer
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         sock = connect_to_client(self._host, self._port, self._token)
         outbox = Outbox(sock, context.timers, client_name(self._host, self._port))
-        outbox.send(HEADER.pack(KIND_BEGIN, SUBTASK_ATTEMPT.size), SUBTASK_ATTEMPT.pack(context.task.subtask_index, context.task.attempt_id.attempt))
-        return _CollectWriter(outbox)
+        writer = _CollectWriter(outbox, context.task)
+        writer.begin(context.operator_state.restored if takes_checkpoints(context) else None)
+        return writer
+
+    def create_committer(self, context: OperatorContext) -> Committer | None:
+        return _CollectCommitter(self) if takes_checkpoints(context) else None
+
+    def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
+        super().open(context, states)
+        self._tell(self._early)
+        self._early = []
+
+    def _tell(self, committables: Sequence[_Mark]) -> None:
+        """Tells the program which checkpoints are complete; those of the restored state when there is a connection."""
+        writer = self._writer
+        if isinstance(writer, _CollectWriter):
+            writer.complete(committables)
+        else:
+            self._early += committables
 
     def __repr__(self) -> str:
         return f"CollectSink({self._host}:{self._port})"
@@ -56,16 +81,59 @@ def _columns(data: Any) -> Any:
     return pa.ipc.open_stream(data).read_next_batch()
 
 
+class _Mark(NamedTuple):
+    """What is committed: a marker of a stream."""
+
+    subtask: int
+    attempt: int
+    number: int
+
+
+class _CollectCommitter(Committer):
+    def __init__(self, sink: CollectSink) -> None:
+        self._sink = sink
+
+    def commit(self, committables: Sequence[_Mark]) -> None:
+        self._sink._tell(committables)
+
+
 class _CollectWriter(SinkWriter):
     """One subtask's stream of frames."""
 
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
+    def __init__(self, outbox: Outbox, task: TaskInfo) -> None:
+        self._outbox, self._task = outbox, task
         self._by_value: StreamPickler | None = None
+        self._markers = 0
+        self._is_marked = True  # whether nothing stands behind the last marker
+
+    def begin(self, restored: bool | None) -> None:
+        """``restored``: whether this attempt goes on from a checkpoint; None: the job takes none."""
+        subtask, attempt = self._task.subtask_index, self._task.attempt_id.attempt
+        if restored is None:
+            self._send(wire.KIND_BEGIN, wire.SUBTASK_ATTEMPT.pack(subtask, attempt))
+        else:
+            self._send(wire.KIND_CHECKPOINTED_BEGIN, wire.CHECKPOINTED_BEGIN.pack(subtask, attempt, self._task.parallelism, restored))
+
+    def _send(self, kind: int, payload: bytes) -> None:
+        self._outbox.send(HEADER.pack(kind, len(payload)), payload)
 
     def write_batch(self, batch: Batch) -> None:
-        payload = self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data))
-        self._outbox.send(HEADER.pack(KIND_BATCH, len(payload)), payload)
+        self._send(wire.KIND_BATCH, self._pickled(batch.values if isinstance(batch, RowBatch) else _Columns(batch.data)))
+        self._is_marked = False
+
+    def prepare_commit(self) -> Sequence[_Mark]:
+        if self._is_marked:
+            return ()
+        self._is_marked = True
+        self._markers += 1
+        self._send(wire.KIND_MARKER, wire.MARKER.pack(self._markers))
+        self._outbox.flush()  # what the checkpoint has must not die with this process
+        return [_Mark(self._task.subtask_index, self._task.attempt_id.attempt, self._markers)]
+
+    def complete(self, marks: Sequence[_Mark]) -> None:
+        for mark in marks:
+            self._send(wire.KIND_COMPLETE, wire.COMPLETE.pack(*mark))
+        self._outbox.flush()
 
     @property
     def available(self) -> bool:
@@ -78,7 +146,7 @@ class _CollectWriter(SinkWriter):
         self._outbox.flush()
 
     def finish(self) -> None:
-        self._outbox.send(HEADER.pack(KIND_END, 0))
+        self._send(wire.KIND_END, b"")
         self._outbox.flush()
 
     def close(self) -> None:

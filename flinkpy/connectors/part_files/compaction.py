@@ -1,7 +1,12 @@
-"""Making few large files of many small ones, before they become visible."""
+"""Making few large files of many small ones, before they become visible.
+
+Parts are put together at a checkpoint, or at every n-th, and when the input ends: those of one subtask and one folder that came since the last time.
+Until then they stay hidden. The sources are kept until the joined file is committed, as an earlier checkpoint may still know them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -20,7 +25,7 @@ class FileCompactStrategy:
     """
 
     size_threshold: int = -1  # bytes; -1: no bound
-    checkpoints: int = -1  # compaction after so many checkpoints; what is left at the end is compacted then
+    checkpoints: int = -1  # compaction after so many checkpoints, -1: after each; what is left at the end is compacted then
     threads: int = 1
 
     class Builder:
@@ -30,11 +35,12 @@ class FileCompactStrategy:
             self._size_threshold, self._checkpoints, self._threads = -1, -1, 1
 
         def enable_compaction_on_checkpoint(self, num_checkpoints_before_compaction: int) -> FileCompactStrategy.Builder:
+            """Files of so many checkpoints are put together, and seen then only."""
             self._checkpoints = _positive(num_checkpoints_before_compaction, "num_checkpoints_before_compaction")
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Files are gathered until they have so many bytes together."""
+            """Files are put together until they have so many bytes; those of one checkpoint, unless compaction waits for several."""
             self._size_threshold = _positive(size_threshold, "size_threshold")
             return self
 
@@ -85,7 +91,7 @@ class FileCompactor(ABC):
 
     @abstractmethod
     def compact(self, sources: Sequence[str], target: str) -> None:
-        """Writes ``target`` from the files in their order."""
+        """Writes ``target`` from the files in their order, and leaves them as they are."""
 
     joins = True  # whether it takes more than one file
 
@@ -118,7 +124,12 @@ class _Identical(FileCompactor):
     joins = False
 
     def compact(self, sources: Sequence[str], target: str) -> None:
-        os.replace(sources[0], target)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(target)
+        try:
+            os.link(sources[0], target)
+        except OSError:  # a file system without links
+            shutil.copyfile(sources[0], target)
 
 
 def _positive(number: int, what: str) -> int:

@@ -1,25 +1,27 @@
-"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its own when the stream has ended well, so that
-a reader of the directory never sees half a file."""
+"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its own when the checkpoint that has it is complete,
+or when the stream has ended well. So a reader of the directory never sees half a file, nor a record of a lost attempt."""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
-from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, PartWriter, TextFormat
-from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
-from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.part_files.file_writer import FileWriter, FileWriterState
+from flinkpy.connectors.part_files.part_commits import PartCommitter
+from flinkpy.connectors.part_files.part_names import PartNames
+from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, RollingPolicy
 from flinkpy.core.errors import ProgramError
-from flinkpy.operators.context import OperatorContext, TimerHandle
-from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.sinks.commits import takes_checkpoints
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 _FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat}
 CHECK_INTERVAL_MS = 60_000
@@ -28,8 +30,12 @@ CHECK_INTERVAL_MS = 60_000
 class FileSink(Sink):
     """Writes into the directory ``path``: ``part-<job>-<subtask>.txt``, so that runs never overwrite each other; further parts, where
     ``rolling`` says so, end in ``-1``, ``-2`` and so on. ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, or a FileFormat
-    with options of its own; ``buckets`` says which folder a record goes to. Subtasks that got no record write no file; a failed job leaves hidden
-    files only, which readers pass over.
+    with options of its own; ``buckets`` says which folder a record goes to. Subtasks that got no record write no file.
+
+    With checkpoints each record is seen exactly once. Every checkpoint ends the parts that are open, whatever ``rolling`` says.
+    Its parts are seen when it is complete. Names of a job that was restored have a random piece, so nothing that was seen is ever
+    overwritten. Without checkpoints files are seen when a subtask has ended well. A failed job leaves hidden files behind, which
+    readers pass over.
 
     >>> stream.sink_to(FileSink("out", format=CsvFormat(columns=["word", "count"])))  # doctest: +SKIP
     """
@@ -62,128 +68,28 @@ class FileSink(Sink):
         return sink
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        task = context.task
+        names = self._names(context, restored=False)
+        if context.task.attempt_id.attempt > 0:
+            names.clear_leftovers(None)
+        return self._writer_of(context, names)
+
+    def restore_writer(self, context: OperatorContext, states: Sequence[Any]) -> SinkWriter:
+        names = self._names(context, restored=True)
+        state = FileWriterState.of_all(states)
+        if state is not None:
+            names.clear_leftovers(state.checkpoint_id)
+        return self._writer_of(context, names, state)
+
+    def create_committer(self, context: OperatorContext) -> Committer:
+        return PartCommitter()
+
+    def _names(self, context: OperatorContext, restored: bool) -> PartNames:
         os.makedirs(self._path, exist_ok=True)
-        stem = f"{self._prefix}-{task.attempt_id.job_id:.8}-{task.subtask_index}"
-        hidden = f".inprogress.{task.attempt_id.attempt}"
+        return PartNames.of_task(self._path, self._prefix, self._suffix, context.task, restored)
 
-        def names(bucket: str, number: int) -> _Names:
-            folder = os.path.join(self._path, bucket)
-            os.makedirs(folder, exist_ok=True)
-            name = f"{stem}-{number}{self._suffix}" if number else f"{stem}{self._suffix}"
-            return _Names(os.path.join(folder, f".{name}{hidden}"), os.path.join(folder, name))
-
-        return _FileWriter(self._format, self._buckets, self._rolling, self._compact, names, context, self._check_interval_ms)
+    def _writer_of(self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None) -> FileWriter:
+        return FileWriter(self._format, self._buckets, self._rolling, self._compact, names, context.timers, self._check_interval_ms,
+                          synced=takes_checkpoints(context), state=state)
 
     def __repr__(self) -> str:
         return f"FileSink({self._path}, {type(self._format).__name__})"
-
-
-@dataclass(frozen=True)
-class _Names:
-    hidden: str
-    final: str
-
-
-@dataclass
-class _Bucket:
-    """The parts of one folder: the one being written, and those that wait to become visible."""
-
-    number: int = 0
-    part: PartWriter | None = None
-    names: _Names = field(default_factory=lambda: _Names("", ""))
-    opened_ms: int = 0
-    written_ms: int = 0
-    pending: list[_Names] = field(default_factory=list)
-
-    def end_part(self) -> None:
-        part, self.part = self.part, None
-        if part is not None:
-            part.close()
-            self.pending.append(self.names)
-
-
-class _FileWriter(SinkWriter):
-    """The parts of one subtask, each begun with its first record."""
-
-    def __init__(self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy, compact: tuple[FileCompactStrategy, FileCompactor] | None,
-                 names: Callable[[str, int], _Names], context: OperatorContext, check_interval_ms: int) -> None:
-        self._format, self._assigner, self._rolling, self._compact, self._names = form, assigner, rolling, compact, names
-        self._timers, self._interval_s = context.timers, check_interval_ms / 1000
-        self._buckets: dict[str, _Bucket] = {}
-        self._timer: TimerHandle | None = None
-
-    def write_batch(self, batch: Batch) -> None:
-        now = self._timers.now_ms()
-        bucket = self._assigner.bucket_for(now)
-        if bucket is not None:
-            self._write(bucket, batch, now)
-            return
-        values = rows_of(batch)
-        shares: dict[str, list[int]] = {}
-        for at, value in enumerate(values):
-            shares.setdefault(self._assigner.bucket_of(value), []).append(at)
-        for bucket, positions in shares.items():
-            share = ColumnBatch(batch.data.take(positions)) if isinstance(batch, ColumnBatch) else RowBatch([values[at] for at in positions])
-            self._write(bucket, share, now)
-
-    def _write(self, name: str, batch: Batch, now: int) -> None:
-        bucket = self._buckets.get(name)
-        if bucket is None:
-            bucket = self._buckets[name] = _Bucket()
-        if bucket.part is None:
-            bucket.names = self._names(name, bucket.number)
-            bucket.part, bucket.opened_ms = self._format.open(bucket.names.hidden), now
-            bucket.number += 1
-        bucket.part.write(batch)
-        bucket.written_ms = now
-        self._roll(bucket, now)
-        if self._timer is None and self._rolling is not NEVER_BEFORE_THE_END:
-            self._timer = self._timers.call_later(self._interval_s, self._check)
-
-    def _roll(self, bucket: _Bucket, now: int) -> None:
-        if bucket.part is not None and self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
-            bucket.end_part()
-
-    def _check(self) -> None:
-        """Parts may be too old while no record comes."""
-        self._timer = self._timers.call_later(self._interval_s, self._check)
-        for bucket in self._buckets.values():
-            self._roll(bucket, self._timers.now_ms())
-
-    def flush(self) -> None:
-        for bucket in self._buckets.values():
-            if bucket.part is not None:
-                bucket.part.flush()
-
-    def finish(self) -> None:
-        for bucket in self._buckets.values():
-            bucket.end_part()
-            pending, bucket.pending = bucket.pending, []
-            if self._compact is None:
-                for names in pending:
-                    os.replace(names.hidden, names.final)
-            else:
-                _compact(pending, *self._compact)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        for bucket in self._buckets.values():
-            part, bucket.part = bucket.part, None
-            if part is not None:
-                part.abandon()
-
-
-def _compact(pending: list[_Names], strategy: FileCompactStrategy, compactor: FileCompactor) -> None:
-    groups = strategy.groups([os.path.getsize(names.hidden) for names in pending]) if compactor.joins else [[at] for at in range(len(pending))]
-    for group in groups:
-        parts = [pending[at] for at in group]
-        folder, name = os.path.split(parts[0].final)
-        joined = os.path.join(folder, f".compacted-{name}.inprogress")
-        compactor.compact([part.hidden for part in parts], joined)
-        os.replace(joined, os.path.join(folder, f"compacted-{name}"))
-        for part in parts:
-            if os.path.exists(part.hidden):
-                os.remove(part.hidden)

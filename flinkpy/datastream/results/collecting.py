@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 class CloseableIterator:
     """The records of a job, as they arrive. Closing the iterator, or leaving its ``with`` block, cancels the job if it still runs.
 
-    Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job was restarted after some records had been
-    returned: without checkpoints the job begins again, and these records would be returned twice.
+    A job with checkpoints gives each record once, also over failures: when the checkpoint that has it is complete.
+
+    Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job began again from its beginning after
+    some records had been returned: these records would be returned twice.
 
     Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. If the loop may end early, use ``with``. An iterator that nothing
     refers to any more, for example after ``break``, also cancels its job.

@@ -1,13 +1,17 @@
-"""What a sink is: a recipe that travels, and the writer it makes in each subtask.
+"""What a sink is: a recipe that travels, the writer it makes in each subtask, and the committer, if it shows its results in two phases.
 
 A :class:`Sink` is built on the client and pickled into the chain; in the task, ``open`` makes its writer and the other calls go to
 that. So whoever runs sinks needs four calls only (``open``, ``write_batch``, ``flush``, ``close``), and may use the rest where it is there.
+
+Exactly once, also over failures, is what a sink with a committer gives (Flink's Sink V2). At each checkpoint the writer prepares what it has
+written (``prepare_commit``): small picklable objects, the *committables*, say the hidden names of files. They are part of the checkpoint.
+When the checkpoint is complete, the committer makes them visible.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.elements import Batch
@@ -34,15 +38,54 @@ class SinkWriter(ABC):
         """Hands on what was gathered, and waits until it is out."""
 
     def finish(self) -> None:
-        """The input has ended well: flush and make the result visible (rename files). Not called after a failure."""
+        """The input has ended well: flush. A sink without a committer makes its result visible here. Not called after a failure."""
         self.flush()
+
+    def prepare_commit(self) -> Sequence[Any]:
+        """The committables: what was written since the last call, as picklable objects that the committer can make visible.
+
+        Called at each checkpoint after ``flush``, and once after ``finish``. Only for a sink that has a committer.
+        """
+        return ()
+
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[Any]:
+        """What the writer must know to go on, as picklable objects; called at each checkpoint behind ``prepare_commit``.
+
+        After a restore the sink gets them back in ``restore_writer``, perhaps shared out to another number of subtasks.
+        """
+        return ()
+
+    def close(self) -> None:
+        """Gives back what was taken; called whatever happened."""
+
+
+class Committer(ABC):
+    """Makes visible what a writer prepared, once the checkpoint that has it is complete.
+
+    A commit may come again, with the same committables: after a failure, and in another process. The second must do nothing. An exception
+    fails the task: the job restarts from the checkpoint, and commits again. So a commit that was begun is either completed or retried.
+
+    There is no ``abort``, as Flink has none. What a lost attempt prepared for a checkpoint that never was is known to nobody. A writer that
+    begins clears away what earlier attempts of its subtask left behind.
+
+    >>> import os
+    >>> class Renaming(Committer):
+    ...     def commit(self, committables):
+    ...         for hidden, final in committables:
+    ...             if os.path.exists(hidden):
+    ...                 os.replace(hidden, final)
+    """
+
+    @abstractmethod
+    def commit(self, committables: Sequence[Any]) -> None:
+        """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after the other."""
 
     def close(self) -> None:
         """Gives back what was taken; called whatever happened."""
 
 
 class Sink(ABC):
-    """A recipe for writers; picklable. Subclasses make a writer; everything else is here.
+    """A recipe for writers; picklable. Subclasses make a writer, and a committer if they want one; everything else is here.
 
     >>> class Upper(Sink):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
@@ -55,8 +98,17 @@ class Sink(ABC):
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         """In the task: opens what one subtask writes to."""
 
-    def open(self, context: OperatorContext) -> None:
-        self._writer = self.create_writer(context)
+    def restore_writer(self, context: OperatorContext, states: Sequence[Any]) -> SinkWriter:
+        """The same in a job that starts from a checkpoint: ``states`` is this subtask's share of what writers gave to ``snapshot_state``."""
+        return self.create_writer(context)
+
+    def create_committer(self, context: OperatorContext) -> Committer | None:
+        """In the task, before the writer: what makes committables visible. None: the sink shows its results by itself."""
+        return None
+
+    def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
+        """Makes the writer: anew, or from restored ``states``."""
+        self._writer = self.create_writer(context) if states is None else self.restore_writer(context, states)
         if self._listener is not None:
             self._writer.set_listener(self._listener)
 

@@ -16,7 +16,9 @@ from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, Sou
 from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
+from flinkpy.operators.sinks.commits import SinkCommits
 from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
+from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.saved_state import FrozenState
 
@@ -237,7 +239,10 @@ class LegacySourceOperator(SourceOperator):
 
 
 class SinkOperator(OneInputOperator):
-    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``."""
+    """The end of a stream: a connector's sink (``write_batch``), a SinkFunction, a callable, or any object with ``write``.
+
+    A :class:`Sink` with a committer shows each record exactly once (``sinks.commits``); all others at least once.
+    """
 
     batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
@@ -250,12 +255,17 @@ class SinkOperator(OneInputOperator):
         self._opened = False
         self._listener: Callable[[], None] | None = None
         self._sink_context: SinkContext | None = None
+        self._commits: SinkCommits | None = None
 
     def open(self) -> None:
         self._opened = True
         if self._has_own_batches:
             initialize_function(self.sink, self.context, RuntimeContext(self.context))
-            self.sink.open(self.context)
+            if isinstance(self.sink, Sink):
+                self._commits = SinkCommits(self.sink, self.context)
+                self._commits.open()
+            else:
+                self.sink.open(self.context)
             if self._listener is not None and hasattr(self.sink, "set_listener"):
                 self.sink.set_listener(self._listener)
         else:
@@ -307,15 +317,34 @@ class SinkOperator(OneInputOperator):
         if callable(flush):
             flush()
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        if self._commits is not None:
+            self._commits.commit_up_to(checkpoint_id)
+
     def finish(self) -> None:
-        if self._has_own_batches and hasattr(self.sink, "finish"):
+        if self._commits is not None:
+            self._commits.finish()
+        elif self._has_own_batches and hasattr(self.sink, "finish"):
             self.sink.finish()
         else:
             self._flush()
 
+    @property
+    def waits_for_final_checkpoint(self) -> bool:
+        return self._commits is not None and self._commits.waiting
+
+    def commit_pending(self) -> None:
+        """Makes visible what was prepared, without waiting for a checkpoint: for a job that takes none any more."""
+        if self._commits is not None:
+            self._commits.commit_all()
+
     def close(self) -> None:
         if not self._opened:
             return
-        close = getattr(self.sink, "close", None)
-        if callable(close):
-            close()
+        try:
+            close = getattr(self.sink, "close", None)
+            if callable(close):
+                close()
+        finally:
+            if self._commits is not None:
+                self._commits.close()

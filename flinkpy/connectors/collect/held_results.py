@@ -1,0 +1,84 @@
+"""What the program has received of a job with checkpoints, and does not show yet.
+
+Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint. Batches before a marker are shown when
+the marker's checkpoint is complete. The stream says so itself; if it broke before it could, a later attempt does, which was restored from
+that checkpoint. Nothing else of a broken stream is ever shown, as the later attempt makes it again.
+
+Held batches are not counted against the bound of what is read ahead: the notice that frees them stands behind them. So between two checkpoints the
+program keeps all of the results.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from flinkpy.network.wire.client_channel import Complete, Frame, Marker
+
+
+@dataclass
+class _Stream:
+    """``parts``: closed by a marker, oldest first. ``open``: behind the last marker."""
+
+    parts: deque[tuple[int, list[bytes]]] = field(default_factory=deque)
+    open: list[bytes] = field(default_factory=list)
+    parallelism: int = 0
+    last: int = 0  # marker received
+    complete: int = 0  # the last marker whose checkpoint is
+    is_over: bool = False  # no more of it will be complete
+
+    def add(self, frame: bytes | Marker) -> None:
+        if isinstance(frame, bytes):
+            self.open.append(frame)
+        else:
+            self.parts.append((frame.number, self.open))
+            self.open, self.last = [], frame.number
+
+    def shown(self) -> list[bytes]:
+        """What is complete, and was not shown before."""
+        found: list[bytes] = []
+        while self.parts and self.parts[0][0] <= self.complete:
+            found += self.parts.popleft()[1]
+        if self.is_over and self.last >= self.complete:  # all that counts was shown
+            self.parts.clear()
+            self.open.clear()
+        return found
+
+
+class HeldResults:
+    """The streams of all subtasks and attempts, by both.
+
+    >>> held = HeldResults()
+    >>> held.take(0, 0, 1, [b"a", Marker(1), b"b"])
+    []
+    >>> held.take(0, 1, 1, [Complete(0, 0, 1), b"b again", Marker(1), Complete(0, 1, 1)])
+    [(0, b'a'), (0, b'b again')]
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[int, int], _Stream] = {}
+
+    def take(self, subtask: int, attempt: int, parallelism: int, frames: list[Frame]) -> list[tuple[int, bytes]]:
+        """Frames as they came in a stream; gives back the batches that can be shown now, each with its subtask."""
+        found: list[tuple[int, bytes]] = []
+        own = self._stream(subtask, attempt)
+        own.parallelism = parallelism
+        for frame in frames:
+            if isinstance(frame, Complete):
+                stream = self._stream(frame.subtask, frame.attempt)
+                stream.complete = max(stream.complete, frame.number)
+                # Of another parallelism, other subtasks may have more of that stream to say.
+                stream.is_over = stream.is_over or (frame.attempt < attempt and stream.parallelism == parallelism)
+                found += [(frame.subtask, batch) for batch in stream.shown()]
+            else:
+                own.add(frame)
+                if isinstance(frame, Marker):
+                    found += [(subtask, batch) for batch in own.shown()]
+        return found
+
+    def forget(self, subtask: int) -> None:
+        """The subtask begins again from the beginning: nothing of its earlier attempts will be shown."""
+        self._streams = {key: stream for key, stream in self._streams.items() if key[0] != subtask}
+
+    def _stream(self, subtask: int, attempt: int) -> _Stream:
+        return self._streams.setdefault((subtask, attempt), _Stream())

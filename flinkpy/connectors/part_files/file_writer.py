@@ -1,0 +1,172 @@
+"""The part files of one subtask: records go to the open part of their bucket, parts end and wait until they are committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flinkpy.connectors.part_files.buckets import BucketAssigner
+from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.part_files.file_formats import FileFormat
+from flinkpy.connectors.part_files.part_commits import sync
+from flinkpy.connectors.part_files.part_names import PartFile, PartNames
+from flinkpy.connectors.part_files.part_writer import PartWriter
+from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
+from flinkpy.connectors.rows import rows_of
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.operators.context import ProcessingTimeService, TimerHandle
+from flinkpy.operators.sinks.sink_port import SinkWriter
+
+
+@dataclass(frozen=True)
+class FileWriterState:
+    """Which checkpoint this is, and the parts that wait to be put together, for how many checkpoints by now."""
+
+    checkpoint_id: int
+    waiting: tuple[PartFile, ...] = ()
+    waited: int = 0
+
+    @staticmethod
+    def of_all(states: Sequence[FileWriterState]) -> FileWriterState | None:
+        """One of several, of subtasks that were; None of none."""
+        if not states:
+            return None
+        waiting = tuple(part for state in states for part in state.waiting)
+        return FileWriterState(max(state.checkpoint_id for state in states), waiting, max(state.waited for state in states))
+
+
+@dataclass
+class _Bucket:
+    """The parts of one folder since the last checkpoint: the one being written, and those that are whole."""
+
+    number: int
+    part: PartWriter | None = None
+    names: PartFile = field(default_factory=lambda: PartFile("", ""))
+    opened_ms: int = 0
+    written_ms: int = 0
+    whole: list[PartFile] = field(default_factory=list)
+
+    def end_part(self) -> None:
+        part, self.part = self.part, None
+        if part is not None:
+            part.close()
+            self.whole.append(self.names)
+
+
+class FileWriter(SinkWriter):
+    """The parts of one subtask, each begun with its first record. ``synced``: parts are on the disk before a checkpoint has them."""
+
+    def __init__(
+        self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy, compact: tuple[FileCompactStrategy, FileCompactor] | None,
+        names: PartNames, timers: ProcessingTimeService, check_interval_ms: int, *, synced: bool, state: FileWriterState | None = None,
+    ) -> None:
+        self._format, self._assigner, self._rolling, self._compact, self._names = form, assigner, rolling, compact, names
+        self._timers, self._interval_s, self._synced = timers, check_interval_ms / 1000, synced
+        self._buckets: dict[str, _Bucket] = {}
+        self._first_number = 0  # of parts of a bucket that has none since the last checkpoint: no earlier part of it has it
+        self._timer: TimerHandle | None = None
+        self._waiting = [] if state is None else list(state.waiting)
+        self._waited = 0 if state is None else state.waited
+        self._ended = False
+        if state is not None:
+            names.checkpoint_id = state.checkpoint_id
+
+    def write_batch(self, batch: Batch) -> None:
+        now = self._timers.now_ms()
+        bucket = self._assigner.bucket_for(now)
+        if bucket is not None:
+            self._write(bucket, batch, now)
+            return
+        values = rows_of(batch)
+        shares: dict[str, list[int]] = {}
+        for at, value in enumerate(values):
+            shares.setdefault(self._assigner.bucket_of(value), []).append(at)
+        for bucket, positions in shares.items():
+            share = ColumnBatch(batch.data.take(positions)) if isinstance(batch, ColumnBatch) else RowBatch([values[at] for at in positions])
+            self._write(bucket, share, now)
+
+    def _write(self, name: str, batch: Batch, now: int) -> None:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = _Bucket(self._first_number)
+        if bucket.part is None:
+            bucket.names = self._names.part(name, bucket.number)
+            bucket.part, bucket.opened_ms = self._format.open(bucket.names.hidden), now
+            bucket.number += 1
+        bucket.part.write(batch)
+        bucket.written_ms = now
+        self._roll(bucket, now)
+        if self._timer is None and self._rolling is not NEVER_BEFORE_THE_END:
+            self._timer = self._timers.call_later(self._interval_s, self._check)
+
+    def _roll(self, bucket: _Bucket, now: int) -> None:
+        if bucket.part is not None and self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
+            bucket.end_part()
+
+    def _check(self) -> None:
+        """Parts may be too old while no record comes."""
+        self._timer = self._timers.call_later(self._interval_s, self._check)
+        for bucket in self._buckets.values():
+            self._roll(bucket, self._timers.now_ms())
+
+    def flush(self) -> None:
+        for bucket in self._buckets.values():
+            if bucket.part is not None:
+                bucket.part.flush()
+
+    def finish(self) -> None:
+        self._ended = True
+
+    def prepare_commit(self) -> Sequence[PartFile]:
+        """The parts since the last time, whole; or what they and those that waited were put together to."""
+        parts: list[PartFile] = []
+        for bucket in self._buckets.values():
+            bucket.end_part()
+            parts += bucket.whole
+            self._first_number = max(self._first_number, bucket.number)
+        self._buckets.clear()
+        self._sync(parts)
+        if self._compact is None:
+            return parts
+        self._waiting += parts
+        self._waited += 1
+        if self._waited < self._compact[0].checkpoints and not self._ended:
+            return ()
+        waiting, self._waiting, self._waited = self._waiting, [], 0
+        joined = _compacted(waiting, self._names, *self._compact)
+        self._sync(joined)
+        return joined
+
+    def _sync(self, parts: Sequence[PartFile]) -> None:
+        if self._synced:
+            for part in parts:
+                sync(part.hidden)
+
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[FileWriterState]:
+        self._names.checkpoint_id = checkpoint_id
+        return [FileWriterState(checkpoint_id, tuple(self._waiting), self._waited)]
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for bucket in self._buckets.values():
+            part, bucket.part = bucket.part, None
+            if part is not None:
+                part.abandon()
+
+
+def _compacted(parts: Sequence[PartFile], names: PartNames, strategy: FileCompactStrategy, compactor: FileCompactor) -> list[PartFile]:
+    """The files the parts were put together to: those of each folder by themselves."""
+    folders: dict[str, list[PartFile]] = {}
+    for part in parts:
+        folders.setdefault(os.path.dirname(part.final), []).append(part)
+    made = []
+    for of_folder in folders.values():
+        sizes = [os.path.getsize(part.hidden) for part in of_folder]
+        for group in strategy.groups(sizes) if compactor.joins else [[at] for at in range(len(of_folder))]:
+            joined = names.joined([of_folder[at] for at in group])
+            compactor.compact(joined.sources, joined.hidden)
+            made.append(joined)
+    return made

@@ -1,0 +1,70 @@
+"""What the files of one subtask are called, while they are written and when they are seen; and what earlier attempts left of theirs.
+
+A hidden name ends in ``.inprogress.<attempt>-<checkpoint>``: the last checkpoint before the file was begun. All files end at each
+checkpoint. So after a restore of checkpoint 7, files begun behind 7 or a later one hold only records that will come again: they are
+leftovers. Files begun before 7 belong to a checkpoint that was completed, and some subtask commits them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from dataclasses import dataclass
+
+from flinkpy.operators.context import TaskInfo
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """A file that is whole, but hidden: where it is, where it will be seen, and which other files are in it."""
+
+    hidden: str
+    final: str
+    sources: tuple[str, ...] = ()
+
+
+class PartNames:
+    """The names of one attempt's files. ``piece`` makes them differ from those of all other attempts."""
+
+    def __init__(self, path: str, prefix: str, suffix: str, task: TaskInfo, piece: str) -> None:
+        self._path, self._suffix, self._task = path, suffix, task
+        self._job_stem = f"{prefix}-{task.attempt_id.job_id:.8}-"
+        self._stem = f"{self._job_stem}{task.subtask_index}{piece}"
+        self.checkpoint_id = 0  # the last one, for files that are begun now
+
+    @staticmethod
+    def of_task(path: str, prefix: str, suffix: str, task: TaskInfo, restored: bool) -> PartNames:
+        """A restored attempt may follow others whose files are seen already: its names get a random piece."""
+        return PartNames(path, prefix, suffix, task, f"-r{secrets.token_hex(4)}" if restored else "")
+
+    def part(self, bucket: str, number: int) -> PartFile:
+        """The names of that part; makes the folder."""
+        folder = os.path.join(self._path, bucket)
+        os.makedirs(folder, exist_ok=True)
+        name = f"{self._stem}-{number}{self._suffix}" if number else f"{self._stem}{self._suffix}"
+        return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name))
+
+    def joined(self, parts: list[PartFile]) -> PartFile:
+        """The names of the file that these parts of one folder make."""
+        folder, name = os.path.split(parts[0].final)
+        name = f"compacted-{name}"
+        return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name), tuple(part.hidden for part in parts))
+
+    def _hidden(self, name: str) -> str:
+        return f".{name}.inprogress.{self._task.attempt_id.attempt}-{self.checkpoint_id}"
+
+    def clear_leftovers(self, restored_checkpoint: int | None) -> None:
+        """Removes hidden files of this job that nobody will commit. None: no checkpoint was restored, so all of them.
+
+        Subtasks share the files among them: each takes its own, and those of subtasks that there are no more.
+        """
+        hidden = re.compile(rf"\.(?:compacted-)?{re.escape(self._job_stem)}(\d+)(?!\d).*\.inprogress\.\d+-(\d+)", re.DOTALL)
+        for folder, _, names in os.walk(self._path):
+            for name in names:
+                found = hidden.fullmatch(name)
+                if found is not None and int(found[1]) % self._task.parallelism == self._task.subtask_index and (
+                        restored_checkpoint is None or int(found[2]) >= restored_checkpoint):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.remove(os.path.join(folder, name))

@@ -1,0 +1,106 @@
+"""The two phases of one sink subtask: what its writer has prepared stays pending until the checkpoint that has it is complete.
+
+- At a checkpoint the writer flushes and prepares. Its committables become operator state, under the checkpoint's id.
+- When a checkpoint is complete, all that was prepared for it or an earlier one is committed.
+- An aborted checkpoint changes nothing: its committables go with the next one that completes. (Its records are not made again.)
+- A new attempt commits at once what the restored checkpoint has. It may have been committed before.
+- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job without checkpoints, or in batch mode, at once.
+
+A committer that raises fails the task. The restarted job commits the same again, from its state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkpy.core.options import engine as options
+from flinkpy.core.options.compatibility import CHECKPOINT_INTERVAL
+from flinkpy.core.options.schema import read
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
+from flinkpy.state.api import ListState
+
+COMMITTABLES, WRITER_STATES = "_committables", "_writer-states"
+
+
+def takes_checkpoints(context: OperatorContext) -> bool:
+    """Whether the job takes checkpoints by itself: a streaming job for which an interval was set."""
+    values = context.configuration
+    return bool(read(values, CHECKPOINT_INTERVAL)) and read(values, options.RUNTIME_MODE) is not options.RuntimeMode.BATCH
+
+
+class SinkCommits:
+    """Opens the sink of one subtask, and commits for it."""
+
+    def __init__(self, sink: Sink, context: OperatorContext) -> None:
+        self._sink, self._context = sink, context
+        self._committer: Committer | None = None
+        self._pending: list[tuple[int, list[Any]]] = []  # by the checkpoint that has them, oldest first
+        self._rest: list[Any] = []  # prepared at the end, and part of no checkpoint yet
+        self._finished = False
+
+    def open(self) -> None:
+        """Commits what the restored checkpoint has, makes the writer, and keeps state if either has some."""
+        context, state = self._context, self._context.operator_state
+        self._committer = self._sink.create_committer(context)
+        if self._committer is not None:
+            self._pending = sorted(state.engine_list(COMMITTABLES).get(), key=lambda each: each[0])
+            self.commit_all()
+        if state.restored:
+            self._sink.open(context, state.engine_list(WRITER_STATES).get())
+        else:
+            self._sink.open(context)
+        self._writer = self._sink.writer
+        keeps_state = type(self._writer).snapshot_state is not SinkWriter.snapshot_state
+        self._writer_states: ListState[Any] | None = state.engine_list(WRITER_STATES) if keeps_state else None
+        if self._committer is not None or keeps_state:
+            state.before_snapshot(self._snapshot)
+
+    def _snapshot(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        if not self._finished:
+            self._writer.flush()
+        if self._committer is not None:
+            prepared = self._rest if self._finished else list(self._writer.prepare_commit())
+            self._rest = []
+            if prepared:
+                self._pending.append((checkpoint_id, prepared))
+            self._context.operator_state.engine_list(COMMITTABLES).update(self._pending)
+        if self._writer_states is not None:
+            self._writer_states.update(self._writer.snapshot_state(checkpoint_id))
+
+    def commit_up_to(self, checkpoint_id: int) -> None:
+        """This checkpoint is complete, and with it all before it."""
+        while self._pending and self._pending[0][0] <= checkpoint_id:
+            self._commit(self._pending[0][1])
+            del self._pending[0]
+
+    def commit_all(self) -> None:
+        """Commits everything that was prepared."""
+        while self._pending:
+            self.commit_up_to(self._pending[0][0])
+        if self._rest:
+            self._commit(self._rest)
+            self._rest = []
+
+    def _commit(self, committables: list[Any]) -> None:
+        assert self._committer is not None
+        self._committer.commit(committables)
+
+    def finish(self) -> None:
+        """The input has ended well: prepares the rest."""
+        self._sink.finish()
+        if self._committer is not None and not self._finished:
+            self._rest += self._writer.prepare_commit()
+        self._finished = True
+        if not takes_checkpoints(self._context):
+            self.commit_all()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was prepared and not committed."""
+        return bool(self._rest or self._pending)
+
+    def close(self) -> None:
+        committer, self._committer = self._committer, None
+        if committer is not None:
+            committer.close()

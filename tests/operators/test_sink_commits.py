@@ -1,0 +1,193 @@
+"""A sink in two phases: what its writer prepares, when that is committed, and what a writer gets back."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.sinks import sink_port
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
+from tests.connectors.sink_world import SinkWorld
+
+COMMITTED: list[list[Any]] = []
+CALLS: list[Any] = []
+
+
+class Gathering(Sink):
+    """Gathers records, and prepares those there are in pairs: one that is left over is state of the writer."""
+
+    def create_writer(self, context: OperatorContext) -> SinkWriter:
+        return Pairs([])
+
+    def restore_writer(self, context: OperatorContext, states: Sequence[Any]) -> SinkWriter:
+        CALLS.append(("restore", sorted(states)))
+        return Pairs(list(states))
+
+    def create_committer(self, context: OperatorContext) -> Committer:
+        return Noting()
+
+
+class Pairs(SinkWriter):
+    def __init__(self, gathered: list[Any]) -> None:
+        self._gathered, self._flushed = gathered, 0
+
+    def write_batch(self, batch: Batch) -> None:
+        assert isinstance(batch, RowBatch)
+        self._gathered += batch.values
+
+    def flush(self) -> None:
+        self._flushed = len(self._gathered)
+
+    def finish(self) -> None:
+        self._gathered.append("end")
+        self.flush()
+
+    def prepare_commit(self) -> list[Any]:
+        assert self._flushed == len(self._gathered), "prepared what was not flushed"
+        whole = len(self._gathered) - len(self._gathered) % 2
+        pairs, self._gathered = self._gathered[:whole], self._gathered[whole:]
+        return pairs
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        return list(self._gathered)
+
+
+class Noting(Committer):
+    def commit(self, committables: Sequence[Any]) -> None:
+        COMMITTED.append(list(committables))
+
+    def close(self) -> None:
+        CALLS.append("close")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_yet() -> None:
+    COMMITTED.clear()
+    CALLS.clear()
+
+
+def test_the_examples_run() -> None:
+    assert doctest.testmod(sink_port, extraglobs={"UpperWriter": None}).failed == 0
+
+
+def test_a_completed_checkpoint_commits_what_was_prepared_for_it_and_for_those_before() -> None:
+    world = SinkWorld(Gathering())
+    world.feed(2)
+    world.barrier()
+    world.feed(2)
+    second = world.barrier()
+    world.feed(2)
+    world.barrier()
+    world.complete(second)
+    assert COMMITTED == [[0, 1], [2, 3]]
+    world.complete(second)
+    assert COMMITTED == [[0, 1], [2, 3]]
+    world.close()
+    assert CALLS == ["close"]
+
+
+def test_what_was_prepared_for_an_aborted_checkpoint_goes_with_the_next() -> None:
+    world = SinkWorld(Gathering())
+    world.feed(2)
+    world.abort(world.barrier())
+    assert COMMITTED == []
+    world.complete(world.barrier())
+    assert COMMITTED == [[0, 1]]
+    world.close()
+
+
+def test_a_restored_sink_commits_again_and_its_writer_goes_on_with_its_state() -> None:
+    world = SinkWorld(Gathering())
+    world.feed(3)
+    world.complete(world.barrier())
+    world.feed(4)
+    world.crash()
+    assert COMMITTED == [[0, 1], [0, 1]]
+    assert CALLS == ["close", ("restore", [2])]
+    world.feed(1)
+    world.complete(world.barrier())
+    assert COMMITTED[2:] == [[2, 3]]
+    world.close()
+
+
+def test_state_of_writers_is_shared_out_to_another_number_of_subtasks() -> None:
+    world = SinkWorld(Gathering(), 3)
+    world.feed(3)
+    world.complete(world.barrier())
+    world.crash(2)
+    states = [call[1] for call in CALLS if call[0] == "restore"]
+    assert len(states) == 2
+    assert sorted(state for of_writer in states for state in of_writer) == [0, 1, 2]
+    world.close()
+
+
+def test_behind_the_end_the_rest_waits_for_the_last_checkpoint() -> None:
+    world = SinkWorld(Gathering())
+    world.feed(1)
+    early = world.barrier()
+    world.end_input()
+    world.complete(early)
+    assert COMMITTED == []
+    assert world.operators[0].waits_for_final_checkpoint
+    world.last_checkpoint()
+    assert COMMITTED == [[0, "end"]]
+    world.close()
+
+
+def test_without_checkpoints_the_rest_is_committed_at_once() -> None:
+    world = SinkWorld(Gathering(), configuration={})
+    world.feed(1)
+    world.end_input()
+    assert COMMITTED == [[0, "end"]]
+    assert not world.operators[0].waits_for_final_checkpoint
+    world.close()
+
+
+def test_who_knows_that_no_checkpoint_comes_any_more_may_commit_what_is_left() -> None:
+    world = SinkWorld(Gathering())
+    world.feed(2)
+    world.barrier()
+    world.feed(1)
+    world.end_input()
+    world.operators[0].commit_pending()
+    assert COMMITTED == [[0, 1], [2, "end"]]
+    assert not world.operators[0].waits_for_final_checkpoint
+    world.close()
+
+
+def test_a_commit_that_raises_fails_the_task_and_is_tried_again_from_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, committables: Any) -> None:
+        raise OSError("not now")
+
+    world = SinkWorld(Gathering())
+    world.feed(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Noting, "commit", refuse)
+        with pytest.raises(OSError, match="not now"):
+            world.complete(world.barrier())
+    world.crash()
+    assert COMMITTED == [[0, 1]]
+    world.close()
+
+
+def test_a_sink_without_a_committer_and_without_state_saves_nothing() -> None:
+    class Plain(Sink):
+        def create_writer(self, context: OperatorContext) -> SinkWriter:
+            return PlainWriter()
+
+    world = SinkWorld(Plain())
+    world.feed(1)
+    assert world.barrier().states == [None]
+    world.end_input()
+    assert not world.operators[0].waits_for_final_checkpoint
+    world.close()
+
+
+class PlainWriter(SinkWriter):
+    def write_batch(self, batch: Batch) -> None:
+        pass
