@@ -12,7 +12,8 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.checkpointing import CheckpointMode, CheckpointRetention, CheckpointSettings
 from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, SubtaskSnapshot
-from flinkpy.graph.job_graph import JobGraph
+from flinkpy.graph.job_graph import JobGraph, OperatorInfo
+from flinkpy.scheduler.checkpointing.state_assignment import task_restore
 from flinkpy.scheduler.protocol import (
     CancelJob,
     CheckpointDeclined,
@@ -187,6 +188,13 @@ def test_the_newest_few_complete_checkpoints_are_kept() -> None:
     assert told(last) == ["discard 1", "complete 3: A0#0 B0#0"]
 
 
+def test_what_was_not_asked_of_the_store_is_not_complete() -> None:
+    world = running(pipeline(1))
+    world.fire(DUE)
+    for event in (CheckpointStored(1), CheckpointStoreFailed(1, Boom("disk full")), CheckpointStored(2)):
+        assert told(world.scheduler.handle(event, world.now)) == []
+
+
 @pytest.mark.parametrize("again", ["twice", "of another attempt", "of no checkpoint"])
 def test_an_acknowledgement_that_nobody_waits_for_is_ignored(again: str) -> None:
     world = running(pipeline(1))
@@ -223,6 +231,36 @@ def test_a_vertex_that_had_finished_altogether_ends_at_once_when_it_is_restored(
     world.fail(world.attempt("B", 0))
     restart(world)
     assert {name: world.tasks[world.attempt(name, 0)].descriptor.restore.finished for name in "AB"} == {"A": True, "B": False}  # type: ignore[union-attr]
+
+
+def test_a_vertex_that_had_finished_in_part_runs_again_as_a_whole() -> None:
+    world = running(strands(2))
+    world.progress(world.attempt("A", 0))
+    world.fire(DUE)
+    acknowledge(world)
+    world.send(FailJob(Boom("everything")))
+    restart(world)
+    restores = [task.descriptor.restore for task in world.tasks.values() if task.descriptor.restore is not None]
+    assert [restore.finished for restore in restores] == [False] * 4
+
+
+def test_a_task_ends_at_once_only_if_all_its_operators_had_finished() -> None:
+    done, more = (OperatorCheckpoint(name, 1, 128, finished=finished) for name, finished in (("A", frozenset({0})), ("B", frozenset[int]())))
+    graph, operators = pipeline(1), (OperatorInfo(OperatorId("a"), "A"), OperatorInfo(OperatorId("b"), "B"))
+    vertex = replace(graph.vertices[0], operators=operators)
+    finished = [task_restore(CompletedCheckpoint(1, 0, dict(zip("ab", states, strict=False))), vertex).finished  # type: ignore[arg-type]
+                for states in ((done, done), (done, more), (done,), ())]
+    assert finished == [True, False, False, False]
+
+
+def test_what_is_still_being_stored_when_the_job_ends_is_discarded() -> None:
+    world = running(pipeline(1))
+    world.fire(DUE)
+    while not isinstance(world.checkpoints.answers[0], CheckpointStored):
+        world.answer(world.checkpoints.answers[0])
+    world.progress(world.attempt("A", 0))
+    assert told(world.progress(world.attempt("B", 0))) == ["discard 1"]
+    assert world.scheduler.state is J.FINISHED
 
 
 def test_a_task_that_finishes_without_acknowledging_ends_the_checkpoint_and_the_next_one_follows_at_once() -> None:
@@ -308,7 +346,7 @@ def test_what_is_acknowledged_after_the_end_of_a_checkpoint_is_discarded_once() 
 
 
 def test_a_restart_begins_with_the_newest_complete_checkpoint() -> None:
-    world = running(pipeline(2))
+    world = running(pipeline(2), settings(retained=2))
     for _ in range(2):
         world.fire(DUE)
         acknowledge(world)
@@ -319,6 +357,16 @@ def test_a_restart_begins_with_the_newest_complete_checkpoint() -> None:
     task = world.tasks[world.attempt("B", 1)].descriptor
     assert task.restore is not None
     assert [state.keyed for state in task.restore.operators[OperatorId("b")].subtasks] == [handle("chk-2/B0#0"), handle("chk-2/B1#0")]
+
+
+def test_the_next_restart_begins_with_the_next_checkpoint() -> None:
+    world = running(pipeline(1))
+    for number in (1, 2):
+        world.fire(DUE)
+        acknowledge(world)
+        world.fail(world.attempt("A", 0))
+        restart(world)
+        assert restored(world) == {number}
 
 
 def test_tasks_hear_where_their_checkpoint_is() -> None:
