@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from flinkpy.core.lifecycles import EXECUTION, JOB, TASK
+from flinkpy.core.lifecycles import CHECKPOINT, EXECUTION, JOB, TASK
 from tests.house_files import FILES, ROOT, TEXTS, TREES, is_path_of_pyflink
 
 MODULE_LINES, FUNCTION_LINES = 450, 70
@@ -34,7 +34,7 @@ def test_every_module_opens_with_its_idea() -> None:
 
 def test_the_state_diagrams_in_the_documentation_are_those_of_the_tables() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-    for table in (JOB, EXECUTION, TASK):
+    for table in (JOB, EXECUTION, TASK, CHECKPOINT):
         assert table.mermaid() in page, f"docs/ARCHITECTURE.md: paste Lifecycle.mermaid() of {table.name}"
 
 

@@ -138,11 +138,6 @@ class StreamOperator(ABC):
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will never be."""
 
-    @property
-    def waits_for_final_checkpoint(self) -> bool:
-        """Asked after ``finish``, in a job with checkpoints: whether results wait for a checkpoint to be committed. The task does not end before."""
-        return False
-
     def handle_operator_event(self, event: Any) -> None:
         """An event from this operator's coordinator in the JobMaster."""
         raise NotImplementedError(f"{type(self).__name__} has no coordinator")

@@ -18,7 +18,7 @@ from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
-from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.code import loads
@@ -142,7 +142,7 @@ class Task:
         values, restore = descriptor.configuration, descriptor.restore
         return StreamTaskConfig(
             info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values,
-            had_finished=restore is not None and restore.finished, has_checkpoints=read(values, CHECKPOINT_INTERVAL) is not None,
+            had_finished=restore is not None and restore.finished, has_checkpoints=takes_checkpoints(values),
             fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
         )
 

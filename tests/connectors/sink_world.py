@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from flinkpy.core.elements import CheckpointBarrier, RowBatch
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.operators.sinks.source_and_sink import SinkOperator
-from flinkpy.state.snapshot_container import redistribute_all
+from flinkpy.state.saved_state import SavedState, redistribute_all
 from tests.connectors.harness import Collected, ManualTimers, operator_context, travelled
 
 WITH_CHECKPOINTS = {"execution.checkpointing.interval": "1 s"}
@@ -22,7 +22,7 @@ class Checkpoint:
 
     checkpoint_id: int
     position: int
-    states: list[bytes | None]
+    states: list[SavedState]
 
 
 class SinkWorld:
@@ -44,16 +44,13 @@ class SinkWorld:
         made = operator_context(subtask, self.parallelism, self.attempt, timers=self.timers, clock=self.timers.clock)
         return replace(made, configuration=self.configuration)
 
-    def _deploy(self, states: list[bytes | None]) -> None:
-        restored = self.completed is not None
+    def _deploy(self, states: Sequence[SavedState | None]) -> None:
         self.operators = []
         for subtask, state in enumerate(states):
             operator: SinkOperator = travelled(SinkOperator(self.sink))
             context = self.context(subtask)
             operator.setup(context, Collected())
             operator.initialize_state(state)
-            if restored and state is None:
-                context.operator_state.restore(None)
             operator.open()
             self.operators.append(operator)
 
@@ -73,7 +70,7 @@ class SinkWorld:
         states = []
         for operator in self.operators[:subtasks]:
             operator.prepare_snapshot_pre_barrier(barrier.checkpoint_id)
-            states.append(operator.snapshot_state(barrier))
+            states.append(operator.freeze_state(barrier).write())
         made = Checkpoint(barrier.checkpoint_id, self.position, states)
         if len(states) == len(self.operators):
             self.running.append(made)

@@ -21,6 +21,7 @@ from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.part_files.rolling import RollingPolicy
 from flinkpy.core.elements import RowBatch
 from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.state.saved_state import SavedState
 from tests.connectors.harness import Collected, operator_context
 from tests.connectors.sink_world import WITH_CHECKPOINTS, SinkWorld
 
@@ -179,7 +180,7 @@ def test_each_record_is_seen_once_whatever_fails(kind: str, steps: list[tuple[st
             assert run.folder.files(hidden=True) == []
 
 
-def lone_writer(path: Path, subtask: int, attempt: int, state: bytes | None) -> SinkOperator:
+def lone_writer(path: Path, subtask: int, attempt: int, state: SavedState | None) -> SinkOperator:
     operator = SinkOperator(FileSink(path))
     operator.setup(replace(operator_context(subtask, 2, attempt), configuration=WITH_CHECKPOINTS), Collected())
     operator.initialize_state(state)

@@ -108,6 +108,7 @@ def test_what_a_slice_of_a_table_sends_back_is_the_slice() -> None:
     """One megabyte is collected as one, however large the table is that it is a part of."""
     from flinkpy.connectors.collect.collect_sink import _CollectWriter
     from flinkpy.core.elements import ColumnBatch
+    from tests.connectors.harness import operator_context
 
     sent: list[bytes] = []
 
@@ -116,7 +117,7 @@ def test_what_a_slice_of_a_table_sends_back_is_the_slice() -> None:
             sent.extend(parts)
 
     batch = pa.RecordBatch.from_pydict({"n": np.arange(1_000_000), "s": pa.array(["text"] * 1_000_000)})
-    _CollectWriter(Outbox()).write_batch(ColumnBatch(batch.slice(500_000, 10)))  # type: ignore[arg-type]
+    _CollectWriter(Outbox(), operator_context().task).write_batch(ColumnBatch(batch.slice(500_000, 10)))  # type: ignore[arg-type]
     assert sum(map(len, sent)) < 5_000
 
 

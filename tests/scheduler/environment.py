@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from flinkpy.core.errors import FlinkpyError, TaskExecutorLostError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IdFactory, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.options.checkpointing import CheckpointSettings
+from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_model import TERMINAL
@@ -15,19 +17,23 @@ from flinkpy.scheduler.protocol import (
     CancelTask,
     Command,
     DeployTasks,
+    DiscardCheckpoint,
     Event,
     JobStateChanged,
     ReleaseSlot,
     RequestSlot,
     ResetCoordinators,
+    RestoreFrom,
     SetTimer,
     SlotAssigned,
     SlotLost,
     SlotRequestFailed,
     TaskStateChanged,
     TimerFired,
+    TriggerCheckpoint,
 )
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
+from tests.scheduler.checkpoint_ledger import CheckpointCommand, CheckpointLedger
 
 S = ExecutionState
 NEXT = {S.DEPLOYING: S.INITIALIZING, S.INITIALIZING: S.RUNNING, S.RUNNING: S.FINISHED}
@@ -61,19 +67,21 @@ class World:
     ended: dict[ExecutionAttemptId, ExecutionState] = field(default_factory=dict)
     error: BaseException | None = None
     granted: int = 0
-
+    checkpoints: CheckpointLedger = field(default_factory=CheckpointLedger)
 
     @staticmethod
     def of(job_graph: JobGraph, config: SchedulerConfig | None = None) -> World:
-        return World(Scheduler(job_graph, config, IdFactory(7)))
+        settings = CheckpointSettings() if config is None else config.checkpoints
+        return World(Scheduler(job_graph, config, IdFactory(7)), checkpoints=CheckpointLedger(settings))
 
     def send(self, event: Event) -> list[Command]:
         """Gives the scheduler an event, carries its commands out, and checks everything."""
         commands = self.scheduler.handle(event, self.now)
         for command in commands:
-            assert not self._is_over() or isinstance(command, ReleaseSlot), f"{command} after the end"
+            assert not self._is_over() or isinstance(command, (ReleaseSlot, DiscardCheckpoint)), f"{command} after the end"
             self._carry_out(command)
         self.scheduler.check_invariants()
+        self.checkpoints.check_retained(self.states[-1] if self._is_over() else None)
         self.commands += commands
         return commands
 
@@ -108,6 +116,16 @@ class World:
             self.ended[attempt_id] = S.FAILED
         return self.send(SlotLost(allocation_id, error or TaskExecutorLostError("the TaskExecutor died")))
 
+    def restore(self, checkpoint: CompletedCheckpoint, claim: bool = False) -> list[Command]:
+        """The job is to begin with that checkpoint."""
+        self.checkpoints.restore(checkpoint, claim)
+        return self.send(RestoreFrom(checkpoint, claim=claim))
+
+    def answer(self, event: Event) -> list[Command]:
+        """A message about a checkpoint arrives."""
+        self.checkpoints.heard(event)
+        return self.send(event)
+
     def fire(self, timer_id: str) -> list[Command]:
         self.now += self.timers.pop(timer_id)
         return self.send(TimerFired(timer_id))
@@ -117,6 +135,8 @@ class World:
         for _ in range(limit):
             if self.requests:
                 self.grant(next(iter(self.requests)))
+            elif self.checkpoints.answers and not self._is_over():
+                self.answer(self.checkpoints.answers[0])
             elif self.tasks:
                 self.progress(next(iter(self.tasks)))
             elif self.timers:
@@ -178,6 +198,11 @@ class World:
             self.timers[command.timer_id] = command.delay_s
         elif isinstance(command, ResetCoordinators):
             assert not set(command.attempts) & set(self.tasks), "reset while running"
+            self.checkpoints.check_reset(command, self.scheduler.job_graph)
+        elif isinstance(command, CheckpointCommand):
+            if isinstance(command, TriggerCheckpoint):
+                assert {task.state for task in self.tasks.values()} == {S.RUNNING}
+            self.checkpoints.carry_out(command, self._barrier_sources(), self._live())
         elif isinstance(command, JobStateChanged):
             self.states.append(command.state)
             self.error = command.error
@@ -192,7 +217,16 @@ class World:
         for gate in descriptor.gates:
             for producer in gate.producers:
                 self._check_producer(gate.partition_type.is_blocking, producer.partition_id.producer, attempt)
+        self.checkpoints.check_restore(descriptor)
         self.tasks[attempt] = RunningTask(descriptor, location)
+
+    def _live(self) -> list[ExecutionAttemptId]:
+        return [each for each, task in self.tasks.items() if not task.cancelled]
+
+    def _barrier_sources(self) -> set[ExecutionAttemptId]:
+        """The tasks that no other one would send a barrier to."""
+        return {each for each, task in self.tasks.items()
+                if not any(producer.partition_id.producer in self.tasks for gate in task.descriptor.gates for producer in gate.producers)}
 
     def _check_producer(self, blocking: bool, producer: ExecutionAttemptId, consumer: ExecutionAttemptId) -> None:
         current, reader = self.scheduler.graph.current(producer), self.scheduler.graph.current(consumer)

@@ -1,6 +1,9 @@
-"""Whatever happens to a job, it ends, and gives everything back. Invariants are checked after every event."""
+"""Whatever happens to a job, it ends, and gives everything back. Invariants are checked after every event, and what becomes of checkpoints by a
+ledger."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,10 +11,26 @@ from hypothesis import strategies as st
 
 from flinkpy.core.errors import PartitionNotFoundError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.options.checkpointing import CheckpointRetention, CheckpointSettings
 from flinkpy.core.options.engine import SchedulingStrategyKind
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph, ResultPartitionType
-from flinkpy.scheduler.protocol import CancelJob, DeploymentRejected, Event, FailJob, SlotAssigned, StartScheduling, TaskStateChanged
+from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
+from flinkpy.scheduler.checkpointing.checkpoint_schedule import CheckpointSchedule
+from flinkpy.scheduler.protocol import (
+    CancelJob,
+    CheckpointAcknowledged,
+    CheckpointDeclined,
+    CheckpointStored,
+    CheckpointStoreFailed,
+    DeploymentRejected,
+    Event,
+    FailJob,
+    SlotAssigned,
+    StartScheduling,
+    TaskStateChanged,
+)
 from flinkpy.scheduler.scheduler import SchedulerConfig
+from tests.scheduler.checkpoint_ledger import earlier_checkpoint
 from tests.scheduler.environment import Boom, World
 from tests.scheduler.jobs import job
 
@@ -19,20 +38,24 @@ KINDS = list(SchedulingStrategyKind)
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> JobGraph:
+def jobs(draw: st.DrawFn, kinds: Sequence[ResultPartitionType] = tuple(ResultPartitionType)) -> JobGraph:
     """Up to four vertices in a row or in branches, of any widths, edges and sharing groups."""
     names = "ABCD"[:draw(st.integers(1, 4))]
     parallelism = {name: draw(st.integers(1, 3)) for name in names}
     edges = []
     for position, consumer in enumerate(names):
         producers = draw(st.sets(st.sampled_from(names[:position]), max_size=2)) if position else set()
-        edges += [(producer, consumer, draw(st.sampled_from(DistributionPattern)), draw(st.sampled_from(ResultPartitionType)))
+        edges += [(producer, consumer, draw(st.sampled_from(DistributionPattern)), draw(st.sampled_from(kinds)))
                   for producer in sorted(producers)]
     return job(parallelism, *edges, groups={name: draw(st.sampled_from(["default", "other"])) for name in names})
 
 
+checkpoint_settings = st.builds(
+    CheckpointSettings, interval_s=st.just(10.0), min_pause_s=st.sampled_from([0.0, 3.0]), timeout_s=st.sampled_from([5.0, 600.0]),
+    max_concurrent=st.integers(1, 3), tolerable_failures=st.integers(0, 2), retention=st.sampled_from(CheckpointRetention),
+    retained=st.integers(1, 3))
 configs = st.builds(SchedulerConfig, strategy=st.sampled_from(KINDS), restart=st.sampled_from(["none", "fixed-delay", "exponential-delay"]),
-                    attempts=st.integers(0, 3), exp_attempts=st.integers(0, 3))
+                    attempts=st.integers(0, 3), exp_attempts=st.integers(0, 3), checkpoints=checkpoint_settings)
 
 
 def _old_news(world: World, data: st.DataObject) -> Event:
@@ -74,6 +97,54 @@ def _happen(world: World, data: st.DataObject) -> None:
             world.send(SlotAssigned(slot.request_id, allocation_id, world.slots[allocation_id]))
     elif what in ("cancel", "fail job") and data.draw(st.integers(0, 3)) == 0:
         world.send(CancelJob() if what == "cancel" else FailJob(Boom("from outside")))
+
+
+def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
+    """Something about checkpoints arrives, or does not: mostly in order, but also late, twice, or never."""
+    ledger = world.checkpoints
+    possible = ["due"] * 2 * (CheckpointSchedule.DUE in world.timers) + ["expire"] * (CheckpointCoordinator.TIMEOUT in world.timers)
+    possible += (["answer"] * 8 + ["other answer", "lose", "decline", "store fails"]) * bool(ledger.answers) + ["again"] * bool(ledger.past)
+    what = data.draw(st.sampled_from(possible)) if possible else "nothing"
+    if what in ("due", "expire"):
+        world.fire(CheckpointSchedule.DUE if what == "due" else CheckpointCoordinator.TIMEOUT)
+    elif what == "answer":
+        world.answer(ledger.answers[0])
+    elif what in ("other answer", "again"):
+        world.answer(data.draw(st.sampled_from(ledger.answers if what == "other answer" else ledger.past)))
+    elif what == "lose":
+        ledger.lose(data.draw(st.sampled_from(ledger.answers)))
+    elif what in ("decline", "store fails"):
+        answer = data.draw(st.sampled_from(ledger.answers))
+        if isinstance(answer, CheckpointAcknowledged) and what == "decline":
+            ledger.lose(answer)
+            world.answer(CheckpointDeclined(answer.attempt_id, answer.checkpoint_id, "no"))
+        elif isinstance(answer, CheckpointStored):
+            world.answer(CheckpointStoreFailed(answer.checkpoint_id, Boom("disk full")))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
+@given(jobs([ResultPartitionType.PIPELINED]), configs, st.sampled_from(["anew", "restored", "claimed"]), st.integers(0, 60), st.data())
+def test_checkpoints_end_well_whatever_happens(
+    job_graph: JobGraph, config: SchedulerConfig, begins: str, steps: int, data: st.DataObject,
+) -> None:
+    world = World.of(job_graph, config)
+    if begins != "anew":
+        world.restore(earlier_checkpoint(job_graph), claim=begins == "claimed")
+    world.send(StartScheduling())
+    world.grant_all()
+    if data.draw(st.booleans()):
+        world.run_to(ExecutionState.RUNNING)
+    for _ in range(steps):
+        if data.draw(st.integers(0, 3)) == 0:
+            _happen(world, data)
+        else:
+            _happen_to_checkpoints(world, data)
+    world.run_fairly()
+
+    assert world.scheduler.checkpoints.pending == {}
+    summary, ledger = world.scheduler.details().checkpoints, world.checkpoints
+    assert summary.completed + summary.failed == len(ledger.participants)
+    assert (summary.completed, summary.in_progress) == (len(ledger.complete) - (begins == "claimed"), 0)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from flinkpy.connectors.sockets.outbox import Outbox
 from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.core.program.by_value import StreamPickler
 from flinkpy.core.program.code import dumps
 from flinkpy.network.wire import client_channel as wire
 from flinkpy.network.wire.client_channel import HEADER, client_name, connect_to_client
 from flinkpy.operators.context import OperatorContext, TaskInfo
-from flinkpy.operators.sinks.commits import takes_checkpoints
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 
@@ -37,11 +37,11 @@ class CollectSink(Sink):
         sock = connect_to_client(self._host, self._port, self._token)
         outbox = Outbox(sock, context.timers, client_name(self._host, self._port))
         writer = _CollectWriter(outbox, context.task)
-        writer.begin(context.operator_state.restored if takes_checkpoints(context) else None)
+        writer.begin(context.operator_state.restored if takes_checkpoints(context.configuration) else None)
         return writer
 
     def create_committer(self, context: OperatorContext) -> Committer | None:
-        return _CollectCommitter(self) if takes_checkpoints(context) else None
+        return _CollectCommitter(self) if takes_checkpoints(context.configuration) else None
 
     def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
         super().open(context, states)

@@ -19,8 +19,8 @@ from flinkpy.connectors.part_files.part_commits import PartCommitter
 from flinkpy.connectors.part_files.part_names import PartNames
 from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, RollingPolicy
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.sinks.commits import takes_checkpoints
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 _FORMATS: dict[str, type[FileFormat]] = {"text": TextFormat, "csv": CsvFormat, "json": JsonLinesFormat, "parquet": ParquetFormat}
@@ -89,7 +89,7 @@ class FileSink(Sink):
 
     def _writer_of(self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None) -> FileWriter:
         return FileWriter(self._format, self._buckets, self._rolling, self._compact, names, context.timers, self._check_interval_ms,
-                          synced=takes_checkpoints(context), state=state)
+                          synced=takes_checkpoints(context.configuration), state=state)
 
     def __repr__(self) -> str:
         return f"FileSink({self._path}, {type(self._format).__name__})"

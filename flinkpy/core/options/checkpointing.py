@@ -43,6 +43,11 @@ CHECKPOINTS_RETAINED = option("execution.checkpointing.num-retained", int, 1, "C
                               aliases=("state.checkpoints.num-retained",))
 
 
+def takes_checkpoints(values: Mapping[str, Any]) -> bool:
+    """Whether the job takes checkpoints. A job in BATCH takes none: a task that failed reads the results before it again."""
+    return read(values, CHECKPOINT_INTERVAL) is not None and read(values, RUNTIME_MODE) is not RuntimeMode.BATCH
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
     """What the checkpoint coordinator needs to know. Times in seconds; without an interval no checkpoints are taken."""
@@ -58,8 +63,8 @@ class CheckpointSettings:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> CheckpointSettings:
-        """From the job's configuration. A job in BATCH takes none: a task that failed reads the results before it again."""
-        interval = read(values, CHECKPOINT_INTERVAL) if read(values, RUNTIME_MODE) is not RuntimeMode.BATCH else None
+        """From the job's configuration."""
+        interval = read(values, CHECKPOINT_INTERVAL) if takes_checkpoints(values) else None
         min_pause_s = read(values, CHECKPOINT_MIN_PAUSE).total_seconds()
         return CheckpointSettings(
             None if interval is None else interval.total_seconds(), min_pause_s, read(values, CHECKPOINT_TIMEOUT).total_seconds(),

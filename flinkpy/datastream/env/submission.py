@@ -56,7 +56,6 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
         values.pop(CHECKPOINT_INTERVAL.key, None)
     if read(values, CHECKPOINT_INTERVAL) is not None:
         _refuse_checkpoints(program.transformations)
-        LOG.warning("checkpoints are configured, but not carried out yet: after a failure this job starts from the beginning")
     program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
     with located():
         job_graph = build_job_graph(graph, IdFactory().job_id(), values)

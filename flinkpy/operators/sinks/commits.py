@@ -13,20 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.core.options import engine as options
-from flinkpy.core.options.compatibility import CHECKPOINT_INTERVAL
-from flinkpy.core.options.schema import read
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 from flinkpy.state.api import ListState
 
 COMMITTABLES, WRITER_STATES = "_committables", "_writer-states"
-
-
-def takes_checkpoints(context: OperatorContext) -> bool:
-    """Whether the job takes checkpoints by itself: a streaming job for which an interval was set."""
-    values = context.configuration
-    return bool(read(values, CHECKPOINT_INTERVAL)) and read(values, options.RUNTIME_MODE) is not options.RuntimeMode.BATCH
 
 
 class SinkCommits:
@@ -92,7 +84,7 @@ class SinkCommits:
         if self._committer is not None and not self._finished:
             self._rest += self._writer.prepare_commit()
         self._finished = True
-        if not takes_checkpoints(self._context):
+        if not takes_checkpoints(self._context.configuration):
             self.commit_all()
 
     @property
