@@ -6,6 +6,7 @@ import doctest
 import zlib
 from array import array
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from flinkpy.core.errors import CheckpointDamagedError, EngineError, ResourceUna
 from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.state.checkpoints import state_reader, state_writer
 from flinkpy.state.checkpoints.file_store import Chunk
+from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import FileStateWriter, InlineStateWriter
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore, StorageFault, fault_at
@@ -92,6 +94,14 @@ def test_an_aborted_writer_leaves_nothing_whether_it_was_closed_or_not(store: Si
         assert store.files == {}
 
 
+def test_an_aborted_writer_leaves_no_file_under_another_name(tmp_path: Path) -> None:
+    writer = FileStateWriter(LocalFileStore(), str(tmp_path), "map-0-0", 10)
+    writer.write(b"0123456789")
+    assert len(list(tmp_path.iterdir())) == 1
+    writer.abort()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_state_that_fails_half_way_aborts_the_writer(store: SimulatedFileStore) -> None:
     def chunks() -> Iterator[Chunk]:
         yield b"0123456789"
@@ -148,6 +158,14 @@ def test_a_reader_says_which_file_is_damaged_and_what_it_should_be(store: Simula
     del store.files[FILE]
     with pytest.raises(CheckpointDamagedError, match="at least 10 bytes, found no such file"):
         StateReader(store, FOLDER).read(handle)
+
+
+def test_an_emptied_file_is_damaged_even_where_its_checksum_is_that_of_nothing(store: SimulatedFileStore) -> None:
+    state = b"\x9d\x0a\xd9\x6d"
+    assert zlib.crc32(state) == zlib.crc32(b"")
+    store.files[FILE] = b""
+    with pytest.raises(CheckpointDamagedError, match="found 0 bytes"):
+        StateReader(store, FOLDER).read(StateHandle(4, 0, path="map-0-0"))
 
 
 def test_state_in_a_handle_is_checked_too() -> None:
