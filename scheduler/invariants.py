@@ -39,6 +39,7 @@ def check(parts: SchedulerParts, everything: bool) -> None:
     _check_job(parts)
     _check_checkpoints(parts)
     if everything:
+        _check_awaited(parts)
         _check_counts(parts)
         _check_failovers(parts)
 
@@ -130,6 +131,10 @@ def _check_checkpoints(parts: SchedulerParts) -> None:
             _broken(parts, f"{pending} goes on")
         if (pending.state is CheckpointState.STORING) != pending.is_fully_acknowledged:
             _broken(parts, f"{pending}, which awaits {sorted(pending.awaited)}")
+
+
+def _check_awaited(parts: SchedulerParts) -> None:
+    for pending in parts.checkpoints.pending.values():
         executions = {attempt_id: parts.graph.current(attempt_id) for attempt_id in pending.awaited}
         if any(execution is None or execution.state is not _S.RUNNING for execution in executions.values()):
             _broken(parts, f"{pending} awaits {executions}")
