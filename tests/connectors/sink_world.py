@@ -1,4 +1,4 @@
-"""A job whose end is a sink, without a cluster: its subtasks, its checkpoints with all that may go wrong about them, crashes and restores."""
+"""A job whose end is a sink, without a cluster: its subtasks, checkpoints and what goes wrong about them, crashes."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class SinkWorld:
                 operator.notify_checkpoint_complete(checkpoint.checkpoint_id)
 
     def crash(self, parallelism: int | None = None, *, closed: bool = True) -> None:
-        """All subtasks fail, and new ones go on from the last complete checkpoint. Not ``closed``: the old ones are cut off, and end
-        long after the new ones have begun."""
+        """All subtasks fail, and new ones go on from the last complete checkpoint. Not ``closed``: the old ones are cut
+        off, and end long after the new ones have begun."""
         if not closed:
             self.old += self.operators
             self.operators = []

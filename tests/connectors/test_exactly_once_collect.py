@@ -1,4 +1,4 @@
-"""The program is given each record of a job with checkpoints once, whatever fails: never one that may come again, and all of what is complete."""
+"""The program is given each record of a job with checkpoints once, whatever fails, and all of what is complete."""
 
 from __future__ import annotations
 
@@ -170,3 +170,24 @@ def test_batches_that_are_held_do_not_stop_the_reading() -> None:
             world.close()
             server.job_ended()
             assert len(list(server)) == 20
+
+
+def test_what_a_paused_program_has_not_read_of_an_earlier_attempt_comes_before_the_later_ones() -> None:
+    with CollectServer(queue_bytes=1000) as server:
+        world = SinkWorld(server.sink())
+
+        def write(letter: str, times: int) -> None:
+            for _ in range(times):
+                world.operators[0].process_batch(RowBatch([letter * 100_000]))
+
+        write("a", 1)
+        world.complete(world.barrier())
+        eventually(lambda: server.statistics().queued_bytes > 1000)  # it reads no more
+        write("b", 6)
+        world.complete(world.barrier(), told=lambda subtask: False)
+        world.crash()
+        write("c", 1)
+        world.complete(world.barrier())
+        world.close()
+        server.job_ended()
+        assert "".join(record[0] for record in server) == "abbbbbbc"

@@ -1,4 +1,4 @@
-"""Files of a job with checkpoints hold each record once, whatever fails: any order of batches, checkpoints, lost and late notices, and crashes."""
+"""Files of a job with checkpoints hold each record once, whatever fails: in any order, lost and late notices, crashes."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ class Small(RollingPolicy):
 
 EVERY_SECOND = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
 BY_SIZE = FileCompactStrategy.builder().set_size_threshold(8).build()
+BY_PARITY = BucketAssigner.by_value(lambda value: f"b{value % 2}")
+CONCAT = FileCompactor.concat_file_compactor()
 SINKS: dict[str, Callable[[Path], FileSink]] = {
     "plain": FileSink,
     "rolling": lambda path: FileSink(path, rolling=Small()),
-    "buckets": lambda path: FileSink(path, buckets=BucketAssigner.by_value(lambda value: f"b{value % 3}"), rolling=Small()),
-    "joined": lambda path: FileSink(path, rolling=Small(), compact=(BY_SIZE, FileCompactor.concat_file_compactor())),
-    "joined late": lambda path: FileSink(path, rolling=Small(), compact=(EVERY_SECOND, FileCompactor.concat_file_compactor())),
+    "buckets": lambda path: FileSink(path, buckets=BucketAssigner.by_value(lambda value: f"b{value % 3}")),
+    "rolling buckets": lambda path: FileSink(path, buckets=BY_PARITY, rolling=Small()),
+    "joined": lambda path: FileSink(path, rolling=Small(), compact=(BY_SIZE, CONCAT)),
+    "joined late": lambda path: FileSink(path, rolling=Small(), compact=(EVERY_SECOND, CONCAT)),
     "as they are": lambda path: FileSink(path, compact=(EVERY_SECOND, FileCompactor.identical_file_compactor())),
     "parquet": lambda path: FileSink(path, "parquet"),
 }
@@ -140,7 +143,7 @@ class Run:
             world.crash()
             self.check(everything=not self.late)
             return
-        world.complete(world.running[0], (lambda subtask: bool(number >> subtask & 1)) if name == "complete" else lambda subtask: True)
+        world.complete(world.running[0], lambda subtask: name != "complete" or bool(number >> subtask & 1))
         self.check(everything=name == "told all" and not self.late)
 
     def check(self, everything: bool = False) -> None:
@@ -156,7 +159,9 @@ class Run:
 @pytest.mark.parametrize("kind", SINKS)
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, parallelism=st.integers(1, 3), dies_late=st.booleans())
-def test_each_record_is_seen_once_whatever_fails(kind: str, steps: list[tuple[str, int]], parallelism: int, dies_late: bool) -> None:
+def test_each_record_is_seen_once_whatever_fails(
+    kind: str, steps: list[tuple[str, int]], parallelism: int, dies_late: bool,
+) -> None:
     if kind == "parquet":
         steps = steps[:12]
     with tempfile.TemporaryDirectory() as made:
@@ -213,7 +218,9 @@ def test_an_attempt_that_begins_from_the_beginning_clears_away_what_is_left(tmp_
     world.close()
 
 
-def test_files_a_reader_took_away_do_not_stop_the_restored_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_a_reader_took_away_do_not_stop_the_restored_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+) -> None:
     world = SinkWorld(FileSink(tmp_path))
     world.feed(4)
     world.complete(world.barrier())
@@ -229,7 +236,9 @@ def test_files_a_reader_took_away_do_not_stop_the_restored_job(tmp_path: Path, c
 
 
 @pytest.mark.parametrize("configuration", [{}, {**WITH_CHECKPOINTS, "execution.runtime-mode": "BATCH"}])
-def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(tmp_path: Path, configuration: dict[str, Any]) -> None:
+def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(
+    tmp_path: Path, configuration: dict[str, Any],
+) -> None:
     world = SinkWorld(FileSink(tmp_path), 2, configuration)
     world.feed(4)
     world.end_input()

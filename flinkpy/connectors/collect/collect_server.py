@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
-EARLIER_TIMEOUT_S = 1.0  # silence of an earlier attempt of a subtask, when a later one begins that goes on from a checkpoint
+EARLIER_TIMEOUT_S = 1.0  # silence of an earlier attempt of a subtask, when a later one goes on from a checkpoint
 DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
 
 
@@ -76,7 +76,7 @@ class CollectServer:
         self._selector.register(self._wake_in, selectors.EVENT_READ)
         self._connections: dict[socket.socket, IncomingChannel] = {}
         self._refused = self._batches = self._ended = 0
-        self._paused = False
+        self._paused: bool | None = False  # None: to be found out for all connections
         self._quiet_since = clock.monotonic()
         # shared between the two threads
         self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
@@ -215,7 +215,6 @@ class CollectServer:
         connection = IncomingChannel(self.token, self._clock.monotonic())
         self._connections[sock] = connection
         self._selector.register(sock, selectors.EVENT_READ)
-        self._paused = False  # regulate again, with this one
         self._answer(sock, connection.greeting())
 
     def _answer(self, sock: socket.socket, data: bytes) -> None:
@@ -230,6 +229,7 @@ class CollectServer:
 
     def _read(self, sock: socket.socket) -> None:
         connection = self._connections[sock]
+        was_authenticated = connection.authenticated
         try:
             data = sock.recv(RECEIVE_BYTES)
             answer, frames = connection.receive(data)
@@ -244,6 +244,8 @@ class CollectServer:
             data, answer, frames = b"", b"", []
         self._quiet_since = self._clock.monotonic()
         self._keep(connection, frames)
+        if not was_authenticated:
+            self._paused = None  # its handshake was read although the queue may be full; what follows waits
         if not data:
             self._drop(sock)
         elif answer:
@@ -284,9 +286,13 @@ class CollectServer:
 
     def _read_earlier(self, subtask: int, attempt: int) -> None:
         """Reads what earlier attempts of the subtask still have on the way: it comes before what the new one sends."""
-        for sock in [sock for sock, each in self._connections.items() if each.subtask == subtask and each.attempt < attempt]:
+        for sock, each in list(self._connections.items()):
+            if each.subtask != subtask or each.attempt >= attempt:
+                continue
             give_up = self._clock.monotonic() + DRAIN_TIMEOUT_S
-            while sock in self._connections and self._clock.monotonic() < give_up and select.select([sock], [], [], EARLIER_TIMEOUT_S)[0]:
+            while sock in self._connections and self._clock.monotonic() < give_up:
+                if not select.select([sock], [], [], EARLIER_TIMEOUT_S)[0]:
+                    break
                 self._read(sock)
 
     def _drop(self, sock: socket.socket) -> None:
@@ -303,8 +309,8 @@ class CollectServer:
         if full != self._paused:
             self._paused = full
             registered = self._selector.get_map()
-            for sock in self._connections:
-                if full and sock in registered:
+            for sock, connection in self._connections.items():
+                if full and sock in registered and connection.authenticated:
                     self._selector.unregister(sock)
                 elif not full and sock not in registered:
                     self._selector.register(sock, selectors.EVENT_READ)

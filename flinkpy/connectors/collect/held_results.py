@@ -1,11 +1,12 @@
 """What the program has received of a job with checkpoints, and does not show yet.
 
-Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint. Batches before a marker are shown when
-the marker's checkpoint is complete. The stream says so itself; if it broke before it could, a later attempt does, which was restored from
-that checkpoint. Nothing else of a broken stream is ever shown, as the later attempt makes it again.
+Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint. Batches before a
+marker are shown when the marker's checkpoint is complete. The stream says so itself; if it broke before it could, a later
+attempt does, which was restored from that checkpoint. Nothing else of a broken stream is ever shown, as the later attempt
+makes it again.
 
-Held batches are not counted against the bound of what is read ahead: the notice that frees them stands behind them. So between two checkpoints the
-program keeps all of the results.
+Held batches are not counted against the bound of what is read ahead: the notice that frees them stands behind them. So
+between two checkpoints the program keeps all of the results.
 """
 
 from __future__ import annotations

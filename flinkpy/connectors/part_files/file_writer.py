@@ -1,4 +1,4 @@
-"""The part files of one subtask: records go to the open part of their bucket, parts end and wait until they are committed."""
+"""The part files of one subtask: records go to the open part of their bucket, parts end and wait for their commit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class FileWriterState:
         """One of several, of subtasks that were; None of none."""
         if not states:
             return None
-        waiting = tuple(part for state in states for part in state.waiting)
-        return FileWriterState(max(state.checkpoint_id for state in states), waiting, max(state.waited for state in states))
+        return FileWriterState(
+            checkpoint_id=max(state.checkpoint_id for state in states),
+            waiting=tuple(part for state in states for part in state.waiting),
+            waited=max(state.waited for state in states))
 
 
 @dataclass
@@ -55,16 +57,18 @@ class _Bucket:
 
 
 class FileWriter(SinkWriter):
-    """The parts of one subtask, each begun with its first record. ``synced``: parts are on the disk before a checkpoint has them."""
+    """The parts of one subtask, each begun with its first record. ``synced``: they are on disk before a checkpoint is."""
 
     def __init__(
-        self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy, compact: tuple[FileCompactStrategy, FileCompactor] | None,
-        names: PartNames, timers: ProcessingTimeService, check_interval_ms: int, *, synced: bool, state: FileWriterState | None = None,
+        self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy,
+        compact: tuple[FileCompactStrategy, FileCompactor] | None, names: PartNames, timers: ProcessingTimeService,
+        check_interval_ms: int, *, synced: bool, state: FileWriterState | None = None,
     ) -> None:
-        self._format, self._assigner, self._rolling, self._compact, self._names = form, assigner, rolling, compact, names
+        self._format, self._assigner, self._rolling, self._compact = form, assigner, rolling, compact
+        self._names = names
         self._timers, self._interval_s, self._synced = timers, check_interval_ms / 1000, synced
         self._buckets: dict[str, _Bucket] = {}
-        self._first_number = 0  # of parts of a bucket that has none since the last checkpoint: no earlier part of it has it
+        self._first_number = 0  # of a bucket's parts behind a checkpoint: no earlier part of any bucket has it
         self._timer: TimerHandle | None = None
         self._waiting = [] if state is None else list(state.waiting)
         self._waited = 0 if state is None else state.waited
@@ -83,8 +87,10 @@ class FileWriter(SinkWriter):
         for at, value in enumerate(values):
             shares.setdefault(self._assigner.bucket_of(value), []).append(at)
         for bucket, positions in shares.items():
-            share = ColumnBatch(batch.data.take(positions)) if isinstance(batch, ColumnBatch) else RowBatch([values[at] for at in positions])
-            self._write(bucket, share, now)
+            if isinstance(batch, ColumnBatch):
+                self._write(bucket, ColumnBatch(batch.data.take(positions)), now)
+            else:
+                self._write(bucket, RowBatch([values[at] for at in positions]), now)
 
     def _write(self, name: str, batch: Batch, now: int) -> None:
         bucket = self._buckets.get(name)
@@ -101,7 +107,9 @@ class FileWriter(SinkWriter):
             self._timer = self._timers.call_later(self._interval_s, self._check)
 
     def _roll(self, bucket: _Bucket, now: int) -> None:
-        if bucket.part is not None and self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
+        if bucket.part is None:
+            return
+        if self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
             bucket.end_part()
 
     def _check(self) -> None:
@@ -157,7 +165,9 @@ class FileWriter(SinkWriter):
                 part.abandon()
 
 
-def _compacted(parts: Sequence[PartFile], names: PartNames, strategy: FileCompactStrategy, compactor: FileCompactor) -> list[PartFile]:
+def _compacted(
+    parts: Sequence[PartFile], names: PartNames, strategy: FileCompactStrategy, compactor: FileCompactor,
+) -> list[PartFile]:
     """The files the parts were put together to: those of each folder by themselves."""
     folders: dict[str, list[PartFile]] = {}
     for part in parts:

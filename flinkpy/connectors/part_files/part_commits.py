@@ -21,8 +21,8 @@ class PartCommitter(Committer):
             try:
                 os.replace(part.hidden, part.final)
             except FileNotFoundError:
-                if not os.path.exists(part.final):  # it may have been committed, and taken away since: no reason to fail for ever
-                    _LOG.warning("neither %s nor %s is there: this part was moved or removed after it had been written", part.final, part.hidden)
+                if not os.path.exists(part.final):  # committed, and taken away since? No reason to fail for ever
+                    _LOG.warning("neither %s nor %s is there: the part was moved or removed", part.final, part.hidden)
             for source in part.sources:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(source)

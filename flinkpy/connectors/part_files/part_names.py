@@ -1,8 +1,8 @@
-"""What the files of one subtask are called, while they are written and when they are seen; and what earlier attempts left of theirs.
+"""What the files of one subtask are called, hidden and when they are seen; and what earlier attempts left of theirs.
 
-A hidden name ends in ``.inprogress.<attempt>-<checkpoint>``: the last checkpoint before the file was begun. All files end at each
-checkpoint. So after a restore of checkpoint 7, files begun behind 7 or a later one hold only records that will come again: they are
-leftovers. Files begun before 7 belong to a checkpoint that was completed, and some subtask commits them.
+A hidden name ends in ``.inprogress.<attempt>-<checkpoint>``: the last checkpoint before the file was begun. All files
+end at each checkpoint. So after a restore of checkpoint 7, files begun behind 7 or a later one hold only records that
+will come again: they are leftovers. Files begun before 7 belong to a complete checkpoint, and some subtask commits them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class PartNames:
         """The names of the file that these parts of one folder make."""
         folder, name = os.path.split(parts[0].final)
         name = f"compacted-{name}"
-        return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name), tuple(part.hidden for part in parts))
+        sources = tuple(part.hidden for part in parts)
+        return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name), sources)
 
     def _hidden(self, name: str) -> str:
         return f".{name}.inprogress.{self._task.attempt_id.attempt}-{self.checkpoint_id}"
@@ -60,7 +61,8 @@ class PartNames:
 
         Subtasks share the files among them: each takes its own, and those of subtasks that there are no more.
         """
-        hidden = re.compile(rf"\.(?:compacted-)?{re.escape(self._job_stem)}(\d+)(?!\d).*\.inprogress\.\d+-(\d+)", re.DOTALL)
+        stem = re.escape(self._job_stem)
+        hidden = re.compile(rf"\.(?:compacted-)?{stem}(\d+)(?!\d).*\.inprogress\.\d+-(\d+)", re.DOTALL)
         for folder, _, names in os.walk(self._path):
             for name in names:
                 found = hidden.fullmatch(name)

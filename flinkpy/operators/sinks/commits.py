@@ -1,10 +1,11 @@
-"""The two phases of one sink subtask: what its writer has prepared stays pending until the checkpoint that has it is complete.
+"""The two phases of one sink subtask: what its writer prepared is pending until the checkpoint that has it is complete.
 
 - At a checkpoint the writer flushes and prepares. Its committables become operator state, under the checkpoint's id.
 - When a checkpoint is complete, all that was prepared for it or an earlier one is committed.
-- An aborted checkpoint changes nothing: its committables go with the next one that completes. (Its records are not made again.)
+- An aborted checkpoint changes nothing: its committables go with the next one that completes.
 - A new attempt commits at once what the restored checkpoint has. It may have been committed before.
-- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job without checkpoints, or in batch mode, at once.
+- When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job without checkpoints, or
+  in batch mode, at once.
 
 A committer that raises fails the task. The restarted job commits the same again, from its state.
 """
