@@ -19,7 +19,7 @@ PARTS = ("flinkpy", "actors", "scheduler", "network", "tests", "pyproject.toml")
 PAGE = ROOT / "docs" / "mutants.md"
 HEAD = (
     "# Mutants", "",
-    "A mutant breaks one rule in a copy of the tree. `tests/mutants/mutants.py` lists each with the tests that must fail; this page says if they did.",
+    "A mutant breaks one rule in a copy of the tree. `tests/mutants/mutants.py` lists each and the tests that must fail; this page says if they do.",
     "`make mutants` tries all of them and writes this page. An ordinary test checks that each mutant can still be made and is listed here.",
 )
 CAUGHT, LIVES = "caught", "LIVES"
