@@ -112,7 +112,7 @@ class ExecutionConfig:
         return to_milliseconds(read(self._values, kept_options.CANCELLATION_INTERVAL))
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
-        """Milliseconds after which a worker on Ray ends if the function of a cancelled task does not return; 0: never."""
+        """Milliseconds after which a job does without a cancelled task's function that does not return; on Ray its worker ends. 0: never."""
         return self._set(options.CANCELLATION_TIMEOUT, _span(timeout, "the cancellation timeout"))
 
     def get_task_cancellation_timeout(self) -> int:

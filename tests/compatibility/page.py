@@ -19,12 +19,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "pyflink-compatibility.md"
 PROGRAMS = [values, options, windows, files, streams, functions]
 _INTRO = """# PyFlink compatibility
 
-`flinkpy run --pyflink job.py` runs a program written for PyFlink: `import pyflink` then means flinkpy. Written by `make compatibility` from
-PyFlink 1.20's and 2.3's public names; each name that is there was called while the page was made, and a test fails when the page is out of date.
+`flinkpy run --pyflink job.py` runs a program written for PyFlink: `import pyflink` then means flinkpy. `make compatibility` writes this page from
+the public names of PyFlink 1.20 and 2.3. A function or method is listed as there only if calling it did what its test asserts. A test fails when the
+page is out of date.
 
-- `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` are flinkpy's modules under a second name: `isinstance` holds across both.
-- `pyflink.table`, `pyflink.java_gateway` and what else needs the JVM raise an ImportError that names what to use instead.
-- Results print as PyFlink prints them. `Types.FLOAT()` keeps Python's 64 bits while the program runs; it prints as 32 bits.
+- `pyflink.common`, `pyflink.datastream` and `pyflink.metrics` are flinkpy's modules under a second name, so `isinstance` holds across both.
+- `pyflink.table`, `pyflink.java_gateway` and other modules that need the JVM raise an ImportError that names what to use instead.
+- Results print as PyFlink prints them. `Types.FLOAT()` keeps Python's 64 bits while the program runs and prints as 32 bits.
 """
 
 

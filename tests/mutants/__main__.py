@@ -19,8 +19,8 @@ PARTS = ("flinkpy", "actors", "scheduler", "network", "tests", "pyproject.toml")
 PAGE = ROOT / "docs" / "mutants.md"
 HEAD = (
     "# Mutants", "",
-    "Rules that matter, each broken once by hand in a copy of the tree (`tests/mutants/mutants.py`), and whether the tests named there notice.",
-    "`make mutants` breaks them all and writes this page; a plain test holds that each can still be made, and stands here.",
+    "A mutant breaks one rule in a copy of the tree. `tests/mutants/mutants.py` lists each and the tests that must fail; this page says if they do.",
+    "`make mutants` tries all of them and writes this page. An ordinary test checks that each mutant can still be made and is listed here.",
 )
 CAUGHT, LIVES = "caught", "LIVES"
 PATIENCE_S = 300  # a mutant that makes its tests hang is caught, too
@@ -48,7 +48,7 @@ def page(verdicts: Mapping[Mutant, str]) -> str:
     """What the last run of all has found."""
     rows = [f"| {mutant.rule} | `{mutant.file}` | {found} |" for mutant, found in verdicts.items()]
     living = sum(found != CAUGHT for found in verdicts.values())
-    return "\n".join([*HEAD, "", f"Of {len(rows)} mutants {living} live.", "", "| rule | broken in | |", "|---|---|---|", *rows, ""])
+    return "\n".join([*HEAD, "", f"Of {len(rows)} mutants, the tests let {living} live.", "", "| rule | broken in | |", "|---|---|---|", *rows, ""])
 
 
 def copied(source: Path, target: Path) -> None:

@@ -103,7 +103,8 @@ SLOT_CHECK_DELAY = option("slotmanager.requirement-check-delay", timedelta, time
                           "How long the slots of a job that has ended are waited for before workers are started in their place.")
 SLOT_REQUEST_TIMEOUT = option("slot.request.timeout", timedelta, timedelta(minutes=5), "How long a job waits for a slot before it fails.")
 CANCELLATION_TIMEOUT = option("task.cancellation.timeout", timedelta, timedelta(minutes=3),
-                              "A worker on Ray where a cancelled task's function does not return by then ends; never with 0.")
+                              "How long a cancelled task's function may take to return. Then on Ray its worker ends; embedded, the job ends "
+                              "without it. 0: no limit.")
 SLOT_OFFER_TIMEOUT = option(
     "taskmanager.slot.timeout",
     timedelta,
