@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-
 WHOLE: frozenset[type] = frozenset({int, bool})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from flinkpy.core.errors import FlinkpyError, TaskExecutorLostError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IdFactory, ResourceId, SlotRequestId
@@ -17,6 +18,7 @@ from flinkpy.scheduler.protocol import (
     DeployTasks,
     Event,
     JobStateChanged,
+    ReleaseResults,
     ReleaseSlot,
     RequestSlot,
     ResetCoordinators,
@@ -181,6 +183,11 @@ class World:
         elif isinstance(command, JobStateChanged):
             self.states.append(command.state)
             self.error = command.error
+        elif isinstance(command, ReleaseResults):
+            assert not set(command.attempt_ids) & set(self.tasks), "released while running"
+        else:
+            unknown: NoReturn = command
+            raise AssertionError(f"this environment does not know what {unknown!r} asks for")
 
     def _deploy(self, location: TaskManagerLocation, descriptor: TaskDeploymentDescriptor) -> None:
         attempt = descriptor.attempt_id
