@@ -186,8 +186,7 @@ class World:
         elif isinstance(command, ReleaseResults):
             assert not set(command.attempt_ids) & set(self.tasks), "released while running"
         else:
-            unknown: NoReturn = command
-            raise AssertionError(f"this environment does not know what {unknown!r} asks for")
+            unknown(command)
 
     def _deploy(self, location: TaskManagerLocation, descriptor: TaskDeploymentDescriptor) -> None:
         attempt = descriptor.attempt_id
@@ -207,6 +206,11 @@ class World:
         assert reader is not None
         if blocking and current.vertex.region is not reader.vertex.region:
             assert self.ended[producer] is S.FINISHED, "reads a blocking result that is not there"
+
+
+def unknown(command: NoReturn) -> NoReturn:
+    """Mypy says which command comes here."""
+    raise AssertionError(f"this environment does not know what {command!r} asks for")
 
 
 def short(attempt_id: ExecutionAttemptId) -> str:
