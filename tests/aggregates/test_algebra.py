@@ -51,7 +51,7 @@ def test_what_merges_exactly_is_the_same_in_whatever_parts(aggregate: Aggregate,
         assert shown([functools.reduce(aggregate.merge, parts)]) == shown([fold(aggregate, values)])
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, *OF_RECORDS])
+@pytest.mark.parametrize("name", dict.fromkeys([*BUILT_IN, *OF_RECORDS]))
 def test_the_page_of_values_says_what_it_makes_of_odd_values(name: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "values.md").read_text()
     section = page.partition("\n## In an aggregate\n")[2].partition("\n## ")[0]
