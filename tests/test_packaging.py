@@ -58,8 +58,9 @@ def test_a_users_network_py_beside_the_job_does_not_get_in_the_way(tmp_path: Pat
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
-def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy() -> None:
-    code = "import sys, flinkpy.datastream; print([m for m in ('ray', 'pyarrow', 'pandas', 'numpy', 'pyspark') if m in sys.modules])"
+@pytest.mark.parametrize("module", ["flinkpy.datastream", "flinkpy.connectors.sources", "flinkpy.connectors.sinks"])
+def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy(module: str) -> None:
+    code = f"import sys, {module}; print([m for m in ('ray', 'pyarrow', 'pandas', 'numpy', 'pyspark') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+WHOLE: frozenset[type] = frozenset({int, bool})
+
 
 class Aggregate(ABC):
     """One built-in aggregate. Values and accumulators are never None."""
@@ -24,6 +26,8 @@ class Aggregate(ABC):
     """Whether an accumulator is a result at any time, so that it can stand in the field of a record and be given out as it grows."""
     only_counts: ClassVar[bool] = False
     """Whether the number of values is all there is to know."""
+    of_numbers: ClassVar[bool] = True
+    """Whether it computes with the values, so that they must be numbers."""
 
     # -- values ----------------------------------------------------------------------------------------------------------------
 
@@ -38,6 +42,11 @@ class Aggregate(ABC):
     def merge(self, accumulator: Any, other: Any) -> Any:
         """The accumulator of all values of two accumulators, those of the first one before those of the other."""
         return self.add(accumulator, other)
+
+    def merges_exactly(self, kinds: set[type]) -> bool:
+        """Whether values of these types, and of no others, give the same in whatever parts they are accumulated and merged. Numbers are computed
+        exactly if they are whole; what is only compared needs a total order."""
+        return kinds <= WHOLE if self.of_numbers else kinds <= WHOLE | {float} or kinds == {str}
 
     def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
         """``add`` as an expression. For None, and for values that are not ordinary, it may raise or call ``update(current, record)``.

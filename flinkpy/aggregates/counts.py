@@ -14,6 +14,7 @@ class Count(Aggregate):
     name = "count"
     of_fields = False
     only_counts = True
+    of_numbers = False
 
     def first(self, value: Any) -> int:
         return 1

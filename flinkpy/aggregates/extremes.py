@@ -12,6 +12,7 @@ from flinkpy.core.errors import ProgramError
 
 class Extreme(Aggregate):
     selects = True
+    of_numbers = False
     better: str  # the comparison of a value that takes the place of another one
     worse: str
 

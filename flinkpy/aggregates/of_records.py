@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.aggregates.algebra import Aggregate
 from flinkpy.aggregates.builtin import BUILT_IN, OF_FIELDS
 from flinkpy.aggregates.fields import Position, field_of, is_indexed, with_field
 from flinkpy.core.errors import ProgramError
@@ -16,6 +17,15 @@ _BY = "_by"
 OF_RECORDS = (*OF_FIELDS, *(name + _BY for name, each in BUILT_IN.items() if each.selects))
 
 Shape = tuple[type, int]
+
+
+def built_in(kind: str) -> Aggregate:
+    """The aggregate of ``kind``, which is one of OF_RECORDS: ``min_by`` selects by ``min``.
+
+    >>> built_in("max_by").name
+    'max'
+    """
+    return BUILT_IN[kind.removesuffix(_BY)]
 
 
 class FieldAggregate:
@@ -33,7 +43,7 @@ class FieldAggregate:
         if isinstance(position, bool) or not isinstance(position, (int, str, type(None))):
             raise ProgramError(f"the position of an aggregate is an index, a field name or None, not {position!r}")
         self.kind, self.position = kind, position
-        self._of, self._gives_record = BUILT_IN[kind.removesuffix(_BY)], kind.endswith(_BY)
+        self._of, self._gives_record = built_in(kind), kind.endswith(_BY)
 
     def update(self, current: Any, record: Any) -> Any:
         """The aggregate so far, and one record or another aggregate."""

@@ -49,6 +49,8 @@ class BeginRound:
 class IterationSource(Source[LoopSplit]):
     """Of one loop. ``max_wait_s``: how long nothing must have come back before the loop counts as empty."""
 
+    has_timestamps = True  # where those have some that go into the loop
+
     def __init__(self, max_wait_s: float = 0.0) -> None:
         self.max_wait_s = max_wait_s
 

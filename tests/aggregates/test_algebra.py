@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,22 @@ def test_the_accumulators_of_two_parts_make_that_of_all(aggregate: Aggregate, va
     at = min(at, len(values) - 1)
     merged = aggregate.merge(fold(aggregate, values[:at]), fold(aggregate, values[at:]))
     assert shown([merged]) == shown([fold(aggregate, values)])
+
+
+@every
+@given(values=ANY | st.lists(st.sampled_from([0.1, 0.3, -0.7, 3.3, 1e-3]), min_size=1, max_size=12), at=st.integers(1, 11))
+def test_what_merges_exactly_is_the_same_in_whatever_parts(aggregate: Aggregate, values: list[Any], at: int) -> None:
+    """Windows in two phases rest on it."""
+    if aggregate.merges_exactly(set(map(type, values))):
+        parts = [fold(aggregate, part) for part in (values[:at], values[at:]) if part]
+        assert shown([functools.reduce(aggregate.merge, parts)]) == shown([fold(aggregate, values)])
+
+
+@pytest.mark.parametrize("name", dict.fromkeys([*BUILT_IN, *OF_RECORDS]))
+def test_the_page_of_values_says_what_it_makes_of_odd_values(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "values.md").read_text()
+    section = page.partition("\n## In an aggregate\n")[2].partition("\n## ")[0]
+    assert f"`{name}`" in section
 
 
 @pytest.mark.parametrize("kind", OF_RECORDS)

@@ -167,7 +167,7 @@ MISTAKES: list[tuple[Any, str | None]] = [
     (lambda s: s.key_by(lambda x: x).reduce(lambda a: a), "with 2 arguments"),
     (lambda s: s.key_by(lambda x: x).sum("b"), "no such field"),
     (lambda s: s.key_by(lambda x: x).sum(5), "have 2 fields"),
-    (lambda s: s.key_by(lambda x: x).sum(0), "cannot be summed"),
+    (lambda s: s.key_by(lambda x: x).sum(0), "sum needs numbers"),
     (lambda s: s.key_by(lambda x: x).sum(None), "takes the position"),
     (lambda s: s.key_by(lambda x: x).process(Split()), "takes a KeyedProcessFunction"),
     (lambda s: s.key_by(lambda x: x, lambda x: x), "one function, or one or several names"),

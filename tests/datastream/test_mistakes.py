@@ -102,7 +102,7 @@ WINDOWS = [
     ("keyed.window(ten).aggregate(lambda a, b: a)", "takes an AggregateFunction object"),
     ("keyed.window(ten).sum(7)", r"sum\(7\): the records have 2 fields"),
     ("keyed.window(ten).sum('amount')", r"sum\('amount'\): the records are tuples of 2 fields, which have no names: say a position"),
-    ("keyed.window(ten).sum(0)", r"a field of Types.STRING\(\) cannot be summed"),
+    ("keyed.window(ten).sum(0)", r"sum needs numbers, and this is a field of Types.STRING\(\)"),
     ("stream.window_all(ten).process(OfWindow())", "takes a ProcessAllWindowFunction here.*is for windows of a keyed stream"),
     ("raw.key_by(lambda v: v[0]).window(ten)", r"needs records with timestamps.*call assign_timestamps_and_watermarks\(\.\.\.\) before"),
     ("env.from_collection([1]).window_all(EventTimeSessionWindows.with_gap(Time.seconds(1)))", "needs records with timestamps"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import Duration, OutputTag, Row, Time, Types, WatermarkGenerator, WatermarkStrategy
+from flinkpy.connectors.sources import CollectionSource, HybridSource, NumberSequenceSource, PythonSource, Source
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
     AggregateFunction,
@@ -311,6 +312,18 @@ def test_event_time_without_timestamps_is_refused_where_it_is_certain(env: Strea
     with pytest.raises(ProgramError, match=r"test_windows\.py:\d+: window_all\(\): .*needs records with timestamps"):
         numbers.union(numbers).window_all(TUMBLING)
     numbers.union(stamped(env, events())).key_by(first).window(TUMBLING)  # some have: the others are found when they come
+
+
+class Ones(PythonSource):
+    def read(self, split: Any, position: int) -> Iterable[Any]:
+        yield "a", 1
+
+
+@pytest.mark.parametrize("source", [Ones(), HybridSource([NumberSequenceSource(1, 2), CollectionSource([3])])])
+def test_sources_whose_records_have_no_timestamps_need_a_strategy(env: StreamExecutionEnvironment, source: Source[Any]) -> None:
+    with pytest.raises(ProgramError, match="needs records with timestamps"):
+        env.from_source(source).window_all(TUMBLING)
+    env.from_source(source, WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record: 0)).window_all(TUMBLING)
 
 
 def test_a_record_without_a_timestamp_ends_the_job_with_advice(env: StreamExecutionEnvironment) -> None:

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate
 from flinkpy.common.types import Row
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.errors import UserCodeError
+from flinkpy.datastream import AllWindowedStream, KeyedStream, WindowedStream
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
+from flinkpy.table.expressions import col
 from flinkpy.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from flinkpy.windowing.general.contents import ReduceContents
 from flinkpy.windowing.general.window_operator import WindowOperator
@@ -152,6 +155,17 @@ def test_parts_can_be_put_together(kind: str, values: list[Any], at: int) -> Non
     for part in parts[1:]:
         found = update(found, wanted(kind, part))
     assert shown(found) == shown(wanted(kind, records))
+
+
+@pytest.mark.parametrize("kind", OF_RECORDS)
+@pytest.mark.parametrize("stream", [KeyedStream, WindowedStream, AllWindowedStream])
+def test_every_aggregate_of_records_is_a_verb(stream: type[Any], kind: str) -> None:
+    assert callable(getattr(stream, kind))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_aggregate_is_one_of_expressions(name: str) -> None:
+    assert repr(getattr(col("v"), name)) == f"{col('v')!r}.{name}"
 
 
 def test_what_cannot_be_added_up_is_an_error_of_the_user() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from flinkpy.core.errors import FlinkpyError, TaskExecutorLostError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, IdFactory, ResourceId, SlotRequestId
@@ -20,6 +21,7 @@ from flinkpy.scheduler.protocol import (
     DiscardCheckpoint,
     Event,
     JobStateChanged,
+    ReleaseResults,
     ReleaseSlot,
     RequestSlot,
     ResetCoordinators,
@@ -206,6 +208,10 @@ class World:
         elif isinstance(command, JobStateChanged):
             self.states.append(command.state)
             self.error = command.error
+        elif isinstance(command, ReleaseResults):
+            assert not set(command.attempt_ids) & set(self.tasks), "released while running"
+        else:
+            unknown(command)
 
     def _deploy(self, location: TaskManagerLocation, descriptor: TaskDeploymentDescriptor) -> None:
         attempt = descriptor.attempt_id
@@ -234,6 +240,11 @@ class World:
         assert reader is not None
         if blocking and current.vertex.region is not reader.vertex.region:
             assert self.ended[producer] is S.FINISHED, "reads a blocking result that is not there"
+
+
+def unknown(command: NoReturn) -> NoReturn:
+    """Mypy says which command comes here."""
+    raise AssertionError(f"this environment does not know what {command!r} asks for")
 
 
 def short(attempt_id: ExecutionAttemptId) -> str:

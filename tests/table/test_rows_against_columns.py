@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import OF_RECORDS
 from flinkpy.common import Duration, Time, TimestampAssigner, WatermarkStrategy
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.datastream import AggregateFunction
@@ -73,7 +74,7 @@ def called(name: str, position: int | str) -> Callable[[Any], Any]:
     return lambda stream: getattr(stream, name)(position)
 
 
-@pytest.mark.parametrize("kind", ["sum", "min", "max", "min_by", "max_by"])
+@pytest.mark.parametrize("kind", OF_RECORDS)
 @pytest.mark.parametrize("windowed", [False, True], ids=["running", "windows"])
 @given(RECORDS, st.sampled_from([1, 3, 9]), st.sampled_from([1, 2]))
 @example(MIXED, 1, 1)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from flinkpy.aggregates.of_records import OF_RECORDS
 from flinkpy.columns.expressions import aggregate_calls
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.graph.partitioning import KeySpec
@@ -30,10 +31,10 @@ from tests.windowing.slice_harness import ELEMENTS, LATE, SLICINGS, Alone, aggre
 KEY = KeySpec(itemgetter(0))
 IDLE, BARRIER = "idle", "barrier"
 INTERRUPTIONS = st.lists(st.tuples(st.integers(0, 14), st.sampled_from([IDLE, BARRIER])), max_size=2)
-NUMBERS = st.integers(-5, 5) | st.booleans() | st.sampled_from([0.0, -0.0, 1.0, 0.1, math.nan, math.inf, 2**70])
+NUMBERS = st.integers(-5, 5) | st.booleans() | st.sampled_from([0.0, -0.0, 1.0, 0.1, math.nan, math.inf, 0.3, -1e-3, 2**70])
 VALUES = [NUMBERS, NUMBERS | st.none(), st.text("abé", max_size=2), st.sampled_from([Decimal("0.1"), Decimal(1), Decimal("-0")]),
           st.lists(st.integers(0, 3), max_size=2), st.tuples(st.integers(0, 2), st.text("ab", max_size=1))]
-KINDS = ["count", "sum", "min", "max", "min_by", "max_by"]
+KINDS = ["count", *OF_RECORDS]
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64()), ("x", pa.float64())])
 
 

@@ -138,6 +138,8 @@ class _CacheReader(SplitReader[CacheSplit]):
 class CacheSource(Source[CacheSplit]):
     """The batches in these files, with the times they had."""
 
+    has_timestamps = True
+
     def __init__(self, files: list[str], columnar: bool, schema: Any = None) -> None:
         self._files, self._columnar, self.schema = files, columnar, schema
 

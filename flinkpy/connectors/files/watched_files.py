@@ -32,6 +32,8 @@ class WatchedTextFileSource(Source[FileSplit]):
     <Boundedness.CONTINUOUS_UNBOUNDED: 'CONTINUOUS_UNBOUNDED'>
     """
 
+    has_timestamps = False
+
     def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = None, *, interval_ms: int) -> None:
         check_charset(charset)
         self._paths, self._charset, self._split_bytes, self._interval_s = paths, charset, split_bytes, interval_ms / 1000

@@ -53,6 +53,8 @@ class RayBlockSource(Source[BlockSplit]):
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """
 
+    has_timestamps = False
+
     def __init__(self, keeper: str, schema: pa.Schema, hosts: Sequence[tuple[str, ...] | None], batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         self._keeper, self._schema, self._hosts, self._batch_rows = keeper, schema, tuple(hosts), batch_rows
 

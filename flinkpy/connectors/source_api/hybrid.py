@@ -52,6 +52,8 @@ class HybridSource(Source[HybridSplit]):
     HybridSource(NumberSequenceSource(1..3), then NumberSequenceSource(4..6))
     """
 
+    has_timestamps = True  # if one of its sources has
+
     def __init__(self, sources: list[Source[Any]]) -> None:
         for source in sources[:-1]:
             if source.boundedness is not Boundedness.BOUNDED:
@@ -59,6 +61,7 @@ class HybridSource(Source[HybridSplit]):
         if len({source.is_columnar for source in sources}) > 1:
             raise ProgramError("a hybrid source reads rows or columns, not one behind the other: read them as two streams and union these")
         self._sources = sources
+        self.has_timestamps = any(source.has_timestamps for source in sources)
 
     @staticmethod
     def builder(first_source: Source[Any]) -> HybridSourceBuilder:

@@ -54,6 +54,7 @@ class PythonSource(Source[PythonSplit]):
     bounded: bool = True
     blocking: bool = False
     positioned: bool = False
+    has_timestamps = False
 
     def splits(self, parallelism: int) -> Iterable[Any]:
         """What can be read independently, in the JobMaster; any values that pickle. One split by default."""

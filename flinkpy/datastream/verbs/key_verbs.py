@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from flinkpy.aggregates.builtin import OF_FIELDS
+from flinkpy.aggregates.of_records import built_in
 from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
@@ -123,8 +124,8 @@ def field_position(stream: RecordedStream, kind: str, wanted: Any) -> int | str 
         return None
     else:
         return position
-    if kind == "sum" and isinstance(field, BasicTypeInfo) and field.name not in _NUMERIC:
-        raise refuse(f"sum({position!r}): a field of {field!r} cannot be summed")
+    if built_in(kind).of_numbers and isinstance(field, BasicTypeInfo) and field.name not in _NUMERIC:
+        raise refuse(f"{kind}({position!r}): {kind} needs numbers, and this is a field of {field!r}")
     return position
 
 

@@ -15,6 +15,7 @@ from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
+from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
@@ -36,6 +37,7 @@ class SimulatedTask:
     behaviour: TaskBehaviour
     reporter: TaskReporter
     lifecycle: StateMachine[ExecutionState]
+    clock: Clock
     partitions: list[LocalBufferPool] = field(default_factory=list)
     gates: list[LocalBufferPool] = field(default_factory=list)
     timer: Cancellable | None = None
@@ -63,6 +65,26 @@ class SimulatedTask:
             self.gates.append(make_pool(len(gate.producers)))
         for lent in self.pools:
             lent.take_segments_up_to(chance.randint(0, lent.size))
+
+    def metrics(self) -> TaskMetrics:
+        now_ms = int(1000 * self.clock.monotonic())
+        return TaskMetrics(self.attempt_id, records_out=now_ms, read_ms=now_ms)
+
+    def move(self, state: ExecutionState) -> None:
+        self.lifecycle.move(state)
+        self.report(None)
+
+    def report(self, error: BaseException | None) -> None:
+        """Tells its TaskExecutor of the state it is in."""
+        state = self.lifecycle.state
+        accumulators = {"tasks": 1, "splits": list(self.splits)} if state is _S.FINISHED else {}
+        if state in (_S.INITIALIZING, _S.RUNNING) or self.lifecycle.is_terminal:
+            self.reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
+
+    def send_event(self, event: Any) -> None:
+        """To the coordinator of its source."""
+        assert self.behaviour.reads_splits is not None
+        self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event))
 
 
 class SimulatedTaskRunner:
@@ -96,20 +118,20 @@ class SimulatedTaskRunner:
         self._seen.add(attempt_id)
         behaviour: TaskBehaviour = pickle.loads(descriptor.chain)
         lifecycle = StateMachine(TASK, descriptor.subtask_name)
-        task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle)
-        self._move(task, _S.DEPLOYING)
+        task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle, self._service.clock)
+        task.move(_S.DEPLOYING)
         try:
             task.borrow_segments(self.pool, self._chance)
         except FlinkpyError as error:
             self._end(task, _S.FAILED, error)
             return
-        self._move(task, _S.INITIALIZING)
+        task.move(_S.INITIALIZING)
         self._later(task, behaviour.start_s, self._run)
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
         task = self._tasks.get(attempt_id)
         if task is not None and task.lifecycle.try_move(_S.CANCELING):
-            self._report(task, None)
+            task.report(None)
             self._later(task, 0.02 * self._chance.random(), partial(self._end, state=_S.CANCELED))
 
     def overdue(self) -> str | None:
@@ -136,11 +158,7 @@ class SimulatedTaskRunner:
         return attempt_id in self._tasks or attempt_id in self.results
 
     def metrics(self) -> list[TaskMetrics]:
-        return [self._metrics(task.attempt_id) for task in self._tasks.values()]
-
-    def _metrics(self, attempt_id: ExecutionAttemptId) -> TaskMetrics:
-        now_ms = int(1000 * self._service.clock.monotonic())
-        return TaskMetrics(attempt_id, records_out=now_ms, read_ms=now_ms)
+        return [task.metrics() for task in self._tasks.values()]
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Simulated tasks have theirs at their end."""
@@ -162,14 +180,14 @@ class SimulatedTaskRunner:
         if missing is not None:
             self._end(task, _S.FAILED, PartitionNotFoundError(f"the results of {missing} are gone"))
             return
-        self._move(task, _S.RUNNING)
+        task.move(_S.RUNNING)
         behaviour, attempt_id = task.behaviour, task.attempt_id
         if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
             error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
             self._later(task, (behaviour.run_s or 1.0) / 2, partial(self._end, state=_S.FAILED, error=error))
         elif behaviour.reads_splits is not None:
-            self._send_event(task, ReaderRegistered(self._service.process))
-            self._send_event(task, SplitRequested(self._service.process))
+            task.send_event(ReaderRegistered(self._service.process))
+            task.send_event(SplitRequested(self._service.process))
         elif behaviour.run_s is not None:
             self._later(task, behaviour.run_s, partial(self._end, state=_S.FINISHED))
 
@@ -190,17 +208,7 @@ class SimulatedTaskRunner:
         if left and state is _S.FINISHED:
             self.results[task.attempt_id] = left
         task.lifecycle.move(state)
-        self._report(task, error)
-
-    def _move(self, task: SimulatedTask, state: ExecutionState) -> None:
-        task.lifecycle.move(state)
-        self._report(task, None)
-
-    def _report(self, task: SimulatedTask, error: BaseException | None) -> None:
-        state = task.lifecycle.state
-        accumulators = {"tasks": 1, "splits": list(task.splits)} if state is _S.FINISHED else {}
-        if state in (_S.INITIALIZING, _S.RUNNING) or task.lifecycle.is_terminal:
-            task.reporter.state_changed(TaskExecutionState(task.attempt_id, state, error, accumulators, self._metrics(task.attempt_id)))
+        task.report(error)
 
     def _later(self, task: SimulatedTask, delay_s: float, action: Any) -> None:
         if task.timer is not None:
@@ -209,15 +217,11 @@ class SimulatedTaskRunner:
 
     # -- splits ------------------------------------------------------------------------------------------------------------
 
-    def _send_event(self, task: SimulatedTask, event: Any) -> None:
-        assert task.behaviour.reads_splits is not None
-        task.reporter.operator_event(task.attempt_id, task.behaviour.reads_splits, task.said.wrap(event))
-
     def _handle_event(self, task: SimulatedTask, event: Any) -> None:
         if isinstance(event, SplitsAdded):
             splits: list[SimulatedSplit] = pickle.loads(event.splits)
             task.splits += [split.split_id for split in splits]
-            self._later(task, 0.5 * self._chance.random(), lambda task: self._send_event(task, SplitRequested(self._service.process)))
+            self._later(task, 0.5 * self._chance.random(), lambda task: task.send_event(SplitRequested(self._service.process)))
         elif isinstance(event, NoMoreSplits):
             self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
 

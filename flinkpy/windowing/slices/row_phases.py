@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from flinkpy.aggregates.fields import field_of
-from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate
+from flinkpy.aggregates.of_records import OF_RECORDS, FieldAggregate, built_in
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated
@@ -19,15 +19,13 @@ from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slices.store import LocalSlices
 
 PAIR_KEY = KeySpec(itemgetter(0))
-_WHOLE: set[type] = {int, bool}
-_NUMBERS: set[type] = {int, bool, float}
 
 
 class LocalRowSlices(RowSlices, LocalSlices):
     """Before the exchange."""
 
     def can_hold(self, records: list[Any]) -> bool:
-        """Counts always; else where nobody can change the records, whole numbers are added, and what is compared has a total order."""
+        """Counts always; else where nobody can change the records, and the aggregate is exact whatever the parts."""
         if self.kind == "count":
             return True
         if could_be_mutated(records):
@@ -36,7 +34,7 @@ class LocalRowSlices(RowSlices, LocalSlices):
             kinds = set(map(type, self._fields(records)))
         except Exception:  # the merging phase says what is wrong with a record
             return False
-        return kinds <= _WHOLE if self.kind == "sum" else kinds <= _NUMBERS or kinds == {str}
+        return built_in(self.kind).merges_exactly(kinds)
 
     def _fields(self, records: list[Any]) -> Any:
         """What is aggregated, of each record."""

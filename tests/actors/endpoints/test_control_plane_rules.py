@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -19,7 +20,7 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY
-from flinkpy.scheduler.protocol import CancelSlotRequest
+from flinkpy.scheduler.protocol import CancelSlotRequest, Command, Event
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
 from flinkpy.testing.simulation.cluster_invariants import check_calm
@@ -49,6 +50,17 @@ def heard(cluster: SimulatedCluster, method: str) -> list[tuple[str, str]]:
 
     cluster.network.swallow = listen
     return said
+
+
+# -- events and commands ---------------------------------------------------------------------------------------------------
+
+
+def test_the_job_master_carries_out_every_command_and_the_scheduler_takes_every_event() -> None:
+    cluster = make_cluster()
+    running(cluster)
+    master = cluster.job_masters[JOB]
+    assert master._handlers.keys() == set(get_args(Command))
+    assert master.scheduler._handlers.keys() == set(get_args(Event))
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------------
