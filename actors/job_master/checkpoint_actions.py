@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
@@ -20,7 +21,6 @@ from flinkpy.graph.checkpoint_messages import (
     SnapshotFailed,
     SnapshotTaken,
 )
-from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
     CheckpointAwaited,
@@ -33,6 +33,7 @@ from flinkpy.scheduler.protocol import (
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
+    ResetCoordinators,
     StoreCheckpoint,
     TriggerCheckpoint,
 )
@@ -105,23 +106,20 @@ class FileWork:
 class CheckpointActions:
     """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
 
-    ``send(attempt, None, message)`` tells a task, ``snapshot_coordinators`` gives the state of source enumerators, and ``completed`` is told of each
-    checkpoint that is durable.
+    ``send(attempt, None, message)`` tells a task.
     """
 
     def __init__(
         self, storage: CheckpointStorage, send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
-        snapshot_coordinators: Callable[[int, tuple[OperatorId, ...]], Mapping[OperatorId, bytes]], completed: Callable[[int], None],
-        run_in_background: RunInBackground, feed: Callable[[Event], None],
+        coordinators: SourceCoordinators, run_in_background: RunInBackground, feed: Callable[[Event], None],
     ) -> None:
-        self._storage, self._send, self._snapshot_coordinators, self._completed = storage, send, snapshot_coordinators, completed
-        self._feed = feed
+        self._storage, self._send, self._coordinators, self._feed = storage, send, coordinators, feed
         self._files = FileWork(run_in_background, feed)
 
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
         """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
         try:
-            states = self._snapshot_coordinators(command.checkpoint_id, command.coordinators)
+            states = self._coordinators.snapshot(command.checkpoint_id, command.coordinators)
         except FlinkpyError as error:
             self._feed(FailJob(error))
             return
@@ -154,7 +152,7 @@ class CheckpointActions:
             self._files.add(lambda: storage.discard_unfinished(checkpoint.checkpoint_id))
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
-        self._completed(command.checkpoint_id)
+        self._coordinators.checkpoint_completed(command.checkpoint_id)
         for attempt_id in command.attempts:
             self._send(attempt_id, None, CheckpointCompleted(command.checkpoint_id))
 
@@ -162,9 +160,15 @@ class CheckpointActions:
         for attempt_id in command.attempts:
             self._send(attempt_id, None, CheckpointAborted(command.checkpoint_id))
 
-    def read(self, location: str | None, handle: StateHandle) -> bytes:
-        """The state of an enumerator. It is small, so the main thread reads it."""
-        return self._storage.reader(location).read(handle)
+    def reset_coordinators(self, command: ResetCoordinators) -> None:
+        """Their state is small, so the main thread reads it."""
+        reader = self._storage.reader(command.location)
+        try:
+            states = {operator_id: reader.read(handle) for operator_id, handle in command.states.items()}
+        except (FlinkpyError, OSError) as error:
+            self._feed(FailJob(error))
+        else:
+            self._coordinators.reset_attempts(command, states)
 
     def when_idle(self, action: Callable[[], None]) -> None:
         """Calls the action when all files are written and deleted."""

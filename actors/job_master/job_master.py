@@ -94,12 +94,12 @@ class JobMaster(FencedRpcEndpoint):
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
         self._checkpoints = checkpoints = CheckpointActions(
-            CheckpointStorage.of(job_graph.configuration, self.job_id), self._executors.send_operator_event, self._coordinators.snapshot,
-            self._coordinators.checkpoint_completed, partial(service.run_in_background, self), feed)
+            CheckpointStorage.of(job_graph.configuration, self.job_id), self._executors.send_operator_event, self._coordinators,
+            partial(service.run_in_background, self), feed)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
-            SetTimer: self._driver.set_timer, ResetCoordinators: self._reset_coordinators, JobStateChanged: self._job_state_changed,
+            SetTimer: self._driver.set_timer, ResetCoordinators: checkpoints.reset_coordinators, JobStateChanged: self._job_state_changed,
             TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
             DiscardCheckpoint: checkpoints.discard_checkpoint, NotifyCheckpointComplete: checkpoints.notify_complete,
             NotifyCheckpointAborted: checkpoints.notify_aborted,
@@ -122,8 +122,7 @@ class JobMaster(FencedRpcEndpoint):
             log.error("job %s had ended when this happened", self.job_id, exc_info=error)
         else:
             log.critical("job %s fails by an error of the engine", self.job_id, exc_info=error)
-            self.status.record_state(JobState.FAILED, error if isinstance(error, FlinkpyError) else EngineError(f"{type(error).__name__}: {error}"))
-            self._end_job()
+            self._end_job(JobState.FAILED, error if isinstance(error, FlinkpyError) else EngineError(f"{type(error).__name__}: {error}"))
         return True
 
     def _close_parts(self, reason: str) -> None:
@@ -132,8 +131,11 @@ class JobMaster(FencedRpcEndpoint):
         self._executors.close(reason)
         self._coordinators.close()
 
-    def _end_job(self) -> None:
-        """The job has reached its last state."""
+    def _end_job(self, state: JobState, error: BaseException | None) -> None:
+        """The job reaches its last state."""
+        if self.status.has_ended:
+            return
+        self.status.record_state(state, error)
         self.status.record_end(self.service.clock.time_ms())
         self._close_parts(f"job {self.job_id} is {self.status.state.name}")
         self._on_terminal(self.status.result(), self.status.details(self.scheduler.details()))
@@ -149,26 +151,12 @@ class JobMaster(FencedRpcEndpoint):
         for attempt_id in self._executors.deploy_tasks(command):
             self._coordinators.attempt_deployed(attempt_id)
 
-    def _reset_coordinators(self, command: ResetCoordinators) -> None:
-        try:
-            states = {operator_id: self._checkpoints.read(command.location, handle) for operator_id, handle in command.states.items()}
-        except (FlinkpyError, OSError) as error:
-            self._driver.feed(FailJob(error))
-        else:
-            self._coordinators.reset_attempts(command, states)
-
     def _job_state_changed(self, command: JobStateChanged) -> None:
         log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
         if JOB.is_terminal(command.state):
-            self._checkpoints.when_idle(lambda: self._end_with(command))
+            self._checkpoints.when_idle(lambda: self._end_job(command.state, command.error))  # those that do not outlive the job are gone then
         else:
             self.status.record_state(command.state, command.error)
-
-    def _end_with(self, command: JobStateChanged) -> None:
-        """The checkpoints that do not outlive the job are gone."""
-        if not self.status.has_ended:
-            self.status.record_state(command.state, command.error)
-            self._end_job()
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
-from flinkpy.graph.checkpoint_messages import BeginCheckpoint, FinalCheckpointAwaited, ToTask
+from flinkpy.graph.checkpoint_messages import FinalCheckpointAwaited
 from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
@@ -117,8 +117,7 @@ class StreamTask:
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
         self._input: TaskInput  # from CONNECT_INPUT on
-        self._checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
-        self._held_back: list[CheckpointBarrier] = []  # to begin with when all operators have finished
+        self.checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
         self._wake = wake
         self.done = False
 
@@ -135,8 +134,11 @@ class StreamTask:
         self.chain = chain
         chain.setup()
         self.phases.append(Phase.CONNECT_INPUT)
+        info, configuration = self.config.info, self.config.configuration
+        self.checkpoints = SubtaskCheckpoints(
+            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id), self._run_io,
+            lambda message: self._send_event(None, message), lambda barrier: self._input.begin_checkpoint(barrier), self.resume)
         self._input = self._connect_input(chain)
-        self._checkpoints = self._make_checkpoints(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
         if self.config.had_finished:
@@ -151,12 +153,13 @@ class StreamTask:
     def _connect_input(self, chain: OperatorChain) -> TaskInput:
         if not self.config.chain.inputs:
             source = SourceInput(
-                chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available), self.pass_barrier)
+                chain, self.batch_size, self.config.batch_records, lambda: self.run_in_task(self.input_available),
+                self.checkpoints.pass_barrier)
             LatencyMarkers(chain, chain.head.context).start()
             return source
         for gate in self._gates:
             gate.set_listener(self.input_available)
-        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size, self.pass_barrier)
+        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier)
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
@@ -255,36 +258,11 @@ class StreamTask:
         except Exception as error:
             raise user_code_error(error, operator.context) from error
 
-    # -- checkpoints --------------------------------------------------------------------------------------------------------
-
-    def _make_checkpoints(self, chain: OperatorChain) -> SubtaskCheckpoints:
-        info, configuration = self.config.info, self.config.configuration
-        return SubtaskCheckpoints(
-            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id), self._run_io,
-            lambda message: self._send_event(None, message))
-
-    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
-        """The barrier has come from all inputs, or begins here."""
-        self._alive.process_barrier(barrier, self._checkpoints.take_snapshot)
-
-    def handle_message(self, message: ToTask) -> None:
-        """The JobMaster speaks to the task itself."""
-        if not isinstance(message, BeginCheckpoint):
-            self._checkpoints.notified(message)
-            self.resume()
-            return
-        barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms)
-        if Phase.FLUSH_OUTPUTS in self.phases:
-            return  # it is as good as finished, and nothing may follow the end of the partition
-        if Phase.FINISH in self.phases and Phase.QUIESCE_TIMERS not in self.phases:
-            self._held_back.append(barrier)
-        else:
-            self._input.begin_checkpoint(barrier)
-
     # -- ending well ----------------------------------------------------------------------------------------------------------
 
     def _end_input(self) -> None:
         self.phases.append(Phase.FINISH)
+        self.checkpoints.hold_back()
         self._input.end_event_time()
         self.processor.default_action = self._finish
         self._finish()
@@ -318,8 +296,7 @@ class StreamTask:
             self._end_partitions()
             return
         self.phases.append(Phase.AWAIT_CHECKPOINT)
-        for barrier in self._held_back:
-            self._input.begin_checkpoint(barrier)
+        self.checkpoints.release()
         if self._alive.waits_for_final_checkpoint:
             self._send_event(None, FinalCheckpointAwaited())
         self.processor.default_action = self._await_checkpoint
@@ -336,6 +313,7 @@ class StreamTask:
 
     def _end_partitions(self) -> None:
         self.phases.append(Phase.FLUSH_OUTPUTS)
+        self.checkpoints.close()
         self._alive.write(EndOfPartition())
         self.processor.default_action = self._drain
         self._drain()

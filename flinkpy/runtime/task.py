@@ -232,7 +232,7 @@ class Task:
         if stream_task is None:
             self._early.append((operator_id, event))
         elif operator_id is None:
-            stream_task.mailbox.put(lambda: stream_task.handle_message(event), "checkpoint")
+            stream_task.mailbox.put(lambda: stream_task.checkpoints.handle_message(event), "checkpoint")
         else:
             stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
 

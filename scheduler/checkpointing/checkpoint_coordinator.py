@@ -69,7 +69,7 @@ class CheckpointCoordinator:
         self._summary = CheckpointSummary()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RestoreFrom: self._restore_from, CoordinatorSnapshot: self._coordinators_saved, CheckpointAcknowledged: self._acknowledged,
-            CheckpointDeclined: self._declined, CheckpointAwaited: self._awaited,
+            CheckpointDeclined: self._declined, CheckpointAwaited: lambda event: self._schedule.fall_due(),
             CheckpointStored: self._stored, CheckpointStoreFailed: self._store_failed,
         }
 
@@ -212,9 +212,6 @@ class CheckpointCoordinator:
         if running:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))
         self._commands.append(DiscardCheckpoint(pending.take_contents()))
-
-    def _awaited(self, event: CheckpointAwaited) -> None:
-        self._schedule.fall_due()
 
     # -- the rest --------------------------------------------------------------------------------------------------------------
 

@@ -191,7 +191,7 @@ def test_the_newest_few_complete_checkpoints_are_kept() -> None:
 def test_what_was_not_asked_of_the_store_is_not_complete() -> None:
     world = running(pipeline(1))
     world.fire(DUE)
-    for event in (CheckpointStored(1), CheckpointStoreFailed(1, Boom("disk full")), CheckpointStored(2)):
+    for event in (CheckpointStored(1), CheckpointStoreFailed(2, Boom("disk full")), CheckpointStored(2)):
         assert told(world.scheduler.handle(event, world.now)) == []
 
 

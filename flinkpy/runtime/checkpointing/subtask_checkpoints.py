@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
-from flinkpy.graph.checkpoint_messages import CheckpointAborted, CheckpointCompleted, FromTask, SnapshotFailed, SnapshotTaken
+from flinkpy.graph.checkpoint_messages import (
+    BeginCheckpoint,
+    CheckpointAborted,
+    CheckpointCompleted,
+    FromTask,
+    SnapshotFailed,
+    SnapshotTaken,
+    ToTask,
+)
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.state_io import write_snapshot
@@ -23,16 +31,53 @@ REMEMBERED = 64  # checkpoints that were aborted, and may still be written
 
 
 class SubtaskCheckpoints:
-    """``run_io`` runs an action in the thread for files, ``send`` tells the JobMaster; ``send`` may be called from any thread. All other calls come
-    from the slot loop's thread."""
+    """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any thread; ``begin`` puts a barrier behind what the
+    task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended. All calls come from the slot loop's thread."""
 
     def __init__(
         self, task: TaskInfo, chain: OperatorChain, storage: Callable[[], CheckpointStorage], run_io: Callable[[Callable[[], None]], None],
-        send: Callable[[FromTask], None],
+        send: Callable[[FromTask], None], begin: Callable[[CheckpointBarrier], None], on_notified: Callable[[], None],
     ) -> None:
         self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send
+        self._begin, self._on_notified = begin, on_notified
         self._storage: CheckpointStorage | None = None
         self._aborted: deque[int] = deque(maxlen=REMEMBERED)
+        self._held_back: list[CheckpointBarrier] | None = None  # None: barriers may pass
+        self._closed = False
+
+    # -- barriers ------------------------------------------------------------------------------------------------------------
+
+    def handle_message(self, message: ToTask) -> None:
+        """The JobMaster speaks to the task."""
+        if not isinstance(message, BeginCheckpoint):
+            self._notified(message)
+            self._on_notified()
+        elif not self._closed:
+            barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms)
+            if self._held_back is None:
+                self._begin(barrier)
+            else:
+                self._held_back.append(barrier)
+
+    def hold_back(self) -> None:
+        """The operators are about to finish, one after the other: no barrier may begin in between."""
+        self._held_back = []
+
+    def release(self) -> None:
+        """All operators have finished: their state is whole again."""
+        held_back, self._held_back = self._held_back or [], None
+        for barrier in held_back:
+            self._begin(barrier)
+
+    def close(self) -> None:
+        """The end of the partitions has been written, and no barrier can follow it."""
+        self._closed = True
+
+    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
+        """The barrier has come from all inputs, or begins here."""
+        self._chain.process_barrier(barrier, self.take_snapshot)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------------
 
     def take_snapshot(self, barrier: CheckpointBarrier) -> None:
         """The barrier has gone on, and nothing that came behind it was processed. What a function raises fails the checkpoint, and not the task."""
@@ -63,7 +108,7 @@ class SubtaskCheckpoints:
         LOG.warning("%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error)
         self._send(SnapshotFailed(checkpoint_id, str(error) if isinstance(error, FlinkpyError) else f"{type(error).__name__}: {error}"))
 
-    def notified(self, message: CheckpointCompleted | CheckpointAborted) -> None:
+    def _notified(self, message: CheckpointCompleted | CheckpointAborted) -> None:
         """The JobMaster says how a checkpoint ended. Raises what a sink's commit raises."""
         is_complete = isinstance(message, CheckpointCompleted)
         if not is_complete:
