@@ -22,8 +22,9 @@ _LOCK = threading.Lock()  # one for all futures: there are many, and it is held 
 class Future(Generic[T]):
     """A value that is not there yet.
 
-    >>> future = Future(); doubled = future.then(lambda value: value * 2); future.complete(21); doubled.result()
-    42
+    >>> future = Future(); doubled = future.then(lambda value: value * 2)
+    >>> future.complete(21), doubled.result()
+    (True, 42)
     """
 
     __slots__ = ("_callbacks", "_done", "_error", "_event", "_value")
