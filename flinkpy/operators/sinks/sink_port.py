@@ -1,7 +1,8 @@
-"""What a sink is: a recipe that travels, and the writer it makes in each subtask.
+"""What a sink is: a description that travels to the workers, and the writer that it makes in each subtask.
 
-A :class:`Sink` is built on the client and pickled into the chain; in the task, ``open`` makes its writer and the other calls go to
-that. So whoever runs sinks needs four calls only (``open``, ``write_batch``, ``flush``, ``close``), and may use the rest where it is there.
+A :class:`Sink` is built on the client and pickled into the chain. In the task, ``open`` makes its writer, and the
+other calls go to the writer. So code that runs sinks needs only ``open``, ``write_batch``, ``flush`` and ``close``,
+and may use the other calls if they are there.
 """
 
 from __future__ import annotations
@@ -15,34 +16,36 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkWriter(ABC):
-    """One subtask's end of a sink. All calls come from the task's thread."""
+    """Writes for one subtask of a sink. All calls come from the task's thread."""
 
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
-        """Takes a batch, rows or columns, never empty."""
+        """Writes a batch of rows or columns, which is never empty."""
 
     @property
     def available(self) -> bool:
-        """Whether another batch is welcome. A writer that says False calls its listener when that changes; one that is
-        written to all the same waits until there is room: nothing is dropped and nothing grows without bound."""
+        """Whether the writer has room for another batch. When a writer that returned False has room again, it calls
+        its listener. If it is given a batch without having room, it waits: it drops nothing, and does not grow
+        without bound."""
         return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Who to call, in the task's thread, when ``available`` turns true again."""
+        """Sets the function to call, in the task's thread, when ``available`` becomes true again."""
 
     def flush(self) -> None:
-        """Hands on what was gathered, and waits until it is out."""
+        """Writes out what was gathered, and waits until that is done."""
 
     def finish(self) -> None:
-        """The input has ended well: flush and make the result visible (rename files). Not called after a failure."""
+        """Called when the input has ended well, not after a failure: flushes, and makes the result visible (renames
+        files)."""
         self.flush()
 
     def close(self) -> None:
-        """Gives back what was taken; called whatever happened."""
+        """Releases the writer's resources; called in any case."""
 
 
 class Sink(ABC):
-    """A recipe for writers; picklable. Subclasses make a writer; everything else is here.
+    """Describes a sink and makes its writers; can be pickled. Subclasses define ``create_writer``.
 
     >>> class Upper(Sink):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
@@ -53,7 +56,7 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        """In the task: opens what one subtask writes to."""
+        """Called in the task: opens what this subtask writes to."""
 
     def open(self, context: OperatorContext) -> None:
         self._writer = self.create_writer(context)
@@ -62,7 +65,7 @@ class Sink(ABC):
 
     @property
     def writer(self) -> SinkWriter:
-        """The writer, once open."""
+        """The writer; raises RuntimeError before ``open``."""
         if self._writer is None:
             raise RuntimeError(f"{type(self).__name__} was not opened")
         return self._writer
@@ -75,7 +78,7 @@ class Sink(ABC):
         return self._writer is None or self._writer.available
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """May be called before ``open``."""
+        """Sets the writer's listener; may be called before ``open``."""
         self._listener = on_available
         if self._writer is not None:
             self._writer.set_listener(on_available)
@@ -87,7 +90,7 @@ class Sink(ABC):
         self.writer.finish()
 
     def close(self) -> None:
-        """Closes the writer if one was made."""
+        """Closes the writer if there is one."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
