@@ -31,7 +31,7 @@ class Output(ABC):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Which subtask of which job this is."""
+    """Identifies the subtask and its job."""
 
     job_name: str
     task_name: str

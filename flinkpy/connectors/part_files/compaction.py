@@ -1,4 +1,4 @@
-"""Making few large files of many small ones, before they become visible."""
+"""Joins many small part files into few large ones, before they become visible."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class FileCompactStrategy:
     1048576
     """
 
-    size_threshold: int = -1  # bytes; -1: no bound
-    checkpoints: int = -1  # compaction after so many checkpoints; what is left at the end is compacted then
+    size_threshold: int = -1  # bytes; -1: no limit
+    checkpoints: int = -1  # compact after this many checkpoints, and at the end what is left
     threads: int = 1
 
     class Builder:
@@ -34,17 +34,17 @@ class FileCompactStrategy:
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Files are gathered until they have so many bytes together."""
+            """Joins files until they have this many bytes together."""
             self._size_threshold = _positive(size_threshold, "size_threshold")
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Kept; each subtask compacts its own files, one after the other."""
+            """Stored without effect: each subtask compacts its own files, one after the other."""
             self._threads = _positive(num_compact_threads, "num_compact_threads")
             return self
 
         def build(self) -> FileCompactStrategy:
-            """ProgramError when it is said neither when nor at which size."""
+            """The strategy. Raises ProgramError if neither a size nor a number of checkpoints is set."""
             if self._size_threshold < 0 and self._checkpoints < 0:
                 raise ProgramError("a FileCompactStrategy needs set_size_threshold(...) or enable_compaction_on_checkpoint(...)")
             return FileCompactStrategy(self._size_threshold, self._checkpoints, self._threads)
@@ -54,7 +54,7 @@ class FileCompactStrategy:
         return FileCompactStrategy.Builder()
 
     def groups(self, sizes: Sequence[int]) -> list[list[int]]:
-        """The positions of the files that go together, in their order.
+        """The positions of the files that are joined, in order.
 
         >>> FileCompactStrategy(size_threshold=10).groups([4, 6, 3, 20, 1])
         [[0, 1], [2, 3], [4]]
@@ -72,7 +72,7 @@ class FileCompactStrategy:
 
 
 class FileCompactor(ABC):
-    """Makes one file of several.
+    """Makes one file from several.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -85,18 +85,18 @@ class FileCompactor(ABC):
 
     @abstractmethod
     def compact(self, sources: Sequence[str], target: str) -> None:
-        """Writes ``target`` from the files in their order."""
+        """Writes ``target`` from the files, in their order."""
 
     joins = True  # whether it takes more than one file
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """One behind the other, with the delimiter between them."""
+        """Concatenates the files, with the delimiter between them."""
         return _Concat(file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Each file as it is."""
+        """Leaves each file as it is."""
         return _Identical()
 
 

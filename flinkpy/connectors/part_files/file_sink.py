@@ -1,5 +1,5 @@
-"""Part files, one series per subtask and bucket. A part is written under a hidden name and gets its own when the stream has ended well, so that
-a reader of the directory never sees half a file."""
+"""The sink of part files, one series per subtask and bucket. A part is written under a hidden name and renamed when
+the stream has ended well, so that a reader of the directory never sees an incomplete file."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ CHECK_INTERVAL_MS = 60_000
 
 
 class FileSink(Sink):
-    """Writes into the directory ``path``: ``part-<job>-<subtask>.txt``, so that runs never overwrite each other; further parts, where
-    ``rolling`` says so, end in ``-1``, ``-2`` and so on. ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, or a FileFormat
-    with options of its own; ``buckets`` says which folder a record goes to. Subtasks that got no record write no file; a failed job leaves hidden
-    files only, which readers pass over.
+    """Writes files into the directory ``path``, named ``part-<job>-<subtask>.txt``, so that runs never overwrite each
+    other. If ``rolling`` starts further parts, their names end in ``-1``, ``-2`` and so on. ``format`` is ``"text"``,
+    ``"csv"``, ``"json"`` (lines), ``"parquet"``, or a FileFormat with its own options. ``buckets`` says which folder
+    a record goes to; ``check_interval_ms`` is how often, in milliseconds, the rolling policy is asked while no record
+    comes. Subtasks without records write no file. A failed job leaves only hidden files, which readers ignore. Raises
+    ProgramError for an unknown format and for a path that cannot be a local directory.
 
     >>> stream.sink_to(FileSink("out", format=CsvFormat(columns=["word", "count"])))  # doctest: +SKIP
     """
@@ -56,7 +58,7 @@ class FileSink(Sink):
         self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
 
     def of_type(self, type_info: TypeInformation | None) -> FileSink:
-        """The sink for a stream of that declared type."""
+        """This sink, adapted to a stream of that declared type."""
         sink = copy.copy(self)
         sink._format = self._format.of_type(type_info)
         return sink
@@ -87,7 +89,7 @@ class _Names:
 
 @dataclass
 class _Bucket:
-    """The parts of one folder: the one being written, and those that wait to become visible."""
+    """The parts of one folder: the one that is being written, and those that wait to become visible."""
 
     number: int = 0
     part: PartWriter | None = None
@@ -104,7 +106,7 @@ class _Bucket:
 
 
 class _FileWriter(SinkWriter):
-    """The parts of one subtask, each begun with its first record."""
+    """Writes the parts of one subtask; each begins with its first record."""
 
     def __init__(self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy, compact: tuple[FileCompactStrategy, FileCompactor] | None,
                  names: Callable[[str, int], _Names], context: OperatorContext, check_interval_ms: int) -> None:
@@ -146,7 +148,7 @@ class _FileWriter(SinkWriter):
             bucket.end_part()
 
     def _check(self) -> None:
-        """Parts may be too old while no record comes."""
+        """Ends parts that have become too old, though no record comes."""
         self._timer = self._timers.call_later(self._interval_s, self._check)
         for bucket in self._buckets.values():
             self._roll(bucket, self._timers.now_ms())
