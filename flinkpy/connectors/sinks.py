@@ -1,8 +1,8 @@
-"""Sinks to derive from and to use: what ``stream.sink_to(...)`` takes.
+"""Sinks to use and to derive from: what ``stream.sink_to(...)`` takes.
 
-A sink of one's own derives from :class:`Sink`: it travels to the workers, and makes a :class:`SinkWriter` in each subtask, which gets whole batches.
-:func:`rows_of` gives a batch's records. Any object with ``write(value)`` is a sink too. Files are written by the sinks and formats of
-``flinkpy.datastream.connectors.file_system``.
+Your own sink derives from :class:`Sink`. It travels to the workers, and makes a :class:`SinkWriter` in each subtask,
+which gets whole batches; :func:`rows_of` returns a batch's records. Any object with ``write(value)`` is a sink too.
+Files are written by the sinks and formats in ``flinkpy.datastream.connectors.file_system``.
 """
 
 from flinkpy.connectors.print_sink import PrintSink

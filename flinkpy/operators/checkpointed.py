@@ -75,9 +75,9 @@ class CheckpointedFunction(ABC):
 
 
 def initialize_function(function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
-    """Calls ``initialize_state``, and arranges the calls of ``snapshot_state``; other functions are left alone.
+    """Calls the function's ``initialize_state``, and registers its ``snapshot_state``. Other functions are left alone.
 
-    ``wrapped_function`` of the engine's own wrappers says whom they stand for.
+    The engine's wrappers have the user's function as ``wrapped_function``.
     """
     if not isinstance(function, CheckpointedFunction):
         function = getattr(function, "wrapped_function", None)

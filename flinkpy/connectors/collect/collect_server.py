@@ -1,8 +1,9 @@
-"""The client's end of collecting: one thread reads the connections of all sinks into a bounded queue, and iterating takes from the queue.
+"""The client's side of collecting: one thread reads the connections of all sinks into a bounded queue; iterating
+takes from the queue.
 
-A job that restarts without checkpoints makes its results again, so the records of a subtask's earlier attempt are dropped when a later one begins.
-Records that the program was already given cannot be taken back: iterating then ends with an error. Callers that gather all records first
-(``gathered``) get those of the last attempt only.
+A job that restarts without checkpoints produces its results again. So when a later attempt of a subtask begins, the
+records of its earlier attempt are dropped. Records that the program has already got cannot be taken back; iterating
+then ends with an error. Callers that gather all records first (``gathered``) get those of the last attempt only.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
-DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
+DRAIN_TIMEOUT_S = 10.0  # after the job's end: how long connections that neither end nor break may be silent
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,11 @@ class CollectStatistics:
 
 
 class CollectServer:
-    """Listens for the sinks of one job; iterating yields its records, in order per subtask, until ``job_ended`` was called and all is read.
+    """Listens for the sinks of one job. Iterating yields the records, in order per subtask, until ``job_ended`` was
+    called and everything has been read.
 
-    ``host`` is the address to listen on, which must be reachable from the workers. Iterating raises what ``job_ended`` was given.
+    ``host`` is the address to listen on; the workers must be able to reach it. Iterating raises the error given to
+    ``job_ended``.
 
     >>> with CollectServer() as server:                     # doctest: +SKIP
     ...     job = submit(program_with(server.sink()))
@@ -74,11 +77,13 @@ class CollectServer:
         self._paused = False
         self._quiet_since = clock.monotonic()
         # shared between the two threads
-        self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
+        # Taken directly and not through the condition, in which Ctrl-C could interrupt and leave it locked.
+        self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[tuple[int, bytes | None]] = deque()  # (subtask, payload); None: the records given of the subtask are void
-        self._attempts: dict[int, int] = {}  # subtask -> the latest
-        self._given: set[int] = set()  # subtasks of whose latest attempt something was taken from the queue
+        # (subtask, payload); None: records of the subtask already returned are void
+        self._queue: deque[tuple[int, bytes | None]] = deque()
+        self._attempts: dict[int, int] = {}  # subtask -> its latest attempt
+        self._given: set[int] = set()  # subtasks from whose latest attempt records were taken from the queue
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
         self._error: BaseException | None = None
@@ -86,21 +91,22 @@ class CollectServer:
         self._thread.start()
 
     def sink(self) -> CollectSink:
-        """The sink that sends to this server."""
+        """A sink that sends to this server."""
         return CollectSink(self.host, self.port, self.token)
 
     # -- the client's thread --------------------------------------------------------------------------------------------------
 
     def job_ended(self, error: BaseException | None = None) -> None:
-        """The job is over (from any thread): records in transit are still returned, then iterating ends, raising ``error`` if there is one."""
+        """Says that the job has ended; may be called from any thread. Records in transit are still returned; then
+        iterating ends, and raises ``error`` if there is one."""
         with self._lock:
             if not self._job_ended:
                 self._job_ended, self._error = True, error
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when a later attempt replaces records
-        that were already returned."""
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when
+        a later attempt replaces records that were already returned."""
         for _, batch in self._attributed():
             if batch is None:
                 raise JobRestartedError(
@@ -109,7 +115,8 @@ class CollectServer:
             yield batch
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """The batches of the whole job, or enough to hold ``limit`` records, without repetitions; those of a subtask in their order."""
+        """All batches of the job, or enough to hold ``limit`` records, without repetitions; the batches of a subtask
+        are in order."""
         kept: list[tuple[int, Any]] = []
         records = 0
         for subtask, batch in self._attributed():
@@ -124,7 +131,8 @@ class CollectServer:
         return [batch for _, batch in kept]
 
     def _attributed(self) -> Iterator[tuple[int, Any | None]]:
-        """Batches with their subtasks. None in place of a batch: the batches returned of this subtask were of an earlier attempt, and are void."""
+        """Batches with their subtasks. None in place of a batch means that the subtask's batches returned so far came
+        from an earlier attempt and are void."""
         while True:
             with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
@@ -147,7 +155,7 @@ class CollectServer:
             yield from batch if isinstance(batch, list) else rows_of(ColumnBatch(batch))
 
     def close(self) -> None:
-        """Stops listening and breaks all connections: sinks still writing fail. Iterating ends."""
+        """Stops listening and breaks all connections, so sinks that are still writing fail. Iterating ends."""
         with self._lock:
             already, self._closed = self._closed, True
             self._changed.notify_all()
@@ -172,7 +180,7 @@ class CollectServer:
         try:
             self._wake_out.send(b"\0")
         except OSError:
-            pass  # closed, or woken often enough already
+            pass  # closed, or enough wake-ups are pending already
 
     # -- the reading thread ---------------------------------------------------------------------------------------------------
 
@@ -188,7 +196,7 @@ class CollectServer:
                     elif sock in self._connections:
                         self._read(sock)
                 self._regulate()
-        except Exception as error:  # a bug must reach the iterating thread
+        except Exception as error:  # a bug: the iterating thread must see it
             _LOG.exception("collecting failed")
             self._error = self._error or error
         finally:
@@ -204,16 +212,16 @@ class CollectServer:
         try:
             sock, _ = self._listener.accept()
         except OSError:
-            return  # it went away again
+            return  # the client has gone away again
         sock.setblocking(False)
         connection = IncomingChannel(self.token, self._clock.monotonic())
         self._connections[sock] = connection
         self._selector.register(sock, selectors.EVENT_READ)
-        self._paused = False  # regulate again, with this one
+        self._paused = False  # so that _regulate treats the new connection too
         self._answer(sock, connection.greeting())
 
     def _answer(self, sock: socket.socket, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new socket's buffer; a connection that does not take them is dropped."""
+        """Sends a few bytes, which fit into a new socket's buffer; if the connection does not take them, drops it."""
         try:
             if data and sock.send(data) == len(data):
                 return
@@ -255,7 +263,7 @@ class CollectServer:
                 self._changed.notify_all()
 
     def _begin(self, subtask: int, attempt: int) -> None:
-        """Drops the records of the subtask's earlier attempt."""
+        """Starts a new attempt of the subtask: drops the records of its earlier attempt."""
         self._attempts[subtask] = attempt
         self._queue = deque(each for each in self._queue if each[0] != subtask)
         self._queued = sum(len(payload) for _, payload in self._queue if payload is not None)

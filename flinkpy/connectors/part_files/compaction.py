@@ -13,7 +13,7 @@ from flinkpy.core.errors import ProgramError
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """How much is put into one file.
+    """When part files are compacted, and into how large files.
 
     >>> FileCompactStrategy.builder().set_size_threshold(1 << 20).build().size_threshold
     1048576
