@@ -37,7 +37,7 @@ DRAIN_TIMEOUT_S = 10.0  # after the job's end: how long connections that neither
 
 @dataclass(frozen=True)
 class CollectStatistics:
-    """Counts of a collecting client."""
+    """Counters of a collecting client."""
 
     connections: int
     refused: int

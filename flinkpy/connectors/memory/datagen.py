@@ -19,7 +19,7 @@ _TIMER_ROUNDING_S = 1e-9  # a timer may fire this much too early
 
 @dataclass(frozen=True)
 class StrideSplit:
-    """The indices ``next``, ``next + step``, … below ``end`` (None: without end): every reader sees the whole range evenly."""
+    """The indices ``next``, ``next + step``, … below ``end`` (None: without end). So all readers advance evenly."""
 
     split_id: str
     next: int

@@ -22,7 +22,7 @@ COMPARED_ROWS = 1000  # how many rows tell two tables of one job apart
 
 @dataclass(frozen=True)
 class RangeSplit:
-    """The indices from ``start`` up to, not including, ``end``; ``start`` moves on as they are read."""
+    """The indices from ``start`` up to but not including ``end``; ``start`` advances as they are read."""
 
     split_id: str
     start: int

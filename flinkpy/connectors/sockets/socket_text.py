@@ -22,7 +22,7 @@ LONGEST_LINE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class SocketSplit:
-    """The server; a socket cannot be read again, so there is no position."""
+    """The server. There is no position, because a socket cannot be read again."""
 
     split_id: str
     host: str
