@@ -15,7 +15,7 @@ from flinkpy.graph.resources import ANY, ResourceProfile
 
 @dataclass(frozen=True)
 class TaskManagerLocation:
-    """Where a TaskExecutor is: its RPC address, and host and port of its data connection."""
+    """Where a TaskExecutor is: its RPC address, and the host and port of its data connection."""
 
     resource_id: ResourceId
     address: str
@@ -32,8 +32,8 @@ class ShuffleDescriptor:
 
 
 class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
-    """The producers of a wide edge, shared by its consumers and pickled once: a thousand TaskExecutors get the same thousands of
-    producers, and each message carries the same bytes."""
+    """The producers of an edge with many of them, shared by all consumers and pickled once: a thousand TaskExecutors
+    get the same thousands of producers, and each message contains the same bytes."""
 
     _pickled: bytes | None = None
 
@@ -49,7 +49,7 @@ def _open_shuffle_descriptors(pickled: bytes) -> ShuffleDescriptors:
 
 @dataclass(frozen=True)
 class ResultPartitionDescriptor:
-    """One partition this subtask writes: a subpartition per consumer."""
+    """One partition that this subtask writes: a subpartition per consumer."""
 
     partition_id: ResultPartitionId
     output_index: int
@@ -59,10 +59,11 @@ class ResultPartitionDescriptor:
 
 @dataclass(frozen=True)
 class InputGateDescriptor:
-    """One gate this subtask reads: subpartition ``subpartition_index`` of every producer listed, one channel each.
+    """One gate that this subtask reads: subpartition ``subpartition_index`` of each listed producer, with one channel
+    each.
 
-    The tuple of producers is one object shared by all consumers that read the same producers, so a wide job costs
-    producers + consumers, not their product.
+    All consumers that read the same producers share one tuple of them, so a wide job costs producers + consumers, not
+    their product.
     """
 
     data_set_id: IntermediateDataSetId
@@ -86,8 +87,8 @@ class TaskDeploymentDescriptor:
     partitions: tuple[ResultPartitionDescriptor, ...] = ()
     gates: tuple[InputGateDescriptor, ...] = ()
     configuration: dict[str, Any] = field(default_factory=dict)
-    restore: bytes | None = None  # state to start from
-    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain names
+    restore: bytes | None = None  # the state to start from
+    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain refers to
 
     @property
     def subtask_name(self) -> str:
@@ -104,14 +105,15 @@ class TaskExecutionState:
     state: ExecutionState
     error: BaseException | None = None
     accumulators: dict[str, Any] = field(default_factory=dict)
-    metrics: TaskMetrics | None = None  # the final counters, with a terminal state: a short task ends before its first heartbeat
+    # With a terminal state: the final counters, as a short task ends before its first heartbeat
+    metrics: TaskMetrics | None = None
 
 
 @dataclass(frozen=True)
 class TaskMetrics:
-    """Counters of one task, cumulative since it started; carried by heartbeats.
+    """Counters of one task since its start, carried by heartbeats.
 
-    ``read_ms`` is the monotonic time at which the task's process read them, which orders two readings of one attempt;
+    ``read_ms`` is the monotonic time at which the task's process read them; it orders two readings of one attempt.
     ``accumulators`` comes from :class:`flinkpy.metrics.live.LiveAccumulators`.
     """
 
@@ -128,7 +130,7 @@ class TaskMetrics:
 
 @dataclass(frozen=True)
 class SlotOffer:
-    """A slot a TaskExecutor offers to a JobMaster."""
+    """A slot that a TaskExecutor offers to a JobMaster."""
 
     allocation_id: AllocationId
     slot_index: int
@@ -137,7 +139,7 @@ class SlotOffer:
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """One line of a TaskExecutor's slot report: which job holds the slot, if any."""
+    """One line of a TaskExecutor's slot report: which job, if any, holds the slot."""
 
     slot_index: int
     profile: ResourceProfile = ANY
@@ -147,7 +149,7 @@ class SlotStatus:
 
 @dataclass(frozen=True)
 class JobMasterRegistration:
-    """How a JobMaster introduces itself to the ResourceManager and the TaskExecutors."""
+    """What a JobMaster says about itself when it registers with the ResourceManager and the TaskExecutors."""
 
     job_id: JobId
     resource_id: ResourceId

@@ -34,12 +34,12 @@ class KeySpec:
 class Partitioning:
     kind: PartitioningKind
     key: KeySpec | None = None  # HASH and CUSTOM
-    max_parallelism: int | None = None  # HASH: set when the job graph is made
+    max_parallelism: int | None = None  # HASH: set when the stream graph is built
     custom: Callable[[Any, int], int] | None = None  # CUSTOM: (key, channels) -> channel
 
     @property
     def pattern(self) -> DistributionPattern:
-        """Forward and rescale connect pointwise, all others all to all."""
+        """POINTWISE for FORWARD and RESCALE, ALL_TO_ALL for all others."""
         pointwise = self.kind in (PartitioningKind.FORWARD, PartitioningKind.RESCALE)
         return DistributionPattern.POINTWISE if pointwise else DistributionPattern.ALL_TO_ALL
 

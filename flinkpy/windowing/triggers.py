@@ -93,11 +93,11 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A timer on processing time is due."""
+        """Called when a processing-time timer is due."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A timer on event time is due."""
+        """Called when an event-time timer is due."""
 
     def can_merge(self) -> bool:
         """Whether the trigger supports windows that merge: ``on_merge`` then merges its state and timers."""

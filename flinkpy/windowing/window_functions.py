@@ -1,7 +1,8 @@
-"""Window functions: the classes a program derives from, with PyFlink's names and signatures.
+"""Window functions: the classes that a program derives from, with PyFlink's names and signatures.
 
-They get the window's records, or the one result if reduce or aggregate ran before them. Where windows overlap, the records are shared: a function may
-keep and pass on what it gets, and must not change it in place.
+A window function gets the window's records, or the single result if reduce or aggregate ran before it. It gets copies of
+records that other windows or later evaluations use too, so it may change what it gets in place. With object reuse there
+are no copies, and it must not.
 """
 
 from __future__ import annotations

@@ -59,10 +59,12 @@ def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] |
 
 
 class Evaluation:
-    """``evaluate`` appends a window's results. ``left`` says which contents stay, and is called when the function is through.
+    """Evaluates windows. ``evaluate`` appends a window's results; ``left`` is called when the function has finished, and
+    returns the contents that stay.
 
-    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and ``go_on`` appends more of it.
-    ``copies``: the contents live on, or records are in other windows too, so the function gets copies of what could be changed.
+    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and
+    ``go_on`` appends more of it. With ``copies`` the function gets copies of records that could be changed, because the
+    contents stay, or records are in other windows too.
     """
 
     def __init__(self, contents: ContentsFunctions, call: Call | None, copies: bool, context: OperatorContext) -> None:
