@@ -20,7 +20,7 @@ class ChainingStrategy(Enum):
 
 @dataclass(frozen=True)
 class ChainedEdge:
-    """An output to an operator further down the same chain, by position."""
+    """An output to an operator further down the same chain; ``target`` is its position."""
 
     target: int
     side_tag: str | None = None  # None: the main output

@@ -23,8 +23,8 @@ class PartitioningKind(Enum):
 
 @dataclass(frozen=True)
 class KeySpec:
-    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream sets both (the selector then
-    takes a row tuple of the batch's columns)."""
+    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream has both; its
+    selector takes a row of the batch as a tuple."""
 
     selector: Callable[[Any], Any] | None = None
     columns: tuple[str, ...] | None = None

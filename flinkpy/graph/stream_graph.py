@@ -41,7 +41,8 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class StreamEdge:
-    """One stream from one operator to one input of another. Compared by identity: a union may read the same stream twice."""
+    """A stream from one operator to one input of another. Edges are compared by identity, because a union may read the same
+    stream twice."""
 
     source: int
     target: int
@@ -90,7 +91,7 @@ class StreamNode:
 
 @dataclass(eq=False)
 class StreamGraph:
-    """Nodes by id, in topological order (inputs first)."""
+    """The nodes of a program by id, in topological order (inputs first)."""
 
     name: str
     nodes: dict[int, StreamNode]

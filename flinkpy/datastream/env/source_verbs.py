@@ -1,4 +1,4 @@
-"""The sources that an environment offers by name. Any other one goes through ``from_source``."""
+"""The sources that an environment offers by name. All other sources are read with ``from_source``."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ class Sources(ABC, Generic[S]):
 
     @abstractmethod
     def _as_stream(self, recorded: RecordedStream) -> S:
-        """The public stream of what a source reads."""
+        """The public stream for a recorded one."""
 
     # -- rows -----------------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> S:
-        """The values of a collection as they are now, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
-        With a declared type every value is checked now; rows may be written as tuples or dicts.
+        """Reads the values of a collection as they are now, in order; one subtask reads them unless
+        ``set_parallelism`` says otherwise. With a declared type every value is checked now, and rows may be written
+        as tuples or dicts. Raises ProgramError for a collection of columns, such as a DataFrame, and for values that
+        are not of the declared type.
 
         >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
         """
@@ -56,19 +58,20 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(recorded)
 
     def from_sequence(self, start: int, end: int) -> S:
-        """The whole numbers from ``start`` to ``end``, both included."""
+        """Reads the integers from ``start`` to ``end``, both included."""
         from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
         with located():
             return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
 
     def generate_sequence(self, start: int, end: int) -> S:
-        """Flink's older name of :meth:`from_sequence`."""
+        """Flink's older name for :meth:`from_sequence`."""
         return self.from_sequence(start, end)
 
     def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
                  type_info: TypeInformation | None = None) -> S:
-        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as fast as they are read).
+        """Reads ``function(index)`` for 0, 1, 2 … below ``count`` (None: without end), at ``rate`` records a second
+        over all subtasks (None: as fast as they are consumed).
 
         With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
 
@@ -81,14 +84,16 @@ class Sources(ABC, Generic[S]):
             return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> S:
-        """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
+        """Reads the lines of a text file, of all files in a folder, or of files that match a pattern with ``*``; also
+        of compressed files. Raises ProgramError if there is no such file."""
         from flinkpy.connectors.files.text_files import TextFileSource
 
         with located():
             return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> S:
-        """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
+        """Reads text from a TCP server, cut at the delimiter. The stream is unbounded; it ends when the server closes
+        the connection and ``max_retry`` attempts to connect again have failed."""
         from flinkpy.connectors.sockets.socket_text import SocketTextSource
 
         with located():
