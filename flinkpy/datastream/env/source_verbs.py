@@ -103,9 +103,11 @@ class Sources(ABC, Generic[S]):
 
     def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
                      schema: pa.Schema | None = None) -> S:
-        """Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read from disk.
+        """Reads Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read
+        from disk.
 
-        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` are columns too, as in the next two methods.
+        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` become columns too, also
+        with ``from_csv`` and ``from_json_lines``. Raises ProgramError if there is no such file or column.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
@@ -121,7 +123,8 @@ class Sources(ABC, Generic[S]):
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
     ) -> S:
-        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) gives the types, or else the first block does.
+        """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by
+        default the first block shows them. Raises ProgramError if there is no such file or column.
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
 
@@ -137,7 +140,8 @@ class Sources(ABC, Generic[S]):
 
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
                         batch_rows: int | None = None, split_bytes: int | None = None) -> S:
-        """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
+        """Reads files with one JSON object per line as columns. ``schema`` gives the types; by default the first
+        block shows them. Raises ProgramError if there is no such file or column."""
         from flinkpy.connectors.files.column_files import JsonLinesSource
         from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -148,8 +152,9 @@ class Sources(ABC, Generic[S]):
             return self._read(source, "JSON Lines Source")
 
     def from_arrow(self, data: Any, **options: Any) -> S:
-        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that exports itself as an Arrow stream
-        (``__arrow_c_stream__``), such as a Polars frame.
+        """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of any frame that exports itself as
+        an Arrow stream (``__arrow_c_stream__``), such as a Polars frame. ``options``: ``batch_rows``, the rows of one
+        batch.
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
@@ -159,7 +164,8 @@ class Sources(ABC, Generic[S]):
             return self._read(ArrowSource(data, **options), "Arrow Source")
 
     def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
-        """The rows of a pandas frame as columns, without its index."""
+        """Reads the rows of a pandas frame as columns, without its index. ``options``: ``batch_rows``, the rows of
+        one batch."""
         from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
         with located():
@@ -169,8 +175,8 @@ class Sources(ABC, Generic[S]):
 
     def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
                     type_info: TypeInformation | None = None) -> S:
-        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where a record's event time is found, and how watermarks
-        are made.
+        """Reads a source of ``flinkpy.connectors``, or your own. The strategy says where a record's event time is
+        found, and how watermarks are generated. Raises ProgramError for anything but a Source object.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
         >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
@@ -183,9 +189,10 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
 
     def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
-        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block.
+        """Reads from a SourceFunction, whose ``run(ctx)`` has a thread of its own and may block.
 
-        One subtask runs it, as in Flink. With ``set_parallelism`` several do; ``open`` tells each which one it is."""
+        One subtask runs it, as in Flink. With ``set_parallelism`` several do; the runtime context given to ``open``
+        tells each its index."""
         from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator
