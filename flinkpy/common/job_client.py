@@ -115,7 +115,7 @@ class JobClient:
 
 
 def execution_result(result: Any, name: str) -> JobExecutionResult:
-    """The cluster's JobResult as PyFlink's programs see it."""
+    """The cluster's JobResult as PyFlink's class."""
     return JobExecutionResult(result.job_id, name, result.runtime_ms, result.accumulators)
 
 

@@ -123,7 +123,7 @@ GeneratorLike: TypeAlias = WatermarkGenerator | Callable[[], WatermarkGenerator]
 
 @dataclass(frozen=True)
 class WatermarkAlignment:
-    """Sources of one group do not run ahead of the slowest by more than ``max_drift``."""
+    """The sources of one group do not run ahead of the slowest by more than ``max_drift``."""
 
     group: str
     max_drift: timedelta
@@ -138,24 +138,25 @@ class WatermarkStrategy:
     """
 
     max_out_of_orderness: timedelta | None = None  # None, and no generator: no watermarks
-    timestamp_assigner: AssignerLike | None = None  # None: as the source gave them
+    timestamp_assigner: AssignerLike | None = None  # None: the timestamps of the source
     idle_timeout: timedelta | None = None
     alignment: WatermarkAlignment | None = None
     generator: GeneratorLike | None = None
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """Event time does not advance until the stream ends."""
+        """No watermarks: event time does not advance until the stream ends."""
         return WatermarkStrategy()
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps of each subtask of the stream never go back."""
+        """For streams whose timestamps never go back within a subtask."""
         return WatermarkStrategy(timedelta())
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: timedelta) -> WatermarkStrategy:
-        """A record arrives at most so long after a record with a greater timestamp."""
+        """For streams in which a record comes at most this long after a record with a greater timestamp. Raises ProgramError
+        for a negative duration."""
         if _span(max_out_of_orderness, "for_bounded_out_of_orderness()") < timedelta():
             raise refuse(f"out-of-orderness cannot be negative ({max_out_of_orderness})")
         return WatermarkStrategy(max_out_of_orderness)
