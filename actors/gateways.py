@@ -327,7 +327,8 @@ class TaskExecutorGateway(Protocol):
 
 
 class WorkerDriver(Protocol):
-    """How the ResourceManager gets and gives back TaskExecutor processes; no RPC, an object it owns. Ray actors, local endpoints, or simulated ones.
+    """How the ResourceManager starts and stops TaskExecutor processes: an object that it owns, called without RPC.
+    Workers are Ray actors, local endpoints or simulated ones.
 
     All calls come from the ResourceManager's main thread and return at once.
     """
