@@ -1,4 +1,4 @@
-"""SlotPool: the slots one job waits for and those it has. Decides purely; the JobMaster acts.
+"""SlotPool: the slots that one job waits for and those it has. It only decides; the JobMaster acts.
 
 A request has two names: the scheduler's request id, and the allocation id under which the ResourceManager and the TaskExecutors know the slot.
 A TaskExecutor's offer is matched by allocation id, in O(1); an offer that was not asked for is rejected.
