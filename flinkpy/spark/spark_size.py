@@ -12,7 +12,7 @@ MASTER_CPUS = 0.0  # for RayDP's master, which only manages
 
 @dataclass(frozen=True)
 class SparkSize:
-    """So many executors of so many cores each."""
+    """The number of executors and the cores of each."""
 
     executors: int
     cores: int

@@ -28,7 +28,7 @@ class RayResources:
 def demand_of(profile: ResourceProfile, slots: int = 1) -> dict[str, float]:
     """Returns what a worker with ``slots`` slots of that profile takes, under Ray's names.
 
-    >>> demand_of(ResourceProfile(cpus=0.5, gpus=1), slots=2)
+    >>> demand_of(ResourceProfile(cpus=0.5, gpus=1.0), slots=2)
     {'CPU': 1.0, 'GPU': 2.0}
     """
     amounts = {"CPU": profile.cpus, "GPU": profile.gpus, "memory": float(profile.memory), **dict(profile.extended)}
@@ -104,6 +104,6 @@ def _amount(name: str, amount: float) -> str:
 
 
 def resources_of(nodes: Sequence[Mapping[str, object]], elastic: bool) -> RayResources:
-    """Makes it of the result of ``ray.nodes()``."""
+    """Builds the resources from the result of ``ray.nodes()``."""
     alive = [node["Resources"] for node in nodes if node.get("Alive")]
     return RayResources(tuple(dict(amounts) for amounts in alive if isinstance(amounts, Mapping)), elastic)
