@@ -16,7 +16,7 @@ _EPSILON = 1e-6  # Ray counts in ten-thousandths
 
 @dataclass(frozen=True)
 class RayResources:
-    """What the nodes of a cluster have in all. ``elastic``: an autoscaler may add more."""
+    """The total resources of a cluster's nodes. ``elastic``: an autoscaler may add more."""
 
     nodes: tuple[Amounts, ...]
     elastic: bool = False
