@@ -21,7 +21,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
 ROUNDS = 25  # pairs of runs vary much on a virtual machine: with 9 pairs the median was known to within 0.1 only
-# A session keeps the slots it began with, so a session of its own
+# A session keeps the slots it began with, so this is a session of its own.
 BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}
 
 
