@@ -21,15 +21,13 @@ Conversion: TypeAlias = Callable[[Any], Any]
 
 
 class TypeInformation:
-    """The type of a stream's values. Equal types compare equal; the repr is how the type is declared, the str how
-    PyFlink prints it."""
+    """The type of a stream's values. Equal types compare equal; repr is their declaration, str the text of PyFlink."""
 
     def check(self, value: Any) -> None:
         """Raises ProgramError if ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """The function that converts a user's value to the form that operators use (a tuple becomes a Row); None if
-        nothing is converted."""
+        """Returns a function from user values to the operators' form (a tuple becomes a Row); None if they are equal."""
         return None
 
     def need_conversion(self) -> bool:
@@ -263,8 +261,7 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The values of the fields, in order. Raises ValueError if one is missing, and for a single value, so that a
-        text is not split into its letters."""
+        """The fields' values in order. Raises ValueError if one is missing, and for a single value, such as a text."""
         is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
         if is_single:
             raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")
