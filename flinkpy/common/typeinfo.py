@@ -27,7 +27,7 @@ class TypeInformation:
         """Raises ProgramError if ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """Returns a function from user values to the operators' form (a tuple becomes a Row); None if they are equal."""
+        """The function from user values to the operators' form (a tuple becomes a Row); None if they are equal."""
         return None
 
     def need_conversion(self) -> bool:
