@@ -122,7 +122,7 @@ class Dispatcher(LeadingEndpoint):
             client.complete(result)
         self._end_when_empty()
 
-    # -- asking ------------------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self) -> list[JobOverview]:
         running = [self._details(job_id) for job_id in self._jobs]

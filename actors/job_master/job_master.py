@@ -229,7 +229,7 @@ class JobMaster(FencedRpcEndpoint):
         self.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
         return answer
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""

@@ -146,7 +146,7 @@ class SlotPool:
         unwanted = [allocation_id for allocation_id in held if allocation_id not in mine and allocation_id not in self._pending]
         return lost, unwanted
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[PooledSlot]:
         return self._slots.values()

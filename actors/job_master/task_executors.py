@@ -170,7 +170,7 @@ class TaskExecutors:
         task = self._tasks.get(attempt_id)
         return () if task is None else task.executor.fresh_events(task, first, events)
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._executors)

@@ -215,7 +215,7 @@ class ResourceManager(LeadingEndpoint):
         self._stopped.add(resource_id)
         self._driver.stop_worker(resource_id)
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def request_overview(self) -> ClusterOverview:
         numbers = self.slots.statistics()

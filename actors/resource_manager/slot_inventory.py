@@ -140,7 +140,7 @@ class SlotInventory:
         if not same:
             del self.free[slot.profile]
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[ManagedSlot]:
         return (slot for executor in self.executors.values() for slot in executor.slots.values())

@@ -238,7 +238,7 @@ class SlotManager:
         else:
             self._inventory.update_idle(slot.executor, now)
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def executors(self) -> list[ResourceId]:
         return list(self._inventory.executors)

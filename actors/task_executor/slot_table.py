@@ -144,7 +144,7 @@ class TaskSlotTable:
             return True
         return False
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def runs(self, attempt_id: ExecutionAttemptId) -> bool:
         return attempt_id in self._of_task

@@ -218,7 +218,7 @@ class TaskExecutor(RpcEndpoint):
         if job is not None and self.holdings.slots.may_send_events(attempt_id):
             job.send_event(attempt_id, (operator_id, event))
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> TaskExecutorStatistics:
         return TaskExecutorStatistics(

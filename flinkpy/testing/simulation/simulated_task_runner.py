@@ -221,7 +221,7 @@ class SimulatedTaskRunner:
         elif isinstance(event, NoMoreSplits):
             self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         """Raises EngineError when a segment belongs to no task."""
