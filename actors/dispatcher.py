@@ -1,4 +1,4 @@
-"""Dispatcher: takes jobs, runs a JobMaster for each, answers the clients, and remembers how ended jobs went."""
+"""Dispatcher: accepts jobs, runs a JobMaster for each, answers the clients, and keeps the results of ended jobs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.job_graph import JobGraph
 
 OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
-"""Called by a JobMaster, once and in any thread, with the end of its job."""
+"""A JobMaster calls it once, in any thread, when its job has ended."""
 
 
 class JobMasterLike(Protocol):
-    """What the Dispatcher needs of a JobMaster; everything else goes through its gateway."""
+    """What the Dispatcher needs of a JobMaster; everything else goes through the JobMaster's gateway."""
 
     @property
     def address(self) -> str: ...
@@ -71,7 +71,11 @@ class DispatcherStatistics:
 
 
 class Dispatcher(LeadingEndpoint):
-    """``make_job_master(job_graph, on_terminal)`` builds the JobMaster, on the same service; ``on_shut_down`` ends the cluster around it."""
+    """Accepts jobs and answers clients while it leads.
+
+    ``make_job_master(job_graph, on_terminal)`` builds a JobMaster on the same service; ``on_shut_down`` ends the
+    cluster.
+    """
 
     gateway = DispatcherGateway
 
@@ -94,7 +98,7 @@ class Dispatcher(LeadingEndpoint):
     def submit_job(self, job_graph: JobGraph) -> JobId:
         job_id = job_graph.job_id
         if job_id in self._jobs or job_id in self._archive:
-            return job_id  # the message came twice, or the client asks again because the answer was lost
+            return job_id  # the message was doubled, or the client repeats it because the answer was lost
         if self._shutting_down is not None:
             raise ProgramError("the cluster is shutting down and takes no more jobs")
         _validate(job_graph)
@@ -118,7 +122,7 @@ class Dispatcher(LeadingEndpoint):
             client.complete(result)
         self._end_when_empty()
 
-    # -- asking ------------------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self) -> list[JobOverview]:
         running = [self._details(job_id) for job_id in self._jobs]
@@ -190,7 +194,7 @@ class Dispatcher(LeadingEndpoint):
         return ClusterOverview(overview.task_executors, overview.slots_total, overview.slots_free, len(self._jobs))
 
     def _master_of(self, job_id: JobId) -> Future[JobMasterGateway]:
-        """A connection that did not come about is made anew."""
+        """Connects to the job's JobMaster, again if the last attempt failed."""
         job = self._running(job_id)
         if job.gateway is None or job.gateway.error is not None:
             job.gateway = self.connect(job.master.address, JobMasterGateway, job.master.token)
@@ -203,7 +207,8 @@ class Dispatcher(LeadingEndpoint):
         return job
 
     def _ended_meanwhile(self, job_id: JobId, error: RpcError) -> ArchivedJob:
-        """A JobMaster that does not answer has ended its job while it was asked; otherwise raises the error it failed with."""
+        """Returns the ended job, if a call to its JobMaster failed because the job ended meanwhile; else raises
+        ``error``."""
         archived = self._archive.get(job_id)
         if archived is None:
             raise error
@@ -236,7 +241,7 @@ class Dispatcher(LeadingEndpoint):
 
 
 def _validate(job_graph: JobGraph) -> None:
-    """Refuses what no scheduler could run; slots that cannot be had are the ResourceManager's to tell."""
+    """Refuses job graphs that no scheduler could run. The ResourceManager refuses slots that cannot be had."""
     if not job_graph.vertices:
         raise ProgramError(f"job {job_graph.name!r} has no operators: add a source and a sink")
     known = set()

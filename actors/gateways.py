@@ -1,9 +1,10 @@
-"""The gateways: what each endpoint can be asked, as typed protocols.
+"""The gateways: the messages that each endpoint accepts, as typed protocols.
 
-A method that returns None is a tell: sent and forgotten. One that returns a Future is an ask: answered, or failed by its timeout.
-Every message may be lost, late or doubled. So each call here can be repeated without harm, and what must arrive is repeated until answered or
-made good by the heartbeats, which carry what the sender holds. What a TaskExecutor says carries its ``sequence``, a counter it raises with every
-change of its slots and tasks: a report can deny only what was true before it, so a late report is recognised.
+A method that returns None is a tell: sent and forgotten. One that returns a Future is an ask: it is answered, or fails
+at its timeout. Any message may be lost, late or doubled. So each call can be repeated without harm. A message that
+must arrive is repeated until it is answered, or the heartbeats make up for its loss: they carry what the sender holds.
+A TaskExecutor's messages carry its ``sequence``, a counter that it raises with every change of its slots and tasks.
+A report says nothing about later changes, and the counter tells the receiver which changes are later.
 Calls that come by the thousand (slots, tasks, states) are batched.
 A test compares each gateway with its endpoint, signature by signature.
 """
@@ -54,9 +55,10 @@ class JobOverview:
 
 @dataclass(frozen=True)
 class VertexDetails:
-    """One vertex of a running or ended job, summed over its subtasks, as it was at ``counted_ms`` of the JobMaster's clock (0: not yet counted).
+    """One vertex of a running or ended job, summed over its subtasks, as of ``counted_ms`` on the JobMaster's clock
+    (0: not yet counted).
 
-    Of the milliseconds a second that its subtasks are busy, held back by their consumers or idle, the greatest count each, as in Flink's pages.
+    The three ``…_ms_per_second`` are each the maximum over the subtasks, as in Flink's web interface.
     """
 
     vertex_id: str
@@ -73,8 +75,11 @@ class VertexDetails:
 
 @dataclass(frozen=True)
 class JobMetrics:
-    """``accumulators`` of a job as far as they were reported, merged over its subtasks, the metrics of its functions among them; ``engine``
-    what the engine itself counts in each subtask, by identifier. Of an ended job the accumulators stay."""
+    """The metrics of a job.
+
+    ``accumulators`` are the reported accumulators, merged over the job's subtasks; they include the metrics of its
+    functions, and stay when the job has ended. ``engine`` holds what the engine counts in each subtask, by identifier.
+    """
 
     accumulators: dict[str, Any] = field(default_factory=dict)
     engine: dict[str, int] = field(default_factory=dict)
@@ -115,16 +120,19 @@ class TaskExecutorRegistration:
 
 @dataclass(frozen=True)
 class SlotReport:
-    """What the slots of a TaskExecutor hold: its payload to the ResourceManager, sent with heartbeats and whenever a slot was freed."""
+    """What the slots of a TaskExecutor hold. It sends this to the ResourceManager with heartbeats and whenever it
+    frees a slot."""
 
     sequence: int
     slots: tuple[SlotStatus, ...]
-    keeps_results: bool = False  # somebody may still read from it: it is needed though no slot is taken
+    # Keeps results that may still be read: the TaskExecutor is needed though no slot is taken
+    keeps_results: bool = False
 
 
 @dataclass(frozen=True)
 class SlotRequest:
-    """A JobMaster asks the ResourceManager for a slot; the allocation id is the JobMaster's. Asking again under the same id is no second request."""
+    """A JobMaster asks the ResourceManager for a slot, under an allocation id that it chooses. Repeating the request
+    under this id is harmless."""
 
     job_id: JobId
     allocation_id: AllocationId
@@ -132,12 +140,12 @@ class SlotRequest:
     job_master_address: str
     job_master_token: FencingToken
     preferred: tuple[ResourceId, ...] = ()
-    may_wait: bool = False  # any slot gets the job on, so that it need not have all of them at a time
+    may_wait: bool = False  # the job makes progress with any number of slots, so it need not have all of them at once
 
 
 @dataclass(frozen=True)
 class SlotAllocation:
-    """The ResourceManager asks a TaskExecutor to promise the slot to a job and to offer it to its JobMaster."""
+    """The ResourceManager asks a TaskExecutor to allocate the slot to a job and to offer it to the JobMaster."""
 
     slot_index: int
     request: SlotRequest
@@ -145,14 +153,15 @@ class SlotAllocation:
 
 @dataclass(frozen=True)
 class JobMasterHeartbeat:
-    """Payload of a JobMaster to the ResourceManager: the slots it still waits for."""
+    """A JobMaster's heartbeat to the ResourceManager: the slots it still waits for."""
 
     requested: tuple[AllocationId, ...]
 
 
 @dataclass(frozen=True)
 class JobHeartbeat:
-    """Payload of a TaskExecutor to a JobMaster: counters, and what it holds for that job, so that lost messages are noticed on both sides.
+    """A TaskExecutor's heartbeat to a JobMaster: counters, and what it holds for that job, so that both notice lost
+    messages.
 
     ``running`` are the attempts whose end the JobMaster has not acknowledged yet.
     """
@@ -166,7 +175,7 @@ class JobHeartbeat:
 
 @dataclass(frozen=True)
 class SubmitAnswer:
-    """Which tasks were not started, and why; all others were."""
+    """Which tasks the TaskExecutor did not start, and why. It started all others."""
 
     sequence: int
     refused: dict[ExecutionAttemptId, str]
@@ -179,7 +188,7 @@ class DispatcherGateway(Protocol):
     """For clients and the REST endpoint."""
 
     def submit_job(self, job_graph: JobGraph) -> Future[JobId]:
-        """Starts the job; the same job again starts nothing and gives the same answer."""
+        """Starts the job. Submitting it again starts nothing and returns the same id."""
         ...
 
     def list_jobs(self) -> Future[list[JobOverview]]: ...
@@ -191,17 +200,18 @@ class DispatcherGateway(Protocol):
     def request_job_metrics(self, job_id: JobId) -> Future[JobMetrics]: ...
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
-        """The result once the job ended; None when it has not within ``wait_s`` (ask again). Choose ``wait_s`` below the ask's timeout."""
+        """Returns the job's result once it has ended; None if it has not within ``wait_s`` (ask again). Keep
+        ``wait_s`` below the ask's timeout."""
         ...
 
     def cancel_job(self, job_id: JobId) -> Future[None]:
-        """Done when the JobMaster has the request; a job that has ended stays as it is."""
+        """Answered when the JobMaster has received the request. A job that has ended stays as it is."""
         ...
 
     def request_cluster_overview(self) -> Future[ClusterOverview]: ...
 
     def shut_down_cluster(self) -> Future[None]:
-        """Cancels what runs, then ends the cluster; done when no job runs any more."""
+        """Cancels the running jobs, then ends the cluster. Answered when no job runs any more."""
         ...
 
 
@@ -215,13 +225,14 @@ class ResourceManagerGateway(Protocol):
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None: ...
 
     def request_slots(self, requests: tuple[SlotRequest, ...]) -> Future[dict[AllocationId, BaseException]]:
-        """The answer names those that can never be had (ResourceUnavailableError); TaskExecutors will offer the others. Repeating is harmless."""
+        """Returns the requests that can never be served, with the error of each (ResourceUnavailableError).
+        TaskExecutors will offer slots for the others. Repeating is harmless."""
         ...
 
     def cancel_slot_requests(self, allocation_ids: tuple[AllocationId, ...]) -> None: ...
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport) -> None:
-        """A TaskExecutor's slots changed (one was freed)."""
+        """The TaskExecutor's slots have changed (it freed one)."""
         ...
 
     def heartbeat_from_task_executor(self, resource_id: ResourceId, payload: SlotReport) -> None: ...
@@ -235,15 +246,16 @@ class JobMasterGateway(Protocol):
     def register_task_executor(self, location: TaskManagerLocation) -> Future[RegistrationResponse]: ...
 
     def offer_slots(self, resource_id: ResourceId, sequence: int, offers: tuple[SlotOffer, ...]) -> Future[tuple[AllocationId, ...]]:
-        """The accepted ones; the others go back. Fails with RecipientUnreachableError when the TaskExecutor is not registered here."""
+        """Returns the accepted slots; the TaskExecutor takes back the others. Fails with RecipientUnreachableError
+        when it is not registered here."""
         ...
 
     def fail_slot(self, resource_id: ResourceId, allocation_id: AllocationId, reason: str) -> None:
-        """The TaskExecutor took the slot back."""
+        """The TaskExecutor has taken the slot back."""
         ...
 
     def notify_allocation_failed(self, allocation_id: AllocationId, error: BaseException) -> None:
-        """From the ResourceManager: the requested slot will not come."""
+        """The ResourceManager reports that the requested slot will not come."""
         ...
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None: ...
@@ -253,8 +265,8 @@ class JobMasterGateway(Protocol):
     def update_task_execution_states(
         self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...],
     ) -> Future[tuple[ExecutionAttemptId, ...]]:
-        """Repeated by the TaskExecutor until answered, since no terminal state may be lost. The answer names attempts to cancel: the job does
-        not know them."""
+        """The TaskExecutor repeats this until it is answered, since no terminal state may be lost. The answer names
+        attempts that the job does not know: the TaskExecutor cancels them."""
         ...
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
@@ -272,29 +284,31 @@ class JobMasterGateway(Protocol):
     def request_details(self) -> Future[JobDetails]: ...
 
     def request_metrics(self) -> Future[JobMetrics]:
-        """Answered when the TaskExecutors have had a moment to tell the latest."""
+        """Answered after the TaskExecutors have had a moment to report their latest counters."""
         ...
 
 
 class TaskExecutorGateway(Protocol):
     def request_slots(self, resource_manager_token: FencingToken, allocations: tuple[SlotAllocation, ...]) -> Future[SlotReport]:
-        """The answer shows which slots hold what now: a refused allocation is not among them, its slot's occupant is."""
+        """Returns the state of all slots. If the TaskExecutor refused an allocation, the report shows what holds that
+        slot instead."""
         ...
 
     def submit_tasks(self, job_master_token: FencingToken, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> Future[SubmitAnswer]:
-        """Starts them; those it has already are not started again."""
+        """Starts the tasks, except those that it has started already."""
         ...
 
     def cancel_tasks(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
-        """Cancels them; the answer names those it does not know (any more, or yet)."""
+        """Cancels the attempts. Returns those that it does not know (any more, or yet)."""
         ...
 
     def free_slots(self, allocation_ids: tuple[AllocationId, ...], reason: str) -> None:
-        """The job does not need them: what still runs there is cancelled."""
+        """The job does not need these slots: the TaskExecutor cancels what still runs there."""
         ...
 
     def release_results(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> None:
-        """The blocking results of these finished attempts are not needed any more. A lost message is repeated after the next heartbeat."""
+        """The blocking results of these finished attempts are not needed any more. A lost message is repeated after
+        the next heartbeat."""
         ...
 
     def send_operator_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[tuple[OperatorId | None, Any], ...]) -> Future[None]:
@@ -311,24 +325,25 @@ class TaskExecutorGateway(Protocol):
 
 
 class WorkerDriver(Protocol):
-    """How the ResourceManager gets and gives back TaskExecutor processes; no RPC, an object it owns. Ray actors, local endpoints, or simulated ones.
+    """How the ResourceManager starts and stops TaskExecutor processes: an object that it owns, called without RPC.
+    Workers are Ray actors, local endpoints or simulated ones.
 
     All calls come from the ResourceManager's main thread and return at once.
     """
 
     def max_slots(self, profile: ResourceProfile) -> int | None:
-        """How many slots of that profile the cluster can ever have, all workers together; None when unlimited."""
+        """How many slots of that profile the cluster can ever have, all workers together; None if unlimited."""
         ...
 
     def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
-        """In words, with numbers and the option to change, why ``wanted`` slots cannot be had."""
+        """Says, with numbers and the option to change, why the cluster cannot have ``wanted`` slots."""
         ...
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
-        """Starts a TaskExecutor that will register under ``resource_id``, unless it does so already; ``on_failure(reason)``, from any thread, if
-        it cannot or once it died."""
+        """Starts a TaskExecutor that will register under ``resource_id``, unless one is starting under it already.
+        Calls ``on_failure(reason)``, in any thread, if it cannot be started or when it has died."""
         ...
 
     def stop_worker(self, resource_id: ResourceId) -> None:
-        """Ends the worker; unknown and ended ones are ignored."""
+        """Ends the worker. Unknown and ended workers are ignored."""
         ...

@@ -1,1 +1,1 @@
-"""Benchmarks: each compares flinkpy with a bare Python loop doing the same work, in one run, and prints the ratio."""
+"""Benchmarks: each runs flinkpy and a bare Python loop with the same work in turn, and prints the ratio."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--save FILE]``: all of them, or those named."""
+"""``python -m benchmarks [NAME ...] [--quick] [--save FILE]``: runs all benchmarks, or those named."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.against REVISION [NAME ...] [--rounds N]``: this tree's benchmarks beside those of another commit, in turn.
+"""``python -m benchmarks.against REVISION [NAME ...] [--rounds N]``: runs the benchmarks of this tree and of another
+commit in turn.
 
-Each round runs each benchmark once in both trees. A row tells the medians, and the median of the quotients of neighbours: above 1 this tree is
-faster, unless the unit is a time or an amount of memory.
+Each round runs each benchmark once in both trees. A row shows the medians, and the median of the ratios round by
+round: above 1 this tree is faster, unless the unit is a time or an amount of memory.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main() -> None:
 
 @contextmanager
 def tree_of(revision: str) -> Iterator[Path]:
-    """The files of that commit, in a folder of their own."""
+    """Extracts the files of that commit into a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="flinkpy-against-") as folder:
         archive = subprocess.run(["git", "archive", revision], cwd=HERE, stdout=subprocess.PIPE, check=True)
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
@@ -46,7 +47,7 @@ def tree_of(revision: str) -> Iterator[Path]:
 
 
 def figures(name: str, tree: Path) -> Figures:
-    """What the benchmark of that tree gives in a process of its own."""
+    """Runs the benchmark of that tree in a process of its own and returns its figures."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         subprocess.run([sys.executable, "-m", "benchmarks", name, "--save", file.name], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
                        stdout=subprocess.DEVNULL, check=True)

@@ -1,4 +1,4 @@
-"""What one map costs in a chain of 2, 8 and 32: the cost per map must not grow with the chain."""
+"""The cost of one map in a chain of 2, 8 and 32: it must not grow with the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From ``python job.py`` to the first record on standard output: embedded, and on a Ray cluster that runs already."""
+"""The time from ``python job.py`` to the first record on standard output: embedded, and on a running Ray cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EMBEDDED_TARGET_MS, RAY_TARGET_MS = 600, 2500
 
 
 def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
-    """From starting the program to its first line."""
+    """Milliseconds from the start of the program to its first line."""
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True) as process:
         assert process.stdout is not None
@@ -46,7 +46,8 @@ def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
 
 def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target_ms: float, rounds: int,
             after: Callable[[dict[str, str]], object] = lambda environment: None) -> Comparison:
-    """Medians, beside what an interpreter takes that only imports flinkpy.datastream. Each run has the next environment; ``after`` clears up."""
+    """Medians, beside the time of an interpreter that only imports flinkpy.datastream. Each run uses the next
+    environment; ``after`` cleans up."""
     bare = [sys.executable, "-c", "import flinkpy.datastream; print('imported', flush=True)"]
 
     def once() -> float:
@@ -70,7 +71,8 @@ def measure(name: str, job: Path, environments: Iterator[dict[str, str]], target
 def main() -> list[Comparison]:
     rounds = 2 if quick() else 7
     for package in (flinkpy, flinkpy.actors, flinkpy.network, flinkpy.scheduler):
-        compileall.compile_dir(package.__path__[0], quiet=1)  # as pip does; a tree where PYTHONDONTWRITEBYTECODE is set is compiled by every process
+        # As pip does; with PYTHONDONTWRITEBYTECODE every process would compile the sources
+        compileall.compile_dir(package.__path__[0], quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.py"
         job.write_text(JOB)
@@ -80,13 +82,13 @@ def main() -> list[Comparison]:
 
 
 def end_session(environment: dict[str, str]) -> None:
-    """Or the idle processes of earlier sessions would run beside the next one."""
+    """Stops the session: otherwise its idle processes would run beside the next one."""
     subprocess.run([sys.executable, "-m", "flinkpy", "session", "stop", environment["FLINKPY_CLUSTER_ID"]], env={**os.environ, **environment},
                    stdout=subprocess.DEVNULL, check=True)
 
 
 def on_ray(job: Path, rounds: int) -> list[Comparison]:
-    """The cluster is there. Once with a session started anew by each program, under a name of its own; once with one that is there too."""
+    """Measures on a running cluster: first with a new session for each program, then with a running session."""
     from benchmarks.on_ray import ray_cluster
 
     with ray_cluster():

@@ -1,4 +1,5 @@
-"""q1 and q2 on columns, embedded, parallelism 1: expressions against the same Arrow kernels in a plain loop, batches of 8,192."""
+"""q1 and q2 on columns, embedded, parallelism 1: expressions against the same Arrow kernels in a plain loop, with
+batches of 8,192."""
 
 from __future__ import annotations
 

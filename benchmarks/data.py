@@ -14,7 +14,7 @@ BASE_MS = 1_700_000_000_000
 
 
 def bids(count: int, seed: int = 7) -> list[Bid]:
-    """(auction, bidder, price, channel, url, time in ms), 10,000 a second of event time."""
+    """(auction, bidder, price, channel, url, time in ms), 10,000 per second of event time."""
     rng = random.Random(seed)
     channels = ["Google", "Facebook", "Baidu", "Apple"]
     return [
@@ -31,7 +31,8 @@ def bids(count: int, seed: int = 7) -> list[Bid]:
 
 
 def lines(count: int, seed: int = 7) -> list[str]:
-    """Lines of ten words out of 10,000, the k-th most frequent one 1/k times as often as the first (Zipf's law, as in a text)."""
+    """Lines of ten words out of 10,000; the k-th most frequent word occurs 1/k times as often as the first (Zipf's
+    law, as in a text)."""
     letters = random.Random(0)
     words = ["".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=letters.randint(3, 9))) for _ in range(10_000)]
     weights = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
@@ -48,9 +49,11 @@ def bid_columns(count: int, seed: int = 7) -> Any:
 
 
 def once(name: str, make: Callable[[], list[Any]]) -> list[Any]:
-    """Makes it the first time in this process, and gives the same objects ever after: the engine and the bare loop read the very same memory.
+    """Returns what ``make`` returned at the first call in this process, so that the engine and the bare loop read the
+    same memory.
 
-    Kept in a module that exists in this process only, since modules beside the program travel with the job as copies.
+    The objects are kept in a module that exists in this process only, since modules beside the program travel with
+    the job as copies.
     """
     kept = vars(sys.modules.setdefault("_benchmark_data", types.ModuleType("_benchmark_data")))
     if name not in kept:

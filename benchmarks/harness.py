@@ -1,4 +1,5 @@
-"""Running two things in turn and comparing them: machines are noisy, ratios of neighbours are not."""
+"""Runs two things in turn and compares them: on a noisy machine, the ratio of two runs in a row is steadier than
+either figure."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ENOUGH_PAIRS = 8  # to speak of their quarters
+ENOUGH_PAIRS = 8  # for quartiles
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios pair by pair; where there are
-    pairs enough, also the quarters of the ratios: half of the pairs lie between."""
+    """Medians of both sides in ``unit`` (more is better, unless the unit is a time), and the median of the ratios
+    pair by pair. With enough pairs, also the quartiles of the ratios: half of the pairs lie between them."""
 
     name: str
     unit: str
@@ -45,12 +46,12 @@ def compare(
     rounds: int = 5,
     note: str = "",
 ) -> Comparison:
-    """Runs both in turn, ours first, ``rounds`` times after one warm-up; each gives its figure."""
+    """Runs both in turn, ours first, ``rounds`` times after one warm-up. Each run returns its figure."""
     return medians(name, in_turn((ours, theirs), rounds), unit, target, note)
 
 
 def in_turn(runs: Sequence[Callable[[], float]], rounds: int) -> list[tuple[float, ...]]:
-    """The figures of each round, in which every run has its turn; one round more before, to warm up."""
+    """Returns the figures of each round, in which every run has its turn. One round before them is the warm-up."""
     for run in runs:
         run()
     return [tuple(_after_collecting(run) for run in runs) for _ in range(rounds)]
@@ -62,7 +63,7 @@ def _after_collecting(run: Callable[[], float]) -> float:
 
 
 def medians(name: str, pairs: Sequence[tuple[float, ...]], unit: str, target: float | None = None, note: str = "") -> Comparison:
-    """The comparison of figures taken in pairs, printed."""
+    """Prints and returns the comparison of figures measured in pairs."""
     ratios = [a / b for a, b in pairs]
     lower, middle, upper = statistics.quantiles(ratios, n=4) if len(pairs) > 1 else ratios * 3
     ours, theirs = (statistics.median(side) for side in zip(*pairs))
@@ -72,7 +73,7 @@ def medians(name: str, pairs: Sequence[tuple[float, ...]], unit: str, target: fl
 
 
 def save(results: list[Comparison], path: str | None) -> None:
-    """Appends the results to a JSON-lines file, when one is named."""
+    """Appends the results to a JSON-lines file, if ``path`` names one."""
     if path:
         with Path(path).open("a") as file:
             for result in results:
@@ -80,5 +81,5 @@ def save(results: list[Comparison], path: str | None) -> None:
 
 
 def quick() -> bool:
-    """Whether ``--quick`` was asked for: small inputs, few rounds (a smoke test, no figures to quote)."""
+    """Whether ``--quick`` was given: small inputs and few rounds (a smoke test, no figures to quote)."""
     return "--quick" in sys.argv

@@ -1,4 +1,5 @@
-"""Tables and collections in memory: from ``execute_and_collect()`` to the first record, beside the same rows from Parquet. Embedded."""
+"""Tables and collections in memory: the time from ``execute_and_collect()`` to the first record, beside the same rows
+from Parquet. Embedded."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def environment() -> StreamExecutionEnvironment:
 
 
 def table(rows: int) -> pa.Table:
-    """Six columns, some 90 bytes a row."""
+    """Six columns, some 90 bytes per row."""
     random = np.random.default_rng(7)
     columns: dict[str, object] = {"n": np.arange(rows)} | {name: random.random(rows) for name in "abcd"}
     texts = pa.array([f"{number:032d}" + "x" * 10 for number in range(1000)])
@@ -37,7 +38,7 @@ def table(rows: int) -> pa.Table:
 
 
 def first_record_ms(stream: Callable[[], DataStream], *, with_building: bool = False) -> float:
-    """From the call that runs it; with ``with_building``, from the one that makes the stream."""
+    """Milliseconds from the call that runs the stream; with ``with_building``, from the call that builds it."""
     began = time.perf_counter()
     made = stream()
     started = began if with_building else time.perf_counter()

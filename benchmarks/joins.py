@@ -1,6 +1,7 @@
 """q8 on rows and columns, embedded, parallelism 1: a window join of auctions with their sellers, against the same join in a plain loop.
 
-Ten seconds of event time hold 100,000 auctions and 10,000 persons; each auction is of a person of the last five seconds. Both sides' records count.
+Ten seconds of event time have 100,000 auctions and 10,000 persons; each auction's seller is a person of the last five
+seconds. Records of both sides count.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
 
-ROWS, COLUMNS = 1_000, 8_190  # records in a batch of auctions; a tenth of it in one of persons
+ROWS, COLUMNS = 1_000, 8_190  # records in a batch of auctions; a batch of persons has a tenth of it
 WINDOW_MS = 10_000
 
 Auction: TypeAlias = tuple[int, int, int]
@@ -33,7 +34,7 @@ def auctions(count: int, seed: int = 7) -> list[Auction]:
 
 
 def persons(count: int) -> list[Person]:
-    """(id, time in ms), one a millisecond."""
+    """(id, time in ms), one per millisecond."""
     return [(i, BASE_MS + i) for i in range(count)]
 
 
@@ -64,11 +65,11 @@ Make = Callable[[int, int], list[Batch]]
 
 
 def engine(left: Make, right: Make, program: Callable[[DataStream, DataStream], DataStream], columnar: bool, results: int) -> Callable[[], float]:
-    """A run of the program through the public API, giving records per second of both sides."""
+    """Runs the program through the public API and returns the records per second of both sides."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
 
     def run(folder: str) -> None:
-        aside = Path(folder) / "right"  # one source says when the steady state begins
+        aside = Path(folder) / "right"  # only one source may decide when the steady state begins
         aside.mkdir()
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(1)
@@ -96,7 +97,7 @@ def join_columns(left: DataStream, right: DataStream) -> DataStream:
 
 
 def bare_rows(left: list[Any], right: list[Any], found: list[int]) -> Callable[[], float]:
-    """A dict of persons and a list of auctions per window; joined when the next window begins."""
+    """Keeps a dict of persons and a list of auctions per window, and joins them when the next window begins."""
 
     def join(window: int, sides: tuple[dict[int, dict[int, Person]], dict[int, list[Auction]]]) -> int:
         people = sides[0].pop(window, {})
@@ -125,7 +126,7 @@ def bare_rows(left: list[Any], right: list[Any], found: list[int]) -> Callable[[
 
 
 def bare_columns(left: list[Any], right: list[Any]) -> Callable[[], float]:
-    """Arrow's own join of the two tables of each window."""
+    """Uses Arrow's own join of the two tables of each window."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,7 +1,7 @@
 """f (running sum of prices per auction, every update emitted) and wc on columns: keyed running aggregates against bare loops.
 
-Rows: a reduce lambda, and the built-in ``sum``. Columns: the same sums by kernels, against numpy doing it in a plain loop; and the word count with a
-column of lines, split by Arrow.
+Rows: a reduce lambda, and the built-in ``sum``. Columns: the same sums by kernels, against numpy in a plain loop; and
+the word count with a column of lines, split by Arrow.
 """
 
 from __future__ import annotations

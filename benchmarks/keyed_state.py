@@ -1,9 +1,10 @@
-"""Keyed state in one thread: process functions that read and write state, against plain loops that do the same with a dict.
+"""Keyed state in one thread: process functions that read and write state, against plain loops that do the same with a
+dict.
 
     python -m benchmarks keyed_state [--quick]
 
-Each function has its twin: the same generator over a dict of its own, called in a plain loop over the same batches. The twin of the state with a time
-to live keeps no time: what a life costs is part of the ratio.
+Each function has its twin: the same generator with a dict of its own, called in a plain loop over the same batches.
+The twin of the state with a time to live stores no time: the cost of the time to live is part of the ratio.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def plain_collect() -> Plain:
 
 
 class CountInDict(KeyedProcessFunction):
-    """No state of the engine: what the loop around the function costs by itself."""
+    """Uses no state of the engine: shows what the loop around the function costs by itself."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.process = plain_count()
@@ -192,7 +193,7 @@ def rate_of(records: int, run: Callable[[], Any]) -> float:
 
 
 def snapshots(keys: int) -> None:
-    """What saving and restoring costs, per key."""
+    """Prints the cost of saving and restoring, per key."""
     backend = HeapKeyedStateBackend(128, range(128), SYSTEM_CLOCK)
     values = backend.engine_values("_counts")
     values.update((f"key {number}", number) for number in range(keys))

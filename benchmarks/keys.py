@@ -1,4 +1,4 @@
-"""What a keyed record costs against the number of keys (10^3 to 10^7) and of channels (2 to 128)."""
+"""The cost of a keyed record against the number of keys (10^3 to 10^7) and of channels (2 to 128)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream
 from flinkpy.graph.partitioning import KeySpec, Partitioning, PartitioningKind
 
-MOST_GROWTH = 3.0  # times what a record costs with a thousand keys
+MOST_GROWTH = 3.0  # in multiples of the cost per record with a thousand keys
 
 
 def first(pair: tuple[int, int]) -> int:
@@ -27,7 +27,7 @@ def keyed_sum(stream: DataStream) -> DataStream:
 
 
 def cost_by_keys(keys: int, records: int) -> float:
-    """Nanoseconds a record of a running sum, parallelism 1."""
+    """Nanoseconds per record of a running sum, parallelism 1."""
 
     def make(subtask: int, parallelism: int) -> list[Batch]:
         rng = random.Random(keys)
@@ -37,7 +37,7 @@ def cost_by_keys(keys: int, records: int) -> float:
 
 
 def cost_by_channels(channels: int, records: int) -> float:
-    """Nanoseconds a record of the partitioner alone."""
+    """Nanoseconds per record of the partitioner alone."""
     from flinkpy.network.partitioning.partitioners import make_selector
 
     partitioner = make_selector(Partitioning(PartitioningKind.HASH, KeySpec(first), max_parallelism=128), channels)

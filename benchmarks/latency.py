@@ -1,4 +1,5 @@
-"""Latency across key_by between two processes on Ray at 1,000 and 50,000 events a second: stamped at the source, read at the sink."""
+"""Latency across key_by between two processes on Ray at 1,000 and 50,000 events a second: stamped at the source, read
+at the sink."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from flinkpy.datastream import StreamExecutionEnvironment
 
 TICK_S = 0.001
 TARGETS_MS = {(1_000, "p50"): 0.1, (1_000, "p99"): 1.0, (50_000, "p99"): 5.0}
-BARE_MS = {"p50": 0.017, "p99": 0.09}  # the bare socket, where the targets were set
+BARE_MS = {"p50": 0.017, "p99": 0.09}  # of the bare socket on the machine where the targets were set
 Event = tuple[int, int]
 
 
 class TickReader(ReplayReader):
-    """So many events every millisecond, each stamped with the machine's monotonic clock."""
+    """Emits a number of events every millisecond, each stamped with the machine's monotonic clock."""
 
     def __init__(self, rate: int, seconds: float, context: ReaderContext) -> None:
         super().__init__(lambda subtask, parallelism: [RowBatch([0])], 1, "", context)
@@ -62,7 +63,7 @@ class TickSource(ReplaySource):
 
 
 class LatencySink:
-    """Keeps how long every event took, and writes it down at the end."""
+    """Records the latency of every event, and writes the latencies to a file at the end."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -81,7 +82,7 @@ class LatencySink:
 
 
 def percentiles(rate: int, seconds: float) -> tuple[float, float]:
-    """p50 and p99 in milliseconds, the first fifth left out."""
+    """p50 and p99 in milliseconds, without the first fifth of the events."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/latencies.json"
         env = StreamExecutionEnvironment.get_execution_environment()
@@ -94,7 +95,7 @@ def percentiles(rate: int, seconds: float) -> tuple[float, float]:
 
 
 def _ticks(port: int, count: int) -> None:
-    """The bare sender: a stamp every millisecond, waiting in a selector as a slot loop does."""
+    """The bare sender: sends a timestamp every millisecond, and waits in a selector as a slot loop does."""
     with socket.create_connection(("127.0.0.1", port)) as sock, selectors.DefaultSelector() as selector:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         due = time.perf_counter()
@@ -122,7 +123,7 @@ def bare_percentiles(seconds: float) -> tuple[float, float]:
 
 
 def verdict(rate: int, name: str, value: float, ratio: float) -> str:
-    """The target in milliseconds, and as the ratio to a bare socket that it was where it was set: machines differ."""
+    """Checks the target in milliseconds, and as a ratio to the bare socket, since machines differ."""
     target = TARGETS_MS.get((rate, name))
     if target is None:
         return ""

@@ -1,9 +1,11 @@
-"""The network alone: what a batch costs within a process, and two processes against bare sockets that do the same work.
+"""The network alone: the cost of a batch within a process, and two processes against bare sockets that do the same
+work.
 
     python -m benchmarks.network_throughput [--quick]
 
-Rows: batches of 1,000 tuples, against pickle 5 with a length in front. Columns: batches of three numeric columns, against an Arrow IPC stream.
-Latency: one small batch there and one back. Producer in this process, consumer in a child, each one core.
+Rows: batches of 1,000 tuples, against pickle 5 with a length prefix. Columns: batches of three numeric columns,
+against an Arrow IPC stream. Latency: the round trip of one small batch. The producer is in this process, the consumer
+in a child, each on one core.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def _fail(error: BaseException) -> None:
 
 
 class Run(NamedTuple):
-    """``seconds`` from the first batch until the consumer has all of them, and processor time of both sides."""
+    """``seconds`` from the first batch until the consumer has all of them, and the processor time of both sides."""
 
     seconds: float
     processor: float
@@ -173,7 +175,7 @@ def send_arrow(sock: socket.socket, batches: list[Any], times: int) -> None:
 
 
 class SendAll:
-    """A file for Arrow over a socket: no copies, nothing in between."""
+    """A file for Arrow that writes to a socket, without copies."""
 
     closed = False
 
@@ -215,7 +217,7 @@ def consume_bare(pipe: Pipe, address: tuple[str, int], kind: str) -> None:
 
 
 def ping_pong_ours(rounds: int) -> list[float]:
-    """Seconds of each round: a batch there, a batch back, each over a writer and a gate."""
+    """Seconds of each round trip of a batch, each way over a writer and a gate."""
     parent, child = multiprocessing.Pipe()
     node = Node("ping")
     process = multiprocessing.get_context("spawn").Process(target=echo_ours, args=(child, node.service.data_address, rounds))

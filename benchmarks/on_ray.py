@@ -1,4 +1,4 @@
-"""A small Ray cluster of this process's own, for the benchmarks that need several processes; stopped when the block ends."""
+"""Starts a small Ray cluster for the benchmarks that need several processes; stops it at the end of the block."""
 
 from __future__ import annotations
 

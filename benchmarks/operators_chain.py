@@ -2,7 +2,7 @@
 
     python -m benchmarks.operators_chain [records]
 
-Each figure is the median of paired rounds, engine and bare loop alternating, so that a busy machine changes both.
+Each figure is the median of rounds in which engine and bare loop alternate, so that a busy machine slows both down.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INFO = TaskInfo("benchmark", "chain", ExecutionAttemptId(JobId("j"), JobVertexId
 
 
 class ListSource(SourceOperator):
-    """Emits ready batches."""
+    """Emits prepared batches."""
 
     def __init__(self, batches: Sequence[list[Any]]) -> None:
         self.batches = batches

@@ -1,8 +1,9 @@
 """A source that replays batches held in memory, and a sink that counts: the ends of every benchmark job.
 
-Both leave their times (one monotonic clock for all processes of a machine) in a folder: the source when a tenth was read, the sink when it
-ended. What lies between is the steady state. The subtasks of a source begin together, when the last of them has made its batches, and the steady
-state of several is over when the first of them has read its share: else one of them would be measured running alone.
+Both write their times (one monotonic clock for all processes of a machine) to a folder: the source when it has read a
+tenth, the sink when it ends. The time between is the steady state. The subtasks of a source begin together, when the
+last of them has made its batches. With several subtasks the steady state ends when the first of them has read its
+share: else one of them would be measured while it runs alone.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from flinkpy.core.elements import Batch
 
 @dataclass(frozen=True)
 class Share:
-    """The part of one subtask."""
+    """The part of the batches for one subtask."""
 
     index: int
 
@@ -44,7 +45,7 @@ class ShareEnumerator(SplitEnumerator[Share]):
         self._context = context
 
     def handle_split_request(self, subtask: int, host: str) -> None:
-        """Every subtask has its share from the start."""
+        """Does nothing: every subtask has its share from the start."""
 
     def add_reader(self, subtask: int) -> None:
         self._context.assign_splits(subtask, [Share(subtask)])
@@ -84,7 +85,7 @@ class ReplayReader(SourceReader[Share]):
         self._tenth = self._left - max(1, self._left // 10)
         self._times, self._folder, self._context = times, folder, context
         self._started = self._together = False
-        self._polled: list[float] = []  # when each batch was read, where others read too
+        self._polled: list[float] = []  # when each batch was read, if other subtasks read too
         if folder:
             note(folder, f"ready-{context.subtask_index}")
 
@@ -127,7 +128,7 @@ class ReplayReader(SourceReader[Share]):
 
 
 class CountingSink:
-    """Counts, and leaves the time of its end."""
+    """Counts records, and writes the time of its end."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._count, self._subtask = folder, 0, 0
@@ -163,7 +164,7 @@ class Steady:
 
 
 def steady_state(run: Callable[[str], None]) -> Steady:
-    """Runs a job that was given the folder, and reads what its ends noted."""
+    """Runs a job with a temporary folder, and reads the notes that its source and sink wrote there."""
     with tempfile.TemporaryDirectory() as folder:
         run(folder)
         notes = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
@@ -177,7 +178,8 @@ def steady_state(run: Callable[[str], None]) -> Steady:
 
 
 def _together(readers: list[dict[str, Any]], begin: float, results: int) -> Steady:
-    """What all read, from the moment when each had read its tenth until the first had read all."""
+    """All records read between the moment when each reader had read its tenth and the moment when the first had read
+    all."""
     end = min(values["polled"][-1] for values in readers)
     read = sum((bisect(values["polled"], end) - bisect(values["polled"], begin)) * values["each"] for values in readers)
     return Steady(end - begin, int(read), results)

@@ -42,7 +42,7 @@ def in_batches(values: list[Any]) -> list[Batch]:
 def engine(
     make: Callable[[int, int], list[Batch]], times: int, program: Callable[[DataStream], DataStream], columnar: bool = False,
 ) -> Callable[[], float]:
-    """A run of the program through the public API, giving records per second."""
+    """Returns a run of the program through the public API, which returns records per second."""
 
     def run(folder: str) -> None:
         env = StreamExecutionEnvironment.get_execution_environment()
@@ -54,7 +54,7 @@ def engine(
 
 
 def bare(batches: list[Any], times: int, loop: Callable[[list[Any]], int]) -> Callable[[], float]:
-    """The plain loop over the same lists."""
+    """Returns a run of the plain loop over the same lists."""
     values = [batch.values for batch in batches]
 
     def run() -> float:

@@ -1,9 +1,10 @@
-"""DataFrames into a stream and back through Ray's object store, beside the same through Parquet files on local disk, and beside Ray Data's reading.
+"""DataFrames into a stream and back through Ray's object store, beside the same through Parquet files on local disk,
+and beside reading by Ray Data.
 
     python -m benchmarks spark_bridge            # needs flinkpy[spark]
 
-One Spark core, one slot, a private Ray cluster. Each figure is rows a second, from a DataFrame that is cheap to compute until the last row has been
-read, with all its columns: by the stream, or by Spark (its ``noop`` sink).
+One Spark core, one slot, a private Ray cluster. Each figure is rows per second, from a DataFrame that is cheap to
+compute until the stream, or Spark (its ``noop`` sink), has read the last row with all its columns.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def timed(rows: int, work: Callable[[], Any]) -> Callable[[], float]:
 
 
 def consumed(stream: DataStream) -> None:
-    """All columns are read, and nothing comes out."""
+    """Reads all columns and emits nothing."""
     assert stream.filter(col("id") < 0).to_arrow().num_rows == 0
 
 
 def read_by_spark(frame: Any) -> None:
-    """All columns of all rows are read, and thrown away."""
+    """Reads all columns of all rows and drops them."""
     frame.write.format("noop").mode("overwrite").save()
 
 

@@ -1,7 +1,7 @@
 """A fast source and a sink that stalls for a minute: memory stays flat, and afterwards nothing is lost or out of order.
 
-Embedded, the sink hands its records to a client that stops reading (the slot's loop goes on); on Ray the sink blocks, in another process
-than the source.
+Embedded, the sink passes its records to a client that stops reading (the slot's loop continues); on Ray the sink
+blocks, in another process than the source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flinkpy.datastream import StreamExecutionEnvironment
 
 
 class CountingReader(ReplayReader):
-    """Numbers with a payload, as fast as they are taken; leaves its process id."""
+    """Emits numbers with a payload, as fast as they are taken; writes down its process id."""
 
     def __init__(self, total: int, folder: str, context: ReaderContext) -> None:
         super().__init__(lambda subtask, parallelism: [RowBatch([0])], 1, folder, context)
@@ -49,7 +49,7 @@ class CountingSource(ReplaySource):
 
 
 class StallingSink:
-    """Takes a fifth of the records, blocks until a file appears, then takes the rest; notes whether all came in order."""
+    """Takes a fifth of the records, blocks until a file appears, then takes the rest; checks that all come in order."""
 
     def __init__(self, total: int, folder: str) -> None:
         self._total, self._folder = total, folder
@@ -81,7 +81,7 @@ def resident_mb(pid: int) -> float:
 
 
 def watched(pids: set[int], seconds: float) -> tuple[float, float]:
-    """Resident memory two seconds from now, and its largest value in the time after."""
+    """Returns the resident memory two seconds from now, and its maximum in the ``seconds`` after that."""
     time.sleep(2)
     first = sum(map(resident_mb, pids))
     samples, end = [first], time.monotonic() + seconds

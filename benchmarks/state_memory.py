@@ -1,8 +1,10 @@
-"""What 10^7 keys of state cost: bytes a key, the process's memory, and time a record, with the hash map and with RocksDB.
+"""The cost of 10^7 keys of state: bytes per key, the process's memory, and time per record, with the hash map and
+with RocksDB.
 
     python -m benchmarks state_memory [--quick]
 
-Each measurement is a process of its own, because memory that was freed is not given back. The bare side is a plain dict that does the same.
+Each measurement has a process of its own, because a process does not return freed memory. The bare side is a plain
+dict with the same work.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ SIDES = ("dict", "hashmap", "rocksdb")
 
 
 def resident() -> int:
-    """Bytes this process has in memory now."""
+    """Bytes that this process has in memory now."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -56,7 +58,8 @@ def count_in_state(batches: list[list[int]], backend: KeyedStateBackend, state: 
 
 
 def measure(side: str, keys: int, records: int) -> dict[str, float]:
-    """Every key once, then ``records`` more at random: bytes a key, peak bytes, and nanoseconds a record of the random ones."""
+    """Counts every key once, then ``records`` random ones: returns bytes per key, peak bytes, and nanoseconds per
+    random record."""
     before = resident()
     counts: dict[int, int] = {}
     backend = backend_of(side) if side != "dict" else None

@@ -1,5 +1,5 @@
-"""wc on two TaskExecutor processes on Ray: against one, and against a bare two-process pipeline with pickle over a socket; and columns
-between two processes against a bare Arrow IPC stream."""
+"""wc on two TaskExecutor processes on Ray: against one process, and against a bare two-process pipeline with pickle
+over a socket; and columns between two processes against a bare Arrow IPC stream."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from benchmarks.rows import add, in_batches, split, word
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
-ROUNDS = 25  # a pair of runs is worth little on this machine: of 9 pairs the median is known to within 0.1 only
-BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}  # a session of its own: a session keeps the slots it began with
+ROUNDS = 25  # pairs of runs vary much on a virtual machine: with 9 pairs the median was known to within 0.1 only
+# A session keeps the slots it began with, so this is a session of its own.
+BOTH_SLOTS_IN_ONE = {"cluster.id": "one-process", "taskmanager.numberOfTaskSlots": 2}
 
 
 def on_ray(
@@ -42,7 +43,7 @@ def word_count(stream: DataStream) -> DataStream:
 
 
 def to_other_process(stream: DataStream) -> DataStream:
-    """The sink in a slot, and so in a process, of its own."""
+    """Puts the sink into a slot, and so a process, of its own."""
     return stream.global_().map_batches(lambda batch: batch).slot_sharing_group("other")
 
 
@@ -64,7 +65,7 @@ def _sender(port: int, count: int, times: int, columns: bool) -> None:
 
 
 def bare_pipeline(count: int, times: int, columns: bool) -> float:
-    """Sender and receiver, a core each, and a socket between them."""
+    """Sender and receiver on a core each, with a socket between them."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         process = multiprocessing.get_context("fork").Process(target=_sender, args=(server.getsockname()[1], count, times, columns))
         process.start()
@@ -85,7 +86,7 @@ def _receive_rows(file: Any, records: int) -> float:
 
 
 def count_pairs() -> Callable[[list[Any]], None]:
-    """The second half of the word count: pairs come ready."""
+    """The second half of the word count, whose input is ready-made pairs."""
     counts: dict[str, tuple[str, int]] = {}
 
     def loop(pairs: list[Any]) -> None:
@@ -102,7 +103,8 @@ def count_pairs() -> Callable[[list[Any]], None]:
 
 
 def bare_loops(processes: int, count: int, times: int) -> float:
-    """So many plain loops at once, in processes that have nothing to do with each other: what two processes can be worth on this machine."""
+    """Runs ``processes`` plain loops at once, in independent processes: what two processes can reach on this
+    machine."""
     fork = multiprocessing.get_context("fork")
     begin = fork.Barrier(processes)
     rates: multiprocessing.SimpleQueue[float] = fork.SimpleQueue()
@@ -127,7 +129,8 @@ def bare_loops(processes: int, count: int, times: int) -> float:
 
 
 def scaling(two: Callable[[], float], one: Callable[[], float], loops: Callable[[int], float], rounds: int) -> list[Comparison]:
-    """One job in two processes and in one, and in the same minutes two bare loops and one: a virtual machine does not give two whole cores always."""
+    """Compares one job in two processes and in one, and at the same time two bare loops and one: a virtual machine
+    may not give two whole cores."""
     figures = in_turn((two, one, lambda: loops(2), lambda: loops(1)), rounds)
     jobs, bare = [each[:2] for each in figures], [each[2:] for each in figures]
     given = [(a / b, c / d) for a, b, c, d in figures]

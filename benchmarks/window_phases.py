@@ -1,4 +1,4 @@
-"""q5 and a q7 by auction in two processes on Ray, against one process; and in two phases against one, in two processes both times."""
+"""q5 and a q7 by auction in two processes on Ray: against one process, and in two phases against one phase."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def q7_columns(stream: DataStream) -> DataStream:
 
 
 def rows_of(count: int, subtask: int, parallelism: int) -> list[Batch]:
-    """Every so many bids: all subtasks have the same span of time."""
+    """Every ``parallelism``-th bid, so that all subtasks have the same time span."""
     values = once(f"phase rows {count}", lambda: list(zip(*(column.to_pylist() for column in bid_table(count).columns))))[subtask::parallelism]
     return [RowBatch(values[at : at + ROW_BATCH]) for at in range(0, len(values), ROW_BATCH)]
 
@@ -57,7 +57,7 @@ def main() -> list[Comparison]:
 
 
 def runs(program: Callable[[DataStream], DataStream], make: Callable[[int, int, int], list[Batch]], count: int) -> tuple[Callable[[], float], ...]:
-    """In two processes, in one, and in two with one phase."""
+    """Returns runs in two processes, in one, and in two with one phase."""
     def batches(subtask: int, parallelism: int) -> list[Batch]:
         return make(count, subtask, parallelism)
 

@@ -1,6 +1,7 @@
 """q5 (bids per auction, windows of 10 s every 2 s) and q7 (highest price of every 10 s), on rows and on columns, against bare loops over slices.
 
-The bare loops only add records up: at the end of a window they put nothing together and emit nothing. For columns they are numpy and Arrow kernels.
+The bare loops only add up records: at the end of a window they combine nothing and emit nothing. For columns they use
+numpy and Arrow kernels.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ TUMBLING = TumblingEventTimeWindows.of(Time.seconds(10))
 
 
 def bid_table(count: int) -> Any:
-    """10,000 bids a second, up to 20 ms out of order, the k-th most popular of 10,000 auctions 1/k times as often as the first."""
+    """10,000 bids per second, up to 20 ms out of order; the k-th most popular of 10,000 auctions has 1/k times as
+    many bids as the first."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,9 +1,10 @@
-"""Orders, each with the name of its customer from a service that takes its time: asynchronous I/O.
+"""Adds to each order the name of its customer, from a slow service: asynchronous I/O.
 
     python examples/async_enrichment.py
 
-While one lookup waits, up to 99 others do. One in five fails at first and is made again; a customer whom the service does not know in time is
-given as unknown instead of failing the job. Results keep the order of the orders.
+While one lookup waits, up to 99 others run. One lookup in five fails at first and is repeated. If the service does
+not answer in time, the order gets an unknown customer instead of failing the job. Results keep the order of the
+input.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from flinkpy.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrateg
 from flinkpy.datastream.async_retry_predicates import has_exception_predicate
 
 CUSTOMERS = dict(enumerate(["Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret", "Alan"]))
-LOST = 7  # nobody ever hears of this one
+LOST = 7  # for this customer the service never answers in time
 
 
 class CustomerService:
-    """Stands for a database or a web service: an answer takes 10 ms."""
+    """Simulates a database or a web service: an answer takes 10 ms."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -34,7 +35,7 @@ class CustomerService:
 
 
 class Enrich(AsyncFunction):
-    """(order, customer) to (order, name)."""
+    """Maps (order, customer) to (order, name)."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.service = CustomerService()

@@ -1,11 +1,12 @@
-"""The same program as a stream and as a batch: sales per shop, as they come in, or once, when all are there.
+"""The same program in STREAMING and in BATCH mode: sales per shop, with every sale, or once at the end.
 
     python examples/batch_mode.py [--batch]
 
-As a stream every sale gives its shop's new sum, and the program could go on for ever. As a batch the input must end: then every exchange between
-tasks is written to its end before it is read, a keyed operator gets its input key by key, and each key gives its last result alone. So a batch job
-gets by with one slot, holds the state of one key at a time, and its results are those the stream ends with. With AUTOMATIC the program is a batch
-where all its sources end.
+In STREAMING mode every sale emits its shop's new sum, and the program could run for ever. In BATCH mode the input
+must be bounded: every exchange between tasks is complete before it is read, a keyed operator gets its input key by
+key, and emits only the last result of each key. So a batch job needs only one slot, holds the state of one key at a
+time, and its results are the last ones of the stream. With AUTOMATIC the program runs in BATCH mode if all its
+sources are bounded and it has no loop.
 """
 
 from __future__ import annotations

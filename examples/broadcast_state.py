@@ -1,9 +1,10 @@
-"""Broadcast state: payments are checked against limits that change while the program runs.
+"""Broadcast state: checks payments against limits that change while the program runs.
 
     python examples/broadcast_state.py
 
-Payments go by account to one subtask each; limits go to all of them and are kept in broadcast state. The two streams come in no order among them, so
-a payment whose country has no limit yet waits in the state of its account, and the limit that comes later goes through all that wait.
+Each payment goes to one subtask, by account; each limit goes to all subtasks, which keep it in broadcast state. The
+order between the two streams is undefined, so a payment whose country has no limit yet waits in its account's state,
+and the limit, when it comes, checks all waiting payments.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WAITING = ListStateDescriptor("payments without a limit yet", PAYMENT)
 
 
 class Check(KeyedBroadcastProcessFunction):
-    """(account, country, amount), and (country, limit): gives the payments over the limit."""
+    """(account, country, amount), and (country, limit): emits the payments over the limit."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.waiting = runtime_context.get_list_state(WAITING)

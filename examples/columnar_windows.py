@@ -2,8 +2,9 @@
 
     python examples/columnar_windows.py [--input FILE]
 
-Column batches stay column batches: the time stamp is an expression, keys are names of columns, and ``aggregate`` takes any number of aggregates. The
-result has the key's columns, the aggregates, and the window's bounds as ``window_start`` and ``window_end``.
+Column batches stay column batches: the timestamp is an expression, keys are names of columns, and ``aggregate`` takes
+any number of aggregates. The result has the key columns, the aggregates, and the window's bounds as ``window_start``
+and ``window_end``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def hours(env: StreamExecutionEnvironment, path: str | Path = DATA) -> DataStrea
     """origin, flights, mean_delay, worst_delay, window_start, window_end"""
     delay, planned = col("dep_delay"), col("time_hour").substring(1, 19).cast(DataTypes.TIMESTAMP()).alias("planned")  # 2013-01-01T10:00:00
     flights = env.from_parquet(str(path), ["origin", "dep_delay", "time_hour"]).select("origin", "dep_delay", planned)
-    # The file is in order by days; a flight comes at most two days behind any other.
+    # The file is ordered by day: a flight comes at most two days after a later one.
     by_plan = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_days(2)).with_timestamp_assigner("planned")
     return (
         flights.assign_timestamps_and_watermarks(by_plan)

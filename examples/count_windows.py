@@ -1,9 +1,10 @@
-"""Count windows, triggers and evictors: means of measurements, told when so many have come and not when a time has.
+"""Count windows, triggers and evictors: means of measurements, emitted after a number of records, not after a time.
 
     python examples/count_windows.py
 
-An assigner says which windows a record belongs to, a trigger when a window is evaluated, an evictor which of its records count. Count windows are
-one such combination. Of a window that is never full, PyFlink and flinkpy tell nothing.
+An assigner assigns each record to windows, a trigger decides when a window is evaluated, an evictor removes records
+before or after that. A count window is one such combination. A window that never gets full emits nothing, in PyFlink
+and in flinkpy.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def measured(env: StreamExecutionEnvironment) -> KeyedStream:
 
 
 def means_of_two(stream: KeyedStream) -> DataStream:
-    """Of two records each, one behind the other."""
+    """The mean of every two records."""
     return stream.count_window(2).apply(Mean(), MEAN)
 
 
 def moving_means(stream: KeyedStream) -> DataStream:
-    """With every second record: the mean of the last three, or of as many as there are."""
+    """With every second record, the mean of the last three, or of as many as there are."""
     windows = stream.window(GlobalWindows.create()).trigger(CountTrigger.of(2)).evictor(CountEvictor.of(3))
     return windows.apply(Mean(), MEAN)
 
@@ -45,7 +46,7 @@ def difference(old: tuple[str, float], new: tuple[str, float]) -> float:
 
 
 def means_near_the_last(stream: KeyedStream) -> DataStream:
-    """Of four records, those that differ from the last one by less than 25; then the window begins anew."""
+    """Of every four records, the mean of those that differ from the last one by less than 25."""
     windows = stream.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(4))).evictor(DeltaEvictor.of(25.0, difference))
     return windows.apply(Mean(), MEAN)
 

@@ -1,15 +1,18 @@
-"""Departure delays in New York, twice: as running figures over columns, and in windows of event time, with the weather.
+"""Departure delays in New York, computed twice: as running figures over columns, and in event-time windows, with the
+weather.
 
     python examples/flight_delays.py [--input FILE] [--weather FILE] [--parallelism N]
     flinkpy run -t ray -p 2 examples/flight_delays.py
 
-``flight_delays`` keeps the running figures of each airline and airport: Parquet in, expressions over column batches, the keys' last results out.
+``flight_delays`` computes running figures of each airline and airport: it reads Parquet, uses expressions over column
+batches, and returns each key's last result.
 
-``flight_windows`` takes the same flights as what they are, reports: a flight is reported when it leaves (or is cancelled), and counts for the moment
-it should have left. So the stream is out of order by as much as the flights are late, and the watermark, two hours behind, says when an hour is
-complete. Four results come out of one dataflow:
+``flight_windows`` treats the same flights as reports: a flight is reported when it leaves (or is cancelled), and
+counts at the time when it should have left. So the stream is as much out of order as the flights are late, and the
+watermark, two hours behind, says when an hour is complete. One dataflow has four results:
 
-- each airport's hours (tumbling windows), told again when a report comes up to an hour late; what is later goes to a side output;
+- each airport's hours (tumbling windows), emitted again for a report up to an hour late; later reports go to a side
+output;
 - each airport's last 24 hours, every hour (sliding windows);
 - each aircraft's days, as sessions: departures less than twelve hours apart;
 - each departure with the weather of its hour (an interval join).
@@ -33,7 +36,7 @@ DATA = Path(__file__).parent / "data" / "flights.parquet"
 WEATHER = Path(__file__).parent / "data" / "weather.parquet"
 
 HOUR_MS = 3_600_000
-BEHIND_MS = 2 * HOUR_MS  # how far the watermark stays behind
+BEHIND_MS = 2 * HOUR_MS  # how far the watermark is behind
 TOO_LATE = OutputTag("too late", Types.PICKLED_BYTE_ARRAY())
 NOT_IN_TIME = OutputTag("behind the watermark", Types.PICKLED_BYTE_ARRAY())
 
@@ -42,7 +45,8 @@ NOT_IN_TIME = OutputTag("behind the watermark", Types.PICKLED_BYTE_ARRAY())
 
 
 def flight_delays(env: StreamExecutionEnvironment, path: str | Path) -> list[Row]:
-    """Rows of carrier, origin, flights, mean_delay and worst_delay (minutes), and cancelled (a share), sorted by carrier and origin."""
+    """Returns Rows of carrier, origin, flights, mean_delay and worst_delay (minutes), and cancelled (a share), sorted
+    by carrier and origin."""
     flights = env.from_parquet(str(path), columns=["carrier", "origin", "dep_time", "dep_delay"])
     figures = (
         flights.select(col("carrier"), col("origin"), col("dep_delay"), col("dep_time").is_null.then(1, 0).alias("cancelled"))
@@ -74,7 +78,7 @@ class Report(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of one key in one window; ``minutes`` is the sum of the delays."""
+    """The figures of one key in one window; ``minutes`` is the sum of the delays."""
 
     key: str
     departures: int
@@ -88,7 +92,8 @@ def milliseconds(moment: str) -> int:
 
 
 class EveryReport(WatermarkGenerator):
-    """A watermark behind every report: then what is late is a matter of the data alone, not of when a timer fired."""
+    """Emits a watermark after every report: so only the data decides what is late, not the moment when a timer
+    fires."""
 
     def __init__(self) -> None:
         self._latest = -(1 << 62)
@@ -100,7 +105,7 @@ class EveryReport(WatermarkGenerator):
 
 
 def read_reports(env: StreamExecutionEnvironment, path: str | Path) -> DataStream:
-    """The reports in the order they came in, which one reader keeps."""
+    """The reports in the order of the file, which needs a single reader."""
     flights = env.from_parquet(str(path), columns=["time_hour", "minute", "origin", "tailnum", "dep_delay"]).set_parallelism(1)
     reports = flights.map(
         lambda row: Report(milliseconds(row.time_hour) + row.minute * 60_000, row.origin, row.tailnum, row.dep_delay)).set_parallelism(1)
@@ -135,7 +140,8 @@ class InWindow(ProcessWindowFunction):
 
 
 class InTime(ProcessFunction):
-    """What the watermark has passed goes aside: a join keeps the other side's records only until then."""
+    """Sends records behind the watermark to a side output: a join keeps the other side's records only until the
+    watermark."""
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         yield value if value.time >= ctx.timer_service().current_watermark() else (NOT_IN_TIME, value)
@@ -149,8 +155,8 @@ class WithWeather(ProcessJoinFunction):
 
 
 def flight_windows(env: StreamExecutionEnvironment, path: str | Path, weather: str | Path) -> dict[str, list[Any]]:
-    """Results by kind: "hour", "day", "aircraft": (kind, key, begin, end, Figures), "weather": see WithWeather, "late": Reports. Hours that were told
-    again stand there as often as they were told."""
+    """Returns results by kind: "hour", "day", "aircraft": (kind, key, begin, end, Figures), "weather": see
+    WithWeather, "late": Reports. An hour that was emitted several times is there several times."""
     reports = read_reports(env, path)
     airports = reports.map(lambda report: figures_of(report.origin, report)).set_parallelism(1).key_by(lambda each: each.key)
     hours = (airports.window(TumblingEventTimeWindows.of(Time.hours(1))).allowed_lateness(HOUR_MS).side_output_late_data(TOO_LATE)
@@ -174,7 +180,7 @@ def flight_windows(env: StreamExecutionEnvironment, path: str | Path, weather: s
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as text, a line each, under a heading."""
+    """The rows as text, one per line, under a heading."""
     lines = ["airline  airport  flights  mean delay  worst delay  cancelled", "-------  -------  -------  ----------  -----------  ---------"]
     for row in rows:
         mean = "-" if row.mean_delay is None else f"{row.mean_delay:.1f} min"
@@ -184,9 +190,9 @@ def table(rows: list[Row]) -> str:
 
 
 def summary(found: dict[str, list[Any]]) -> str:
-    """What the windows say, in a few lines."""
+    """A few lines about the windows' results."""
     lines = []
-    final = {(key, begin): figures for _, key, begin, _, figures in found["hour"]}  # the last time an hour was told counts
+    final = {(key, begin): figures for _, key, begin, _, figures in found["hour"]}  # an hour's last result counts
     for name, told in (("worst hour", list(final.items())), ("worst 24 hours", [((each[1], each[2]), each[4]) for each in found["day"]])):
         for airport in sorted({key for (key, _), _ in told}):
             begin, figures = max(((begin, figures) for (key, begin), figures in told if key == airport), key=lambda each: each[1].minutes)

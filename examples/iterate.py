@@ -1,9 +1,10 @@
-"""A loop: numbers go round until they are 1, by Collatz's rule (half of an even number, three times an odd one and 1), and their rounds are counted.
+"""A loop: counts the rounds of each number until it is 1, by Collatz's rule (an even number is halved, an odd one
+becomes three times itself plus 1).
 
     python examples/iterate.py
 
-``iterate`` begins the loop, ``close_with`` says what goes back to its beginning. How often each record goes round is its own affair; the program ends
-when the input has ended and nothing is in the loop any more.
+``iterate`` begins the loop; ``close_with`` says which records go back to its beginning. Each record makes as many
+rounds as it needs. The program ends when the input has ended and the loop is empty.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from flinkpy.common import Types
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 
 LAST = 30
-STEP = Types.TUPLE([Types.LONG(), Types.LONG(), Types.INT()])  # where it began, where it is, how many rounds
+STEP = Types.TUPLE([Types.LONG(), Types.LONG(), Types.INT()])  # first number, current number, rounds
 
 
 def collatz(step: tuple[int, int, int]) -> tuple[int, int, int]:

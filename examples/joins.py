@@ -2,8 +2,9 @@
 
     python examples/joins.py
 
-A window join takes both streams by the clock: an order of 11:58 and its payment of 12:01 lie in different windows and do not meet. An interval join
-looks at the distance of two records instead. Outer joins are a co-group: it sees all records of a key and window, also where one side has none.
+A window join uses windows of the clock: an order of 11:58 and its payment of 12:01 are in different windows and are
+not joined. An interval join looks at the distance of two records instead. For outer joins use a co-group: it sees all
+records of a key and window, also if one side has none.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def in_one_window(orders: DataStream, payments: DataStream) -> DataStream:
 
 
 class Paid(ProcessJoinFunction):
-    """(article, cents, minutes between)"""
+    """(article, cents, minutes between order and payment)"""
 
     def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
         yield left[2], right[2], (ctx.get_right_timestamp() - ctx.get_left_timestamp()) // 60_000

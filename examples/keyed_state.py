@@ -1,10 +1,10 @@
-"""Keyed state and timers: sales per shop and hour, each given once, when the hour is over.
+"""Keyed state and timers: sales per shop and hour, emitted once, when the hour is over.
 
     python examples/keyed_state.py
 
-State and timers belong to the key of the record at hand: each shop has a mapping from hour to sum, and a timer for the end of each hour it sold in.
-Time is that of the sales: they may come in any order within ten minutes, and the result is the same however fast they are read. The last hours end
-when the input does.
+State and timers belong to the key of the current record: each shop has a map from hour to sum, and a timer for the
+end of each hour in which it sold. Event time is the time of the sales: they may come in any order within ten minutes,
+and the result is the same however fast they are read. At the end of the input the last hours end too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SaleTime(TimestampAssigner):
 
 
 class HourlySales(KeyedProcessFunction):
-    """(shop, minute, amount) to (shop, hour, sum)."""
+    """Maps (shop, minute, amount) to (shop, hour, sum)."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.sums = runtime_context.get_map_state(MapStateDescriptor("sums", Types.INT(), Types.INT()))
@@ -35,7 +35,8 @@ class HourlySales(KeyedProcessFunction):
     def process_element(self, value: tuple[str, int, int], ctx: Any) -> None:
         hour = value[1] // 60
         self.sums.put(hour, (self.sums.get(hour) or 0) + value[2])
-        ctx.timer_service().register_event_time_timer((hour + 1) * 60 * MINUTE - 1)  # the same timer again is no second one
+        # Registering it again has no effect
+        ctx.timer_service().register_event_time_timer((hour + 1) * 60 * MINUTE - 1)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[tuple[str, int, Any]]:
         hour = timestamp // (60 * MINUTE)

@@ -1,8 +1,9 @@
-"""Metrics and accumulators: how many lines were no numbers, and how the numbers were distributed, told when the job has ended.
+"""Metrics and accumulators: counts bad lines, and shows the distribution of the numbers, after the job has ended.
 
     python examples/metrics.py
 
-Metrics belong to a subtask and stand under its operator's name; an accumulator is one value for the whole job, put together of all subtasks' ones.
+A metric belongs to a subtask and has its operator's name in front; an accumulator is one value for the whole job,
+merged from all subtasks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ LINES = ["12", "7", "seven", "9", "", "12", "1e3"]
 
 
 class Shortest:
-    """The shortest line that was no number: any object will do that pickles, and knows how to ``merge``."""
+    """The shortest line that is not a number. Any object that pickles and has ``merge`` can be an accumulator's
+    value."""
 
     def __init__(self) -> None:
         self.line: str | None = None
@@ -30,7 +32,7 @@ class Shortest:
 
 
 class Parse(FlatMapFunction):
-    """Lines to whole numbers."""
+    """Parses lines as whole numbers."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         group = runtime_context.get_metrics_group()

@@ -1,9 +1,10 @@
-"""Operator state: a function that writes many records at once, and loses none of those it still holds.
+"""Operator state: a function that writes several records at once, and loses none of those that it buffers.
 
     python examples/operator_state.py
 
-The buffer belongs to the function and to no key, so it is operator state: a list whose elements may move to other subtasks when the parallelism
-changes. ``snapshot_state`` brings the state up to date when a checkpoint begins, ``initialize_state`` gets back what was saved. (Jobs take no
+The buffer belongs to the function and not to a key, so it is operator state: a list whose elements may move to other
+subtasks when the parallelism changes. ``snapshot_state`` updates the state when a checkpoint begins,
+``initialize_state`` gets the saved state back. (Jobs take no
 checkpoints yet; the harnesses of ``flinkpy.testing`` do, and the test of this example saves one and restores two.)
 """
 
@@ -23,7 +24,7 @@ AT_ONCE = 4
 
 
 class Bulk(MapFunction, CheckpointedFunction):
-    """Gathers words and "writes" four at once: gives what it wrote, or nothing yet."""
+    """Buffers words and "writes" four at once: returns what it wrote, or an empty string."""
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("not written yet", Types.STRING()))

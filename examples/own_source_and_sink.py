@@ -1,9 +1,10 @@
-"""A source and a sink of one's own: log files are read line by line, and errors are appended to a file per level.
+"""A custom source and sink: reads log files line by line, and appends errors to a file per level.
 
     python examples/own_source_and_sink.py [FOLDER OUTPUT]    (without: three lines of its own)
 
-The source says what can be read independently (one split a file) and how to read a split from a position; subtasks share the splits. With
-``blocking = True`` each split gets a thread, to wait on a socket or a queue. The sink makes a writer in each subtask, which gets whole batches.
+The source says what can be read independently (one split per file) and how to read a split from a position; subtasks
+share the splits. With ``blocking = True`` each split gets a thread that may wait for a socket or a queue. The sink
+creates a writer in each subtask, which gets whole batches.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Logs(PythonSource):
         return sorted(str(path) for path in Path(self.folder).glob("*.log"))
 
     def read(self, split: str, position: int) -> Iterator[tuple[str, str, str]]:
-        """``position`` is how many lines of this file were read before: 0, or more after a restore."""
+        """``position`` is the number of lines of this file that were read already: 0, or more after a restore."""
         with open(split) as lines:
             for number, line in enumerate(lines):
                 if number >= position:

@@ -1,13 +1,17 @@
-"""Which hours at New York's airports were disrupted beyond what the weather explains: Spark prepares, a stream of event time decides, Spark reports.
+"""Which hours at New York's airports were more disrupted than the weather explains: Spark prepares, a stream with
+event time decides, Spark reports.
 
     python examples/spark_to_stream.py [--data FOLDER] [--output FOLDER]      # or: make demo-spark
 
-1. Spark reads the raw flights, weather, planes and airports, cleans them and joins the dimensions: an aircraft's seats, an airport's name, and for
-   each hour its kind of weather with the delay that is usual in such weather at that airport.
-2. The stream takes both DataFrames where Spark left them, in Ray's object store. In windows of an hour per airport it counts departures,
-   cancellations, delays and passengers' hours, and joins the hour's weather: an hour is disrupted when its departures are later than usual
-   by more than a quarter of an hour.
-3. The hours go back to Spark, which sums them up by month, and a chart of the days is drawn (where matplotlib is installed).
+1. Spark reads the raw flights, weather, planes and airports, cleans them and joins the dimensions: an aircraft's
+seats, an airport's name, and for
+   each hour its kind of weather with the usual delay in such weather at that airport.
+2. The stream reads both DataFrames from Ray's object store. In windows of an hour per airport it counts departures,
+cancellations, delays and
+   passengers' hours, and joins the hour's weather: an hour is disrupted if its departures are later than usual by
+   more than a quarter of an hour.
+3. The hours go back to Spark, which sums them up by month, and a chart of the days is drawn (if matplotlib is
+installed).
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parent / "data"
 DISRUPTED_MINUTES = 15  # later than the weather explains
-ZONE = "America/New_York"  # months and days are those of its clocks; all else is UTC
-SEATS = 150  # of an aircraft that planes.csv does not know
+ZONE = "America/New_York"  # for months and days; all other times are UTC
+SEATS = 150  # of an aircraft that is not in planes.csv
 
 
 # -- 1: Spark ----------------------------------------------------------------------------------------------------------------------------
@@ -79,7 +83,7 @@ def judged_hours(env: StreamExecutionEnvironment, flights: DataFrame, weather: D
     """One row for each airport and hour with departures: origin, airport, hour, weather, departures, cancelled, mean_delay, usual_delay, excess
     (minutes), passenger_hours, is_disrupted (1 or 0)"""
     delay, hour = col("dep_delay"), TumblingEventTimeWindows.of(Time.hours(1))
-    # Spark's rows are in no order, so no time is said to be over before all are here (no watermark strategy).
+    # Spark's rows have no order, so no window may end before all rows are read (no watermark strategy).
     reports = env.from_spark(flights, timestamp_column="planned").select(
         "origin", "airport", "dep_delay", delay.is_null.then(1, 0).alias("cancelled"), (delay > 0).then(delay * col("seats"), 0).alias("lost"))
     hours = reports.key_by("origin", "airport").window(hour).aggregate(
@@ -109,7 +113,7 @@ def monthly_report(hours: DataFrame) -> DataFrame:
 
 
 def draw_days(hours: DataFrame, path: Path) -> bool:
-    """A PNG of each day's disrupted hours; False where matplotlib is not installed."""
+    """Draws each day's disrupted hours as a PNG. Returns False if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:

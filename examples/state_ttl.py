@@ -1,9 +1,9 @@
-"""State that expires, in RocksDB: of the clicks of one visitor on one article, only the first of every hour counts.
+"""State that expires, in RocksDB: of one visitor's clicks on one article, only the first in every hour counts.
 
     python examples/state_ttl.py [--backend rocksdb]       # needs flinkpy[rocksdb]; the default, hashmap, needs nothing
 
-Without a time to live the state would grow with every visitor who ever came. Times to live are of the machine's clock, as in Flink: they bound the
-state, and are no substitute for windows of event time.
+Without a time to live the state would grow with every new visitor. Times to live use processing time, as in Flink:
+they limit the state, and do not replace event-time windows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ BACKENDS = {"hashmap": HashMapStateBackend, "rocksdb": EmbeddedRocksDBStateBacke
 
 
 class FirstOfTheHour(FilterFunction):
-    """A function of a keyed stream: ``seen`` belongs to the visitor at hand, and each of its entries expires for itself."""
+    """A function of a keyed stream: ``seen`` belongs to the current visitor, and each of its entries expires
+    separately."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         seen = MapStateDescriptor("articles seen", Types.STRING(), Types.BOOLEAN())

@@ -1,10 +1,11 @@
-"""Features for a model, from a stream to a Ray Dataset: what an airport was like when a flight was to leave, and whether it left late.
+"""Features for a model, from a stream to a Ray Dataset: the state of an airport when a flight was to leave, and
+whether the flight left late.
 
     python examples/stream_features.py [--input FILE] [--parallelism N]
 
-The stream computes each airport's last three hours, every hour, over columns, and joins them to the flights of the hour that follows. The result is a
-Ray Dataset, whose blocks the sinks have written into Ray's object store: training reads them there; here one pass compares the late flights after
-bad hours with those after good ones.
+Every hour, the stream aggregates each airport's last three hours, over columns, and joins them to the flights of the
+following hour. The result is a Ray Dataset, whose blocks the sinks have written into Ray's object store: a training
+job reads them there; here one pass compares the late flights after bad hours with those after good ones.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def features(env: StreamExecutionEnvironment, path: str | Path = DATA) -> DataSt
     delay, planned = col("dep_delay"), col("time_hour").substring(1, 19).cast(DataTypes.TIMESTAMP()).alias("planned")
     flights = env.from_parquet(str(path), ["origin", "dest", "carrier", "distance", "month", "hour", "dep_delay", "time_hour"]).select(
         "origin", "dest", "carrier", "distance", "month", "hour", "dep_delay", planned).filter(delay.is_not_null)
-    # Without a strategy of watermarks no hour is over before the file is: nothing comes too late.
+    # Without a watermark strategy no window ends before the file: nothing is late.
     left = flights.assign_timestamps_and_watermarks(by("planned")).select(
         "origin", "dest", "carrier", "distance", "month", "hour", (delay > LATE_MINUTES).then(1, 0).alias("is_late"))
     before = (
@@ -37,7 +38,7 @@ def features(env: StreamExecutionEnvironment, path: str | Path = DATA) -> DataSt
         .window(SlidingEventTimeWindows.of(Time.hours(3), Time.hours(1)))
         .aggregate(delay.avg.alias("mean_delay"), delay.count.alias("departures"))
         .select("origin", "mean_delay", "departures", "window_end")
-        .assign_timestamps_and_watermarks(by("window_end"))  # the hour that follows
+        .assign_timestamps_and_watermarks(by("window_end"))  # the following hour
     )
     hour = TumblingEventTimeWindows.of(Time.hours(1))
     return left.join(before).where("origin").equal_to("origin").window(hour).select(

@@ -1,8 +1,9 @@
-"""How to test a program: its function by hand, with time that goes by as the test says, and the whole job with a source that plays a script.
+"""How to test a program: its function in a harness, with time that the test sets, and the whole job with a source
+that plays a script.
 
     python examples/testing_a_function.py           # or: pytest examples/testing_a_function.py
 
-Nothing waits and nothing sleeps. What the harnesses can do is told in docs/testing.md.
+No test waits or sleeps. docs/testing.md describes the harnesses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MINUTE = 60_000
 
 
 class Changed(KeyedProcessFunction):
-    """(sensor, value): gives a value when the sensor has stayed with it for a minute."""
+    """(sensor, value): emits a value when the sensor has kept it for a minute."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.STRING()))

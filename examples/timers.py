@@ -1,10 +1,11 @@
-"""Timers: sensors that fall silent are reported, and again when they come back.
+"""Timers: reports sensors that fall silent, and again when they come back.
 
     python examples/timers.py
 
-Every reading that comes within a minute of the last puts the alarm off: the timer is deleted, and registered anew a minute later. A timer fires when
-event time has passed it: when other readings, or the end of the input, show that the minute is over. That may be after the sensor's own next
-reading was seen, so a timer whose minute is over is left to fire.
+Every reading within a minute of the last one postpones the alarm: the timer is deleted, and a new one registered for
+a minute later. A timer fires when event time has passed it: when other readings, or the end of the input, show that
+the minute is over. The sensor's own next reading may be processed before that; then the timer, whose minute is over,
+is left to fire.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Silence(KeyedProcessFunction):
 def silences(env: StreamExecutionEnvironment) -> DataStream:
     in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda reading: reading[1] * 1000)
     readings = env.from_collection(READINGS, Types.TUPLE([Types.STRING(), Types.INT()])).assign_timestamps_and_watermarks(in_order)
-    readings.set_parallelism(1)  # several subtasks would overtake each other: a sensor's readings must stay in order
+    # A sensor's readings must stay in order, and several subtasks would overtake each other
+    readings.set_parallelism(1)
     return readings.key_by(lambda reading: reading[0]).process(Silence(), Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()]))
 
 

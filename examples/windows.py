@@ -1,9 +1,10 @@
-"""Windows of event time: how often each page was asked for, in tumbling, sliding and session windows, with requests that come late.
+"""Event-time windows: the requests per page, in tumbling, sliding and session windows, with late requests.
 
     python examples/windows.py
 
-The watermark follows the latest request at a distance of two seconds. A request behind it is late: its minute has been told already. For another ten
-seconds it is still counted, and the minute is told again; what comes later still goes to a side output.
+The watermark is two seconds behind the latest request. A request behind the watermark is late. For another ten
+seconds after the end of its minute it is still counted, and the minute's result is emitted again; later requests go
+to a side output.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COUNTED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.INT()])
 
 
 class TwoSecondsBehind(WatermarkGenerator):
-    """A watermark behind every request, so that it does not depend on the machine's speed what is late."""
+    """Emits a watermark after every request, so that the machine's speed does not decide what is late."""
 
     latest = -1
 

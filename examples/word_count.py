@@ -1,11 +1,11 @@
-"""Word count: of a file the most frequent words, of a socket every word's count as it grows.
+"""Word count: prints the most frequent words of a file, or the growing count of every word from a socket.
 
     python examples/word_count.py [--input FILE] [--batch]
     nc -lk 9999                                          # in another terminal; type lines there
     python examples/word_count.py --host localhost --port 9999
 
-Lines become words, words become (word, 1), and pairs of one word meet in one subtask, which adds up. A sum is emitted for every word
-that comes, so the last one of each word is its count. With --batch the whole text is read first, and each word gives its count alone.
+Lines become words, words become (word, 1), and all pairs of one word go to one subtask, which adds them up. A sum is
+emitted for every word read, so the last sum of each word is its count. With --batch only this last sum is emitted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def words(line: str) -> Iterator[str]:
 
 
 def running_counts(lines: DataStream) -> DataStream:
-    """(word, count so far), for every word that comes."""
+    """(word, count so far), for every word read."""
     return (
         lines.flat_map(words, output_type=Types.STRING())
         .map(lambda word: (word, 1), output_type=Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -39,7 +39,7 @@ def running_counts(lines: DataStream) -> DataStream:
 def count_file(env: StreamExecutionEnvironment, path: str | Path) -> dict[str, int]:
     """How often each word occurs in the file."""
     with running_counts(env.read_text_file(str(path))).execute_and_collect("word count") as pairs:
-        return dict(pairs)  # of each word the last pair counts
+        return dict(pairs)  # the last pair of each word wins
 
 
 def main() -> None:

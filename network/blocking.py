@@ -1,8 +1,10 @@
-"""A blocking result partition: it is written to its end first, and read afterwards, any number of times, until the JobMaster releases it.
+"""A blocking result partition. It is first written to its end, and then read any number of times, until the JobMaster
+releases it.
 
-Each subpartition is a list of wire frames. They are kept in memory within the TaskExecutor's allowance, and in one file of the partition beyond it.
-So waiting records share no objects with their producer, and can be read again after a failure. A reader decodes one batch at a time; decoded batches
-travel by the ordinary rules (by reference in the same process, by credit between processes).
+Each subpartition is a list of wire frames. They are kept in memory within the TaskExecutor's allowance, and beyond it
+in one file of the partition. So waiting records share no objects with their producer, and can be read again after a
+failure. A reader decodes one batch at a time; decoded batches travel as usual (by reference within a process, by
+credit between processes).
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class BatchShuffleMemory:
         self._holders: dict[BlockingPartition, int] = {}
 
     def charge_bytes(self, partition: BlockingPartition, count: int) -> None:
-        """Counts so many more bytes for the partition. Raises ResourceUnavailableError when there is no folder to spill to."""
+        """Counts ``count`` more bytes for the partition. Raises ResourceUnavailableError if there is no folder to
+        spill to."""
         holders = self._holders
         holders[partition] = holders.get(partition, 0) + count
         self.used += count
@@ -42,12 +45,12 @@ class BatchShuffleMemory:
             max(holders, key=holders.__getitem__).spill_frames()
 
     def discharge_partition(self, partition: BlockingPartition) -> None:
-        """The partition holds no bytes in memory now."""
+        """Notes that the partition holds no bytes in memory any more."""
         self.used -= self._holders.pop(partition, 0)
 
 
 class SubpartitionView:
-    """One reading of one subpartition, from its beginning; a ``flinkpy.network.partition.ReadableSubpartition``."""
+    """One pass over one subpartition, from its beginning; a ``flinkpy.network.partition.ReadableSubpartition``."""
 
     __slots__ = ("_decoder", "_position", "backlog", "done", "index", "partition", "queue", "reader")
 
@@ -61,7 +64,8 @@ class SubpartitionView:
         self._load()
 
     def release_segments(self, segments: int) -> None:
-        """The reader has taken a batch that held so many segments: the next is decoded when none is left."""
+        """Called when the reader has taken a batch that held ``segments``: the next batch is decoded when none is
+        left."""
         self.backlog -= segments
         if self.backlog > 0 or self.done:
             return
@@ -77,20 +81,20 @@ class SubpartitionView:
             reader.data_available()
 
     def release_subpartition(self) -> None:
-        """The reader needs no more; the result stays."""
+        """Called when the reader needs no more; the result stays."""
         self.done, self.reader = True, None
         self.queue.clear()
         self.partition.views.discard(self)
 
     def fail_view(self, cause: BaseException) -> None:
-        """The result is released or unreadable."""
+        """Called when the result was released or cannot be read."""
         reader = self.reader
         self.release_subpartition()
         if reader is not None:
             reader.producer_failed(cause)
 
     def _load(self) -> None:
-        """Decodes up to the next batch, or up to the end."""
+        """Decodes frames until there is a batch, or until the end."""
         partition, frames = self.partition, self.partition.frames[self.index]
         while not self.backlog and self._position < len(frames):
             frame = partition.read_frame(frames[self._position])
@@ -108,7 +112,8 @@ class SubpartitionView:
 
 
 class BlockingPartition:
-    """One output of one attempt in a blocking exchange. ``on_finished`` is called once, when it is written to its end."""
+    """One output of one attempt in a blocking exchange. ``on_finished`` is called once, when the output is written to
+    its end."""
 
     def __init__(
         self, partition_id: ResultPartitionId, subpartitions: int, memory: BatchShuffleMemory, on_finished: Callable[[BlockingPartition], None],
@@ -128,8 +133,8 @@ class BlockingPartition:
     # -- writing -----------------------------------------------------------------------------------------------------------
 
     def add_element(self, channel: int, element: Element, segments: int) -> bool:
-        """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be pickled, and
-        ResourceUnavailableError when the disk fails."""
+        """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be
+        pickled, and ResourceUnavailableError if the disk fails."""
         if self.released:
             return True
         frames, size = self.frames[channel], 0
@@ -149,11 +154,11 @@ class BlockingPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Does nothing, as there is always room."""
+        """Does nothing, because there is always room."""
 
     @property
     def done(self) -> bool:
-        """Whether it is written to its end; the producer's task may end then."""
+        """Whether the output is written to its end, so that the producer's task may end."""
         return self._unfinished == 0
 
     def spill_frames(self) -> None:
@@ -173,7 +178,7 @@ class BlockingPartition:
 
     @property
     def spilled(self) -> int:
-        """Bytes in the file."""
+        """The number of bytes in the file."""
         return self._file.size if self._file is not None else 0
 
     # -- reading -----------------------------------------------------------------------------------------------------------
@@ -183,7 +188,7 @@ class BlockingPartition:
         return len(self.frames)
 
     def open_view(self, index: int) -> SubpartitionView:
-        """A reading from the beginning. Raises PartitionNotFoundError when the file cannot be read."""
+        """A new pass from the beginning. Raises PartitionNotFoundError if the file cannot be read."""
         try:
             found = SubpartitionView(self, index)
         except ProgramError:
@@ -223,15 +228,15 @@ class BlockingPartition:
 
 
 def lost(partition: BlockingPartition, error: BaseException) -> PartitionNotFoundError:
-    """The error for consumers when the result cannot be read; its producer has to run again."""
+    """The error for consumers if the result cannot be read; its producer has to run again."""
     return PartitionNotFoundError(f"{partition} cannot be read: {error}")
 
 
 class BlockingWriter(PartitionWriter):
-    """Gathers full batches: no consumer waits for a part of one."""
+    """Gathers full batches, because no consumer is waiting for a partial one."""
 
     def __init__(self, partition: BlockingPartition, selector: ChannelSelector, config: NetworkConfig, reactor: Reactor) -> None:
         super().__init__(partition, selector, -1, config, reactor)
 
     def flush(self) -> None:
-        """Does nothing: what is gathered waits for more records, or for the end."""
+        """Does nothing: gathered records wait for more, or for the end."""

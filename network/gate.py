@@ -1,8 +1,8 @@
-"""One input of a subtask: a channel per producer, read fairly.
+"""One input of a subtask: a channel per producer, all read fairly.
 
-A channel with elements is in the queue of ready channels once, and goes to its end after each element. A blocked channel (barrier alignment) is not
-in the queue until it is unblocked. A local channel reads the producer's subpartition itself: batches are passed by reference, and count against the
-producer's pool until they are taken.
+A channel with elements is in the queue of ready channels once, and goes to the end after each element. A blocked
+channel (barrier alignment) is not in the queue until it is unblocked. A local channel reads the producer's
+subpartition directly: batches are passed by reference, and count against the producer's pool until they are taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.network.partition import ReadableSubpartition
 
 
 class InputChannel(ABC):
-    """One producer's elements for this gate, with the segments each holds."""
+    """The elements of one producer for this gate, each with the segments that it holds."""
 
     def __init__(self, gate: SingleInputGate, index: int) -> None:
         self.gate, self.index = gate, index
@@ -26,19 +26,19 @@ class InputChannel(ABC):
 
     @abstractmethod
     def batch_consumed(self, segments: int) -> None:
-        """A batch that held so many segments has been processed."""
+        """Called when a batch that held ``segments`` has been processed."""
 
     @abstractmethod
     def end_reached(self) -> None:
-        """The last element has been taken."""
+        """Called when the last element has been taken."""
 
     @abstractmethod
     def release_channel(self) -> None:
-        """The gate needs no more of this channel."""
+        """Called when the gate needs no more from this channel."""
 
 
 class LocalInputChannel(InputChannel):
-    """Reads a subpartition of the same process: its queue is the subpartition's own."""
+    """Reads a subpartition of the same process; its queue is the subpartition's own queue."""
 
     def __init__(self, gate: SingleInputGate, index: int) -> None:
         super().__init__(gate, index)
@@ -46,7 +46,7 @@ class LocalInputChannel(InputChannel):
         self.released = False
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
-        """The producer's partition can be read."""
+        """Called when the producer's partition can be read."""
         self._subpartition = subpartition
         self.queue = subpartition.queue
         subpartition.reader = self
@@ -76,12 +76,13 @@ class LocalInputChannel(InputChannel):
 
 
 class SingleInputGate:
-    """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is told, once, of the first lost channel."""
+    """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is called once, for the first lost
+    channel."""
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
         self.name = name
         self.members: list[InputChannel] = []
-        self.pool: LocalBufferPool | None = None  # of the remote channels
+        self.pool: LocalBufferPool | None = None  # the pool of the remote channels
         self._ready: deque[InputChannel] = deque()
         self._being_processed: tuple[InputChannel, int] | None = None  # the channel of the batch polled last, and its segments
         self._on_available: Callable[[], None] | None = None
@@ -100,7 +101,8 @@ class SingleInputGate:
         self._on_available = on_available
 
     def poll(self) -> tuple[int, Element] | None:
-        """A call means that the previous batch has been processed: only then are its segments released, and credit for them granted."""
+        """The next element. A call means that the previous batch has been processed: only then are its segments
+        released, and credit for them granted."""
         if self._being_processed is not None:
             (source, held), self._being_processed = self._being_processed, None
             source.batch_consumed(held)
@@ -141,7 +143,7 @@ class SingleInputGate:
         return self._unfinished == 0
 
     def channel_ready(self, channel: InputChannel) -> None:
-        """Puts a channel that has elements into the queue, unless it is there or blocked."""
+        """Puts a channel that has elements into the queue, unless it is in it already or blocked."""
         if channel.blocked or channel.ready:
             return
         channel.ready = True
@@ -157,7 +159,7 @@ class SingleInputGate:
             on_error(cause)
 
     def release_gate(self) -> None:
-        """Releases all channels; their producers are told. May be called again."""
+        """Releases all channels and tells their producers. May be called more than once."""
         self._on_error = self._on_available = None
         self._ready.clear()
         self._being_processed = None

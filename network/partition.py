@@ -1,7 +1,8 @@
-"""A pipelined result partition: what a subtask produces of one data set, with a queue of elements for each consumer, limited by the partition's pool.
+"""A pipelined result partition: what a subtask produces for one data set, with a queue of elements for each consumer,
+limited by the partition's pool.
 
-The reader of a subpartition is a gate of the same process, which takes the objects themselves, or the producer's end of a connection. Elements that
-are written before there is a reader wait, as far as the pool allows.
+The reader of a subpartition is either a gate of the same process, which takes the objects themselves, or the
+producer's end of a connection. Elements that are written before there is a reader wait, as far as the pool allows.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ class SubpartitionReader(Protocol):
     """Takes elements out of a subpartition."""
 
     def data_available(self) -> None:
-        """An element was added."""
+        """Called when an element was added."""
         ...
 
     def producer_failed(self, cause: BaseException) -> None:
-        """No more elements will come, and the subpartition is not complete."""
+        """Called when no more elements will come, and the subpartition is not complete."""
         ...
 
 
 class ReadableSubpartition(Protocol):
-    """A subpartition as its reader sees it: a queue of elements with the segments each holds.
+    """A subpartition as its reader sees it: a queue of elements, each with the segments that it holds.
 
-    The reader calls ``release_segments`` for each batch that it has taken, and ``release_subpartition`` after the last element or when it needs no
-    more.
+    The reader calls ``release_segments`` for each batch that it has taken, and ``release_subpartition`` after the
+    last element, or when it needs no more.
     """
 
     reader: SubpartitionReader | None
@@ -70,14 +71,14 @@ class WritablePartition(Protocol):
         ...
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add_element`` that found no room may succeed now."""
+        """Sets what to call when an ``add_element`` that found no room may succeed."""
         ...
 
     def add_element(self, channel: int, element: Element, segments: int) -> bool: ...
 
 
 class ResultSubpartition:
-    """The elements for one consumer, each with the segments it holds. ``backlog`` is the sum of these."""
+    """The elements for one consumer, each with the segments that it holds; ``backlog`` is their sum."""
 
     __slots__ = ("backlog", "done", "index", "partition", "queue", "reader")
 
@@ -89,12 +90,13 @@ class ResultSubpartition:
         self.done = False
 
     def release_segments(self, segments: int) -> None:
-        """The reader has taken a batch that held so many segments."""
+        """Called when the reader has taken a batch that held ``segments``."""
         self.backlog -= segments
         self.partition.pool.return_segments(segments)
 
     def release_subpartition(self) -> None:
-        """The reader has read to the end, or needs no more: drops the elements left, and those still to come."""
+        """Called when the reader has read to the end, or needs no more: drops the elements left, and those still to
+        come."""
         if not self.done:
             self.done, self.reader = True, None
             left, self.backlog = self.backlog, 0
@@ -127,7 +129,8 @@ class ResultPartition:
         self._open = subpartitions
 
     def add_element(self, channel: int, element: Element, segments: int) -> bool:
-        """Queues the element for one consumer; False when there is no room for it now (the room listener is called later)."""
+        """Queues the element for one consumer. Returns False if there is no room for it now; the room listener is
+        called later."""
         subpartition = self.subpartitions[channel]
         if subpartition.done:
             return True
@@ -146,11 +149,11 @@ class ResultPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Called when an ``add_element`` that found no room may succeed now."""
+        """Sets what to call when an ``add_element`` that found no room may succeed."""
         self.pool.on_room = on_room
 
     def _squeeze(self, segments: int) -> int:
-        """A batch larger than the whole pool passes alone, and takes the segments that are there."""
+        """Lets a batch that is larger than the whole pool pass alone, with the segments that there are."""
         return self.pool.take_segments_up_to(segments) if self.pool.in_use == 0 else 0
 
     def subpartition_done(self) -> None:
@@ -182,7 +185,7 @@ class ResultPartition:
 
     @property
     def queued(self) -> int:
-        """Segments of elements that wait for their readers."""
+        """The number of segments of elements that wait for their readers."""
         return sum(subpartition.backlog for subpartition in self.subpartitions)
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 """Requests for partitions that cannot be read yet.
 
-A consumer may ask before its producer has begun: the request waits until the partition is registered, at most for the partition-request timeout. A
-blocking partition is read when it is written to its end: until then requests for it wait without a bound.
+A consumer may ask before its producer has begun: the request waits until the partition is registered, at most for the
+partition-request timeout. A blocking partition can be read when it is written to its end; requests for it wait until
+then, without a limit.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ class Requester(Protocol):
 
     @property
     def released(self) -> bool:
-        """Whether the consumer needs the subpartition no more."""
+        """Whether the consumer no longer needs the subpartition."""
         ...
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
-        """The subpartition is there."""
+        """Called with the subpartition when it can be read."""
         ...
 
     def producer_failed(self, cause: BaseException) -> None:
-        """There is none, or it cannot be read to its end."""
+        """Called if there is no subpartition, or it cannot be read to its end."""
         ...
 
 
@@ -38,7 +39,7 @@ class WaitingRequest:
 
     def __init__(self, request: PartitionRequest, requester: Requester) -> None:
         self.request, self.requester = request, requester
-        self.timer: ReactorTimer | None = None  # None: waits without a bound
+        self.timer: ReactorTimer | None = None  # None: waits without a limit
 
     def stop_timer(self) -> None:
         if self.timer is not None:
@@ -53,15 +54,15 @@ class PartitionRequests:
         self._waiting: dict[ResultPartitionId, list[WaitingRequest]] = {}
 
     def add_request(self, request: PartitionRequest, requester: Requester, timers: Reactor | None) -> None:
-        """With ``timers`` the request fails after the timeout; without, it waits for as long as it takes."""
+        """Adds a request. With ``timers`` it fails after the timeout; without, it waits without a limit."""
         waiting = WaitingRequest(request, requester)
         self._waiting.setdefault(request.partition_id, []).append(waiting)
         if timers is not None:
             self._start_timeout(waiting, timers)
 
     def _start_timeout(self, waiting: WaitingRequest, timers: Reactor) -> None:
-        """Counts the loop's own time, in ticks of equal length however late each comes: a function that holds up the loop holds up the producer's
-        task, too."""
+        """Counts the loop's own time, in ticks that count equally however late each comes. So a function that holds
+        up the loop, and with it the producer's task, does not use up the timeout."""
         left = TIMEOUT_TICKS
 
         def tick() -> None:
@@ -77,24 +78,24 @@ class PartitionRequests:
         waiting.timer = timers.call_later(self._timeout_s / TIMEOUT_TICKS, tick)
 
     def stop_timeouts(self, partition_id: ResultPartitionId) -> None:
-        """The partition is being written: its requests wait for its end now, without a bound."""
+        """Called when the partition is being written: its requests now wait for its end, without a limit."""
         for waiting in self._waiting.get(partition_id, ()):
             waiting.stop_timer()
 
     def take_requests(self, partition_id: ResultPartitionId) -> list[WaitingRequest]:
-        """Removes the requests for that partition; those whose consumers still need it are returned."""
+        """Removes the requests for that partition, and returns those whose consumers still need it."""
         taken = self._waiting.pop(partition_id, [])
         for waiting in taken:
             waiting.stop_timer()
         return [waiting for waiting in taken if not waiting.requester.released]
 
     def fail_requests(self, partition_id: ResultPartitionId, cause: BaseException | None) -> None:
-        """The partition will not be there."""
+        """Called when the partition will never be there."""
         for waiting in self.take_requests(partition_id):
             waiting.requester.producer_failed(cause or not_found(waiting.request))
 
     def drop_released(self) -> None:
-        """Forgets the requests of consumers that need their partitions no more."""
+        """Drops the requests of consumers that no longer need their partitions."""
         for requests in list(self._waiting.values()):
             for waiting in [each for each in requests if each.requester.released]:
                 waiting.stop_timer()

@@ -1,7 +1,8 @@
 """What a task sees of the network: writers for its outputs, gates for its inputs, and the environment that creates and releases both.
 
-Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), except that connections are made elsewhere. Nothing blocks: a
-writer without room says so through ``available``, and calls its listener when that changes.
+Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), except that connections are made
+elsewhere. Nothing blocks: a writer without room says so through ``available``, and calls its listener when it has
+room again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class RecordWriter(Protocol):
         ...
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Called when ``available`` turns true again."""
+        """Sets what to call when ``available`` becomes true again."""
         ...
 
     def emit(self, batch: Batch) -> None:
@@ -35,17 +36,17 @@ class RecordWriter(Protocol):
         ...
 
     def emit_control(self, element: ControlElement) -> None:
-        """Sends the element to every channel, behind all that was emitted before."""
+        """Sends the element to every channel, after everything emitted before."""
         ...
 
     def flush(self) -> None:
-        """Passes on what is gathered, as far as there is room; the rest follows by itself."""
+        """Passes on what is gathered, as far as there is room; the rest follows automatically."""
         ...
 
     @property
     def consumed(self) -> bool:
-        """Whether the end was written, and every consumer has read everything or has been released. The listener is called then too.
-        A blocking result outlives its task, so its end is enough."""
+        """Whether the end was written, and every consumer has read everything or has been released; the listener is
+        also called when that becomes true. For a blocking result, which outlives its task, its end is enough."""
         ...
 
 
@@ -56,7 +57,7 @@ class InputGate(Protocol):
     def channels(self) -> int: ...
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Called when an element arrives in a gate that had none."""
+        """Sets what to call when an element arrives in an empty gate."""
         ...
 
     def poll(self) -> tuple[int, Element] | None:
@@ -80,7 +81,7 @@ class InputGate(Protocol):
 
 @dataclass(frozen=True)
 class ShuffleStatistics:
-    """Counts of a TaskExecutor's shuffle environment."""
+    """Counters of a TaskExecutor's shuffle environment."""
 
     segments_total: int
     segments_in_use: int
@@ -98,8 +99,8 @@ class ShuffleEnvironment(Protocol):
     def data_address(self) -> tuple[str, int]: ...
 
     def start(self, reactor: Reactor, acceptor: Reactor) -> None:
-        """Records are sent and received on ``reactor``, whose thread also runs user code. Connections are accepted and made on ``acceptor``, whose
-        thread runs none, so that they never wait for user code."""
+        """Starts sending and receiving records on ``reactor``, whose thread also runs user code. Connections are
+        accepted and made on ``acceptor``, whose thread runs no user code, so they never wait for it."""
         ...
 
     def create_writers(
@@ -116,12 +117,14 @@ class ShuffleEnvironment(Protocol):
         ...
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
-        """The producer has ended well. Its channels are ended, if the task has not done so. Its partitions stay until their consumers have read
-        them, also past a ``release`` without a cause; blocking ones stay until ``release_partitions``. Its gates are released."""
+        """Called when the producer has ended well. Ends its channels, if the task has not done so, and releases its
+        gates. Its partitions stay until their consumers have read them, even after a ``release`` without a cause;
+        blocking ones stay until ``release_partitions``."""
         ...
 
     def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
-        """Releases all partitions and gates of the attempt; consumers are told ``cause``. May be called again."""
+        """Releases all partitions and gates of the attempt; consumers get the ``cause``. May be called more than
+        once."""
         ...
 
     def release_partitions(self, owner: ExecutionAttemptId) -> None:

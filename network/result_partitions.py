@@ -1,4 +1,5 @@
-"""The result partitions of one TaskExecutor: they are created with their writers, registered, and handed to the consumers that request them."""
+"""The result partitions of one TaskExecutor: it creates them with their writers, registers them, and hands them to
+the consumers that request them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class ResultPartitions:
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
         buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None], reactor: Reactor,
     ) -> list[PartitionWriter]:
-        """A writer for each partition. If one cannot be created, the others stay, to be released by the caller."""
+        """Creates a writer for each partition. If one cannot be created, those created before stay, and the caller
+        must release them."""
         writers = self._writers.setdefault(owner, [])
         created: list[PartitionWriter] = []
         for descriptor, partitioner, timeout in zip(descriptors, partitioners, buffer_timeouts_ms):
@@ -114,7 +116,7 @@ class ResultPartitions:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def finish_writers(self, owner: ExecutionAttemptId) -> None:
-        """Ends the attempt's partitions; they stay until they are read."""
+        """Ends the attempt's partitions; they stay until they have been read."""
         for _, writer in self._writers.pop(owner, ()):
             writer.end_partition()
 

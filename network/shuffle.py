@@ -1,4 +1,5 @@
-"""The shuffle environment of one TaskExecutor: its segments, partitions, gates and connections, behind the port that tasks use."""
+"""The shuffle environment of one TaskExecutor: its segments, partitions, gates and connections, behind the interface
+that tasks use."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of the segme
 
 
 class ShuffleService:
-    """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``; ``secret`` is the cluster's."""
+    """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``; ``secret`` is the
+    cluster's secret."""
 
     def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str) -> None:
         self._config, self._secret, self._resource_id = config, secret, resource_id
@@ -40,7 +42,7 @@ class ShuffleService:
         return self._connections.address
 
     def start(self, reactor: Reactor, acceptor: Reactor) -> None:
-        """Opens the data port; raises ResourceUnavailableError where that fails."""
+        """Opens the data port; raises ResourceUnavailableError if that fails."""
         host, port = self._config.bind_host, self._config.data_port
         self._running = reactor
         try:
@@ -65,7 +67,7 @@ class ShuffleService:
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
         buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None],
     ) -> list[RecordWriter]:
-        """``partitioners``: each a ``Partitioning`` of the graph or a ready ``ChannelSelector``."""
+        """Each of ``partitioners`` is a ``Partitioning`` of the graph or a ready ``ChannelSelector``."""
         try:
             return [*self.partitions.create_writers(owner, descriptors, partitioners, buffer_timeouts_ms, on_error, self._reactor)]
         except BaseException as error:
@@ -89,7 +91,7 @@ class ShuffleService:
         return created
 
     def _fill_gate(self, gate: SingleInputGate, descriptor: InputGateDescriptor) -> None:
-        """Adds all channels first: a request may be answered at once."""
+        """Adds all channels before it requests any subpartition, because a request may be answered at once."""
         remote = [producer for producer in descriptor.producers if producer.location.resource_id != self._resource_id]
         credits = self._create_credits(gate, len(remote)) if remote else None
         remote_channels: list[tuple[RemoteInputChannel, TaskManagerLocation]] = []
@@ -111,8 +113,8 @@ class ShuffleService:
             self._connections.connection_to(location).open_channel(remote_channel)
 
     def _create_credits(self, gate: SingleInputGate, remote: int) -> ReceiverCredits:
-        """The exclusive segments of a channel hold whole batches where memory allows, and at least ``buffers_per_channel`` segments. They are
-        reserved for the gate."""
+        """Reserves the channels' exclusive segments for the gate. Those of a channel hold whole batches if memory
+        allows, and are at least ``buffers_per_channel``."""
         config, batch = self._config, self._segments_per_batch
         exclusive = max(config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, self._pool.unreserved // EXCLUSIVE_SHARE // remote))
         floating = config.floating_buffers * batch
@@ -130,12 +132,12 @@ class ShuffleService:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
-        """Also releases the gates: a task that has ended well has read them."""
+        """Also releases the gates, because a task that has ended well has read them."""
         self.partitions.finish_writers(owner)
         self._release_gates(owner)
 
     def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
-        """Without a cause, partitions that were finished stay until they are read; with one, they go too."""
+        """Partitions that were finished stay until they have been read, unless there is a cause."""
         self.partitions.release_writers(owner, cause)
         self._release_gates(owner)
 
@@ -151,7 +153,7 @@ class ShuffleService:
 
     def stop(self) -> None:
         cause = TaskExecutorLostError(f"TaskExecutor {self._resource_id} stops")
-        for owner in list(self._gates):  # before the partitions: local consumers need not hear of the stop
+        for owner in list(self._gates):  # before the partitions, so that local consumers do not hear of the stop
             self._release_gates(owner)
         for owner in self.partitions.owners:
             self.release(owner, cause)

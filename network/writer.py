@@ -1,9 +1,11 @@
-"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and passes them on as batches.
+"""The end of a task's chain: splits batches over the channels of a partition, gathers small parts, and passes them on
+as batches.
 
-A part is passed on when it is large enough, when ``flush`` says that the task has no more input now, and at the latest after the buffer timeout. A
-large part is passed on by reference, at once. Small parts are gathered, except those of the first batch after a flush: the next batch may be long in
-coming, and if it comes soon, it is the one that is gathered. The writer never blocks and never loses records: elements without room wait here in
-order, and ``available`` is False meanwhile.
+A part is passed on when it is large enough, when ``flush`` says that the task has no more input for now, and at the
+latest after the buffer timeout. A large part is passed on by reference, at once. Small parts are gathered, except
+those of the first batch after a flush: the next batch may take long, and if it comes soon, that one is gathered. The
+writer never blocks and never loses records: elements without room wait here in order, and meanwhile ``available`` is
+False.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
 
-_BY_REFERENCE_SHARE = 8  # a part of an eighth of a full batch is not worth copying
+_BY_REFERENCE_SHARE = 8  # a part of at least an eighth of a full batch is not worth copying
 
 
 class _Gather:
@@ -39,7 +41,8 @@ class _Gather:
         self.columns: list[ColumnBatch] | None = None
 
     def fits(self, part: Batch) -> bool:
-        """Whether the part can join those gathered: rows join rows, columns join columns of the same schema, all with timestamps or all without."""
+        """Whether the part can join those gathered: rows join rows, columns join columns with the same schema, and
+        all have timestamps or none has."""
         if isinstance(part, RowBatch):
             return self.values is not None and (self.stamps is None) == (part.timestamps is None)
         if not self.columns:
@@ -50,7 +53,7 @@ class _Gather:
     def add(self, part: Batch) -> None:
         self.count += len(part)
         if isinstance(part, RowBatch):
-            if self.values is None:  # a copy: the caller may keep the part
+            if self.values is None:  # copied, because the caller may keep the part
                 self.values, self.stamps = part.values[:], None if part.timestamps is None else part.timestamps[:]
             else:
                 self.values += part.values
@@ -96,13 +99,13 @@ class PartitionWriter:
         self._sizes = SizeEstimator()
         self.records = 0
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
-        self._gathered: list[_Gather] = []  # those that are not empty
+        self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
         self._pending: deque[tuple[int, Element, int]] = deque()  # elements that found no room
         self._flush_wanted = False
         self._first_after_flush = False
         self._timer: ReactorTimer | None = None
         self._on_available: Callable[[], None] | None = None
-        self._marker_channel = -1  # where the last latency marker went
+        self._marker_channel = -1  # the channel of the last latency marker
         self._ended = False
         self._closed = False
         partition.set_room_listener(self._room_available)
@@ -136,7 +139,8 @@ class PartitionWriter:
             return
         self._pass_gathered()
         self._ended = self._ended or type(element) is EndOfPartition
-        if type(element) is LatencyMarker:  # to one channel, in turn: sent to all, it would multiply to the number of paths
+        # To one channel in turn: sent to all, markers would multiply with the number of paths
+        if type(element) is LatencyMarker:
             self._marker_channel = (self._marker_channel + 1) % self._selector.channels
             self._pass_element(self._marker_channel, element, 0)
             return
@@ -146,7 +150,7 @@ class PartitionWriter:
     def flush(self) -> None:
         self._first_after_flush = self._timeout_ms >= 0
         if self._gathered:
-            if self._pending:  # no room: more may be gathered meanwhile
+            if self._pending:  # no room, so more may be gathered meanwhile
                 self._flush_wanted = True
             else:
                 self._pass_gathered()
@@ -161,7 +165,7 @@ class PartitionWriter:
         return self._ended and self._partition.done
 
     def consumers_done(self) -> None:
-        """The last consumer has released its subpartition."""
+        """Called when the last consumer has released its subpartition."""
         if self._on_available is not None:
             self._on_available()
 
@@ -172,7 +176,7 @@ class PartitionWriter:
         self._stop_timer()
 
     def close_writer(self) -> None:
-        """Drops what is left, and ignores later elements."""
+        """Drops what is left; ignores later elements."""
         self._closed = True
         self._stop_timer()
         self._pending.clear()
@@ -223,7 +227,7 @@ class PartitionWriter:
             self._pending.append((channel, element, segments))
 
     def _room_available(self) -> None:
-        """The partition has room: passes on the elements that wait, then those to be flushed."""
+        """Called when the partition has room: passes on the elements that wait, then those to be flushed."""
         pending, add = self._pending, self._partition.add_element
         if not pending:
             return
@@ -239,7 +243,8 @@ class PartitionWriter:
             self._on_available()
 
     def _timed_out(self) -> None:
-        """Started when the first part is gathered, so no part waits longer than the timeout; later parts are passed on earlier than necessary."""
+        """Flushes. The timer starts when the first part is gathered, so no part waits longer than the timeout, and
+        later ones wait less."""
         self._timer = None
         self.flush()
 

@@ -1,4 +1,5 @@
-"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which of them it has confirmed."""
+"""One TaskExecutor that a job uses, as its JobMaster sees it: the tasks deployed there, and which of them the
+TaskExecutor has confirmed."""
 
 from __future__ import annotations
 
@@ -23,15 +24,18 @@ class DeployedTask:
 
     def __init__(self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection) -> None:
         self.attempt_id, self.name, self.executor = attempt_id, name, executor
-        self.confirmed: int | None = None  # the TaskExecutor's sequence when it said that it has the task
+        self.confirmed: int | None = None  # the TaskExecutor's sequence when it confirmed that it has the task
         self.cancelling = False
         self.heard: EventReceiver[OperatorEvent] | None = None
         self.said: EventSender[OperatorEvent] | None = None
 
 
 class ExecutorConnection:
-    """One registered TaskExecutor. ``on_rejected(task, reason)`` is told of a task that was not taken, ``on_unknown(task)`` of one
-    that was taken and is not known there any more. Heartbeats are the owner's."""
+    """One registered TaskExecutor.
+
+    Calls ``on_rejected(task, reason)`` for a task that the TaskExecutor did not take, and ``on_unknown(task)`` for one
+    that it confirmed and does not know any more. The owner of the connection sends the heartbeats.
+    """
 
     def __init__(
         self, endpoint: RpcEndpoint, token: FencingToken, location: TaskManagerLocation, gateway: TaskExecutorGateway, retry_s: float,
@@ -51,7 +55,7 @@ class ExecutorConnection:
         return self.location.resource_id
 
     def close_connection(self) -> None:
-        """The TaskExecutor is lost, or the job has ended: nothing more is sent."""
+        """Sends nothing more: the TaskExecutor is lost, or the job has ended."""
         if self.watch is not None:
             self.watch.cancel()
         self._cancels.close()
@@ -62,7 +66,7 @@ class ExecutorConnection:
     # -- deploying ---------------------------------------------------------------------------------------------------------
 
     def submit_tasks(self, descriptors: tuple[TaskDeploymentDescriptor, ...]) -> list[DeployedTask]:
-        """Sends the tasks; those refused, or not confirmed in time, are reported one by one."""
+        """Sends the tasks. Reports each task that is refused, or not confirmed in time, to ``on_rejected``."""
         tasks = [DeployedTask(descriptor.attempt_id, descriptor.subtask_name, self) for descriptor in descriptors]
         for task in tasks:
             self.tasks[task.attempt_id] = task
@@ -84,7 +88,7 @@ class ExecutorConnection:
                 self._on_rejected(task, refusal)
 
     def confirm_task(self, task: DeployedTask, sequence: int) -> None:
-        """The TaskExecutor has the task: a report of that sequence or a later one that lacks it means that the task is lost."""
+        """The TaskExecutor has the task. If a report of this sequence or a later one lacks the task, it is lost."""
         if task.confirmed is None or sequence > task.confirmed:
             task.confirmed = sequence
 
@@ -95,9 +99,11 @@ class ExecutorConnection:
         self.cancel_attempt(task.attempt_id)
 
     def cancel_attempt(self, attempt_id: ExecutionAttemptId) -> None:
-        """Sent, and repeated until answered; the TaskExecutor ignores attempts that it does not know."""
+        """Sends the cancellation, and repeats it until answered. The TaskExecutor ignores attempts that it does not
+        know."""
         self._to_cancel[attempt_id] = None
-        self._endpoint.run_async(self._cancels.kick)  # not at once: several cancellations often follow each other, and go in one message
+        # Not at once: cancellations often come together, and share a message
+        self._endpoint.run_async(self._cancels.kick)
 
     def _cancels_answered(self, asked: tuple[ExecutionAttemptId, ...], unknown: tuple[ExecutionAttemptId, ...]) -> None:
         for attempt_id in asked:
@@ -108,7 +114,8 @@ class ExecutorConnection:
                 self._cancel_again_later(task)
 
     def _cancel_again_later(self, task: DeployedTask) -> None:
-        """The cancellation has overtaken the submission: it is sent again, unless the task turns out to be rejected."""
+        """Sends the cancellation again, since it has overtaken the submission; unless the task is rejected
+        meanwhile."""
         def again() -> None:
             if self.tasks.get(task.attempt_id) is task and task.cancelling:
                 self.cancel_attempt(task.attempt_id)
@@ -125,7 +132,7 @@ class ExecutorConnection:
     # -- operator events -----------------------------------------------------------------------------------------------------
 
     def send_event(self, task: DeployedTask, event: OperatorEvent) -> None:
-        """A coordinator's event for the task: there once and in order, unless the task ends before."""
+        """Sends a coordinator's event to the task: it arrives once and in order, unless the task ends first."""
         if task.said is None:
             attempt_id = task.attempt_id
             task.said = EventSender(
@@ -140,7 +147,8 @@ class ExecutorConnection:
     # -- heartbeats --------------------------------------------------------------------------------------------------------
 
     def reconcile(self, payload: JobHeartbeat) -> None:
-        """Compares what the TaskExecutor says it runs with what it should run: reports tasks that are lost, cancels tasks that should not run."""
+        """Compares the tasks that the TaskExecutor runs with those it should run: reports lost ones, cancels the
+        others."""
         running = set(payload.running)
         for attempt_id in running:
             task = self.tasks.get(attempt_id)

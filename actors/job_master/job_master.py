@@ -1,8 +1,9 @@
-"""JobMaster: one per job. It connects the parts that do the work: the scheduler decides, the driver feeds it, the slot book
-gets slots, the TaskExecutors run tasks, the source coordinators assign splits, and the status book keeps what clients ask for.
+"""JobMaster: one per job. It connects the parts that do the work. The scheduler decides, the driver feeds it events,
+the slot book gets slots, the TaskExecutors run tasks, the source coordinators assign splits, and the status book
+keeps what clients ask for.
 
-Whatever happens becomes an event for the scheduler, and each command that it answers with is carried out by one of the parts.
-An unexpected error ends the job FAILED with that error: a bug never makes a job hang.
+Whatever happens becomes an event for the scheduler, which answers with commands; each command is carried out by one
+of the parts. An unexpected error ends the job FAILED with that error: a bug never makes a job hang.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ log = logging.getLogger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
-    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the JobMaster stops it then."""
+    """Runs one job. Calls ``on_terminal(result, details)`` once, in the main thread, when the job has ended; then its
+    owner stops it."""
 
     gateway = JobMasterGateway
 
@@ -117,7 +119,8 @@ class JobMaster(FencedRpcEndpoint):
         return None
 
     def on_uncaught_error(self, error: Exception) -> bool:
-        """A bug: the scheduler's decisions cannot be trusted any more, so the job ends at once. Its TaskExecutors are told, and cancel what runs."""
+        """Ends the job at once: after a bug the scheduler's decisions cannot be trusted. Its TaskExecutors cancel
+        what still runs."""
         if self.status.has_ended:
             log.error("job %s had ended when this happened", self.job_id, exc_info=error)
         else:
@@ -175,7 +178,7 @@ class JobMaster(FencedRpcEndpoint):
         self._executors.heartbeat_received(resource_id, payload)
 
     def _reconcile(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
-        """Compares what a TaskExecutor says it holds for this job with what it should hold, and mends the difference."""
+        """Compares what a TaskExecutor holds for this job with what it should hold, and mends the difference."""
         self.status.record_metrics(payload.metrics, self.service.clock.time_ms())
         self._executors.get_registered(resource_id).reconcile(payload)
         unneeded = [attempt_id for attempt_id in payload.results if not self.scheduler.needs_results(attempt_id)]
@@ -234,7 +237,7 @@ class JobMaster(FencedRpcEndpoint):
         return self.status.state
 
     def request_details(self) -> JobDetails:
-        """The counters are as fresh as the TaskExecutors' last heartbeats; asking makes them send the next ones."""
+        """Returns counters as of the TaskExecutors' last heartbeats; the call also makes them send the next ones."""
         self._executors.request_metrics()
         return self.status.details(self.scheduler.details())
 
@@ -245,7 +248,7 @@ class JobMaster(FencedRpcEndpoint):
         self.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
         return answer
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def check_invariants(self, everything: bool = True) -> None:
         """Raises EngineError when its parts contradict each other; ``everything=False`` looks only at what the last event changed."""

@@ -1,4 +1,4 @@
-"""What a JobMaster reports of its job: state, counters of its tasks, merged accumulators, overview and details."""
+"""What a JobMaster reports about its job: state, counters of its tasks, merged accumulators, overview and details."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
 
 
 def merge_accumulators(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Numbers add up, lists are joined, sets united, objects with ``merge(other)`` merged; of anything else the last one stays.
+    """Merges two sets of accumulators: adds numbers, joins lists, unites sets, merges objects with ``merge(other)``;
+    else ``other`` wins.
 
     >>> merge_accumulators({"n": 1, "seen": ["a"]}, {"n": 2, "seen": ["b"]})
     {'n': 3, 'seen': ['a', 'b']}
@@ -38,13 +39,13 @@ def _merge(one: Any, other: Any) -> Any:
         return one | other
     if not callable(getattr(one, "merge", None)):
         return other
-    merged = copy.deepcopy(one)  # what was reported stays as it is: the result may be asked for again
+    merged = copy.deepcopy(one)  # the reported accumulator must stay as it is: another result may be requested
     returned = merged.merge(other)
     return merged if returned is None else returned
 
 
 class JobStatusBook:
-    """The job's state and error, and the latest reports of its tasks. Of each subtask the latest attempt counts."""
+    """The job's state and error, and the latest reports of its tasks: for each subtask those of its latest attempt."""
 
     def __init__(self, job_graph: JobGraph, start_ms: int) -> None:
         self._job_graph, self._start_ms = job_graph, start_ms
@@ -58,7 +59,7 @@ class JobStatusBook:
         return self._end_ms is not None
 
     def record_state(self, state: JobState, error: BaseException | None) -> None:
-        """The job is in a new state. The error that a terminal state comes with is the one that counts."""
+        """The job has a new state. The error of a terminal state replaces all earlier ones."""
         self.state = state
         self.error = error if JOB.is_terminal(state) else error or self.error
 
@@ -67,7 +68,7 @@ class JobStatusBook:
         self._end_ms = now_ms
 
     def record_metrics(self, metrics: Iterable[TaskMetrics], now_ms: int) -> None:
-        """Readings of tasks that run; they may come late."""
+        """Records the readings of running tasks; they may come late."""
         for one in metrics:
             self._subtask(one.attempt_id).record_reading(one, now_ms)
 
@@ -106,7 +107,7 @@ class JobStatusBook:
         return JobDetails(overview, tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices), self.error)
 
     def job_metrics(self) -> JobMetrics:
-        """What the job's functions and the engine count in the subtasks now."""
+        """Returns what the job's functions and the engine count in the subtasks now."""
         return JobMetrics(self._accumulators(), engine_metrics(self._job_graph.vertices, self._subtasks))
 
 
@@ -119,8 +120,9 @@ def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> Ve
 
 
 def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, int]:
-    """Under Flink's names, each behind the task's or the operator's name and the subtask: ``Map.0.numRecordsIn``. Of several with
-    the same name none is reported, because a reader could not tell them apart."""
+    """Counters under Flink's names, each behind the name of the task or the operator and the subtask:
+    ``Map.0.numRecordsIn``. If several share a name, none of them is reported, because a reader could not tell them
+    apart."""
     found: dict[str, int] = {}
     names = Counter(operator.name for vertex in vertices for operator in vertex.operators)
     titles = Counter(vertex.name for vertex in vertices)

@@ -1,4 +1,4 @@
-"""SchedulerDriver: tells the scheduler what happens, one event at a time, and has its commands carried out."""
+"""SchedulerDriver: feeds the scheduler events, one at a time, and has its commands carried out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from flinkpy.scheduler.scheduler import Scheduler
 
 
 class SchedulerDriver:
-    """All calls come from the JobMaster's main thread. Carrying out a command may lead to further events: they are queued behind it.
+    """All calls come from the JobMaster's main thread. Carrying out a command may cause further events: they are
+    queued behind it.
 
-    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the main thread's timer, and
-    ``on_error`` is told when the scheduler or a command raised.
+    ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the main thread's timer,
+    and ``on_error`` gets the error that the scheduler or a command raised.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class SchedulerDriver:
         self._closed = False
 
     def feed(self, *events: Event) -> None:
-        """Tells the scheduler of these events, and does what it decides. Once closed, events are dropped."""
+        """Hands these events to the scheduler and carries out its commands. Once closed, the driver drops events."""
         self._events.extend(events)
         if self._feeding:
             return
@@ -57,7 +58,7 @@ class SchedulerDriver:
         self._timers[command.timer_id] = self._schedule(command.delay_s, fire)
 
     def close(self) -> None:
-        """The scheduler is told nothing more."""
+        """Feeds the scheduler nothing more."""
         self._closed = True
         self._events.clear()
         for timer in self._timers.values():

@@ -1,5 +1,5 @@
-"""SlotBook: how a JobMaster gets its slots. It owns the slot pool, the connection to the ResourceManager, and the requests, which
-are repeated until they are served, refused or timed out."""
+"""SlotBook: how a JobMaster gets its slots. It owns the slot pool, the connection to the ResourceManager, and the
+requests, which it repeats until they are served, refused or timed out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from flinkpy.scheduler.protocol import CancelSlotRequest, ReleaseSlot, RequestSl
 class SlotBook:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` tells the scheduler, ``free_slots(resource_id, allocation_ids, reason)`` tells a TaskExecutor. With ``may_wait`` the job makes
-    progress with any number of slots, so its requests are not refused for being too many.
+    ``feed(*events)`` hands events to the scheduler; ``free_slots(resource_id, allocation_ids, reason)`` asks a
+    TaskExecutor to free slots. With ``may_wait`` the job makes progress with any number of slots, so its requests are
+    not refused for being too many.
     """
 
     TICK = timedelta(seconds=5)
@@ -38,7 +39,8 @@ class SlotBook:
         self._slot_config, self._rpc_config, self._may_wait = slot_config, rpc_config, may_wait
         self.pool = SlotPool(slot_config.request_timeout.total_seconds())
         self._due: dict[AllocationId, None] = {}  # requests to send to the ResourceManager, for the first time or again
-        self._released: dict[ResourceId, list[AllocationId]] = {}  # slots given back, to tell their TaskExecutors of
+        # Slots given back, of which their TaskExecutors do not know yet
+        self._released: dict[ResourceId, list[AllocationId]] = {}
         self._closed = False
         self.manager = ResourceManagerConnection(
             endpoint, resource_manager, rpc_config, lambda manager: manager.register_job_master(job_master),
@@ -55,7 +57,7 @@ class SlotBook:
         self._tick()
 
     def close(self, reason: str) -> None:
-        """The job needs no more slots. Closing twice does nothing."""
+        """Ends all requests: the job needs no more slots. Closing twice does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -65,13 +67,13 @@ class SlotBook:
         self.manager.close()
 
     def _on_registration_refused(self, response: RegistrationResponse) -> None:
-        """Tried again later; if it is refused for good, the requests time out."""
+        """Registers again later. If the refusal is final, the requests time out."""
         self._endpoint.schedule_run_async(self._rpc_config.registration_max.total_seconds(), self.manager.register_again)
 
     # -- requests ----------------------------------------------------------------------------------------------------------
 
     def request_slot(self, command: RequestSlot) -> None:
-        """The request is sent with the next ``send_collected``."""
+        """Queues the request; the next ``send_collected`` sends it."""
         allocation_id = self._endpoint.service.ids.allocation_id()
         self.pool.add_request(command.request_id, allocation_id, command.profile, command.preferred, self._endpoint.service.clock.monotonic())
         self._due[allocation_id] = None
@@ -86,17 +88,18 @@ class SlotBook:
             self.manager.gateway.cancel_slot_requests((allocation_id,))
 
     def refuse_requests(self, errors: Mapping[AllocationId, BaseException]) -> None:
-        """These slots will not come."""
+        """Fails the requests of slots that will not come."""
         failed = [(request, error) for allocation_id, error in errors.items() if (request := self.pool.fail_request(allocation_id)) is not None]
         self._feed(*(SlotRequestFailed(request.request_id, error) for request, error in failed))
 
     def request_all_again(self) -> None:
-        """Every open request: the request, the allocation or the offer may have been lost on the way."""
+        """Sends every open request again: the request, the allocation or the offer may have been lost on the way."""
         self._due = dict.fromkeys(self.pool.pending_ids())
         self._courier.kick()
 
     def send_collected(self) -> None:
-        """Sends the releases and requests that a list of commands contained: one message to each receiver."""
+        """Sends the releases and requests that the scheduler's last commands contained: one message to each
+        receiver."""
         released, self._released = self._released, {}
         for resource_id, allocation_ids in released.items():
             self._free_slots(resource_id, allocation_ids, "the job does not need it")
@@ -131,7 +134,8 @@ class SlotBook:
             return
         now = self._endpoint.service.clock.monotonic()
         if self._may_wait and self.pool.statistics().allocated:
-            self.pool.renew_requests(now)  # the job makes progress with the slots it has; the other requests may wait for those
+            # The job makes progress with the slots it has, and these may serve the open requests later
+            self.pool.renew_requests(now)
         expired = self.pool.expire_requests(now)
         waited = self._slot_config.request_timeout.total_seconds()
         error = ResourceUnavailableError(
@@ -146,7 +150,7 @@ class SlotBook:
     # -- slots -------------------------------------------------------------------------------------------------------------
 
     def accept_offers(self, location: TaskManagerLocation, sequence: int, offers: tuple[SlotOffer, ...]) -> tuple[AllocationId, ...]:
-        """Takes the offered slots that are asked for, and names those the job has."""
+        """Takes the offered slots that the job waits for. Returns those of the offers that the job has."""
         accepted, assigned = [], []
         for offer in offers:
             taken, slot = self.pool.accept_offer(location.resource_id, offer.allocation_id, sequence)
@@ -160,7 +164,7 @@ class SlotBook:
         return tuple(allocation_id for allocation_id in accepted if self.pool.get_slot(allocation_id) is not None)
 
     def release_slot(self, command: ReleaseSlot) -> None:
-        """The slot is given back; its TaskExecutor is told with the next ``send_collected``."""
+        """Gives the slot back; the next ``send_collected`` tells its TaskExecutor."""
         slot = self.pool.remove_slot(command.allocation_id)
         if slot is not None:
             self._released.setdefault(slot.resource_id, []).append(command.allocation_id)
@@ -173,11 +177,12 @@ class SlotBook:
             self._feed(SlotLost(allocation_id, TaskExecutorLostError(f"{resource_id} {reason}")))
 
     def remove_slots_of(self, resource_id: ResourceId) -> list[AllocationId]:
-        """The TaskExecutor is lost: gives up its slots, and names them."""
+        """Removes the slots of a lost TaskExecutor and returns their ids."""
         return [slot.allocation_id for slot in self.pool.remove_executor(resource_id)]
 
     def reconcile_slots(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> None:
-        """Compares with the slots that a TaskExecutor says it holds: frees those the job does not know, and fails those that are lost."""
+        """Compares with the slots that a TaskExecutor holds for the job: frees those the job does not know, and fails
+        those that are lost."""
         lost, unwanted = self.pool.reconcile(resource_id, sequence, held)
         if unwanted:
             self._free_slots(resource_id, unwanted, "the job does not know these slots")

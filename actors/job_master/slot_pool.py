@@ -1,4 +1,4 @@
-"""SlotPool: the slots one job waits for and those it has. Decides purely; the JobMaster acts.
+"""SlotPool: the slots that one job waits for and those it has. It only decides; the JobMaster acts.
 
 A request has two names: the scheduler's request id, and the allocation id under which the ResourceManager and the TaskExecutors know the slot.
 A TaskExecutor's offer is matched by allocation id, in O(1); an offer that was not asked for is rejected.
@@ -28,7 +28,8 @@ class PendingRequest:
 
 @dataclass(frozen=True)
 class PooledSlot:
-    """A slot the job has. ``sequence`` is the TaskExecutor's count when it offered the slot: older reports cannot deny it."""
+    """A slot the job has. ``sequence`` is the TaskExecutor's counter when it offered the slot: an older report cannot
+    say that it is lost."""
 
     allocation_id: AllocationId
     request_id: SlotRequestId
@@ -58,14 +59,15 @@ class SlotPool:
     def add_request(
         self, request_id: SlotRequestId, allocation_id: AllocationId, profile: ResourceProfile, preferred: tuple[ResourceId, ...], now: float,
     ) -> PendingRequest:
-        """A slot is asked for; the timeout begins."""
+        """Adds a request for a slot; its timeout begins."""
         request = PendingRequest(request_id, allocation_id, profile, preferred, now)
         self._pending[allocation_id] = request
         self._by_request[request_id] = allocation_id
         return request
 
     def cancel_request(self, request_id: SlotRequestId) -> AllocationId | None:
-        """The slot is not needed any more. Gives its allocation id, or None when no such request was open."""
+        """Removes a request that the job does not need any more. Returns its allocation id, or None when it was not
+        open."""
         allocation_id = self._by_request.get(request_id)
         if allocation_id is None or self._pending.pop(allocation_id, None) is None:
             return None
@@ -73,14 +75,14 @@ class SlotPool:
         return allocation_id
 
     def fail_request(self, allocation_id: AllocationId) -> PendingRequest | None:
-        """The slot will not come. Gives the request, or None when it was not open."""
+        """Removes a request whose slot will not come. Returns the request, or None when it was not open."""
         request = self._pending.pop(allocation_id, None)
         if request is not None:
             del self._by_request[request.request_id]
         return request
 
     def expire_requests(self, now: float) -> list[PendingRequest]:
-        """Gives up the requests whose timeout is over, and names them."""
+        """Removes the requests that have timed out and returns them."""
         expired = []
         while self._pending and (request := next(iter(self._pending.values()))).since + self._timeout_s <= now:
             self.fail_request(request.allocation_id)
@@ -88,7 +90,7 @@ class SlotPool:
         return expired
 
     def renew_requests(self, now: float) -> None:
-        """The timeout of every open request begins anew."""
+        """Restarts the timeout of every open request."""
         for allocation_id, request in self._pending.items():
             self._pending[allocation_id] = replace(request, since=now)
 
@@ -105,7 +107,7 @@ class SlotPool:
     # -- slots -----------------------------------------------------------------------------------------------------------
 
     def accept_offer(self, resource_id: ResourceId, allocation_id: AllocationId, sequence: int) -> tuple[bool, PooledSlot | None]:
-        """Whether the offer is accepted, and the slot if it is new (an offer repeated is accepted again)."""
+        """Returns whether the offer is accepted, and the slot if it is new (a repeated offer is accepted again)."""
         known = self._slots.get(allocation_id)
         if known is not None:
             return known.resource_id == resource_id, None
@@ -118,7 +120,7 @@ class SlotPool:
         return True, slot
 
     def remove_slot(self, allocation_id: AllocationId) -> PooledSlot | None:
-        """The slot is given back, or lost; None when the job does not have it."""
+        """Removes a slot that is given back or lost. Returns None when the job does not have it."""
         slot = self._slots.pop(allocation_id, None)
         if slot is None:
             return None
@@ -130,20 +132,21 @@ class SlotPool:
         return slot
 
     def remove_executor(self, resource_id: ResourceId) -> list[PooledSlot]:
-        """The TaskExecutor is gone, with all its slots."""
+        """Removes all slots of a lost TaskExecutor and returns them."""
         return [slot for allocation_id in list(self._of_executor.get(resource_id, ())) if (slot := self.remove_slot(allocation_id)) is not None]
 
     def get_slot(self, allocation_id: AllocationId) -> PooledSlot | None:
         return self._slots.get(allocation_id)
 
     def reconcile(self, resource_id: ResourceId, sequence: int, held: Collection[AllocationId]) -> tuple[list[AllocationId], list[AllocationId]]:
-        """Compares with the slots that a TaskExecutor says it holds for the job: gives those it has lost, and those it should give back."""
+        """Compares with the slots that a TaskExecutor holds for the job. Returns those it has lost, and those it
+        should take back."""
         mine = self._of_executor.get(resource_id, {})
         lost = [slot.allocation_id for slot in mine.values() if slot.sequence <= sequence and slot.allocation_id not in held]
         unwanted = [allocation_id for allocation_id in held if allocation_id not in mine and allocation_id not in self._pending]
         return lost, unwanted
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[PooledSlot]:
         return self._slots.values()

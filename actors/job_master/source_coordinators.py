@@ -17,8 +17,9 @@ from flinkpy.scheduler.protocol import ResetCoordinators
 
 
 class SourceCoordinators:
-    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers an event once and in order. ``fail`` fails
-    the whole job, because an enumerator cannot be restarted on its own; when the job restarts, ``reset_attempts`` makes a new one."""
+    """All calls come from the JobMaster's main thread. ``send(attempt, operator, event)`` delivers an event once and
+    in order. ``fail`` fails the whole job, because an enumerator cannot be restarted on its own; when the job
+    restarts, ``reset_attempts`` creates a new one."""
 
     def __init__(
         self, job_graph: JobGraph, send: Callable[[ExecutionAttemptId, OperatorId, Any], None],
@@ -45,17 +46,17 @@ class SourceCoordinators:
                                  self._fail, self._schedule, name, restored, self._alignment)
 
     def start(self) -> None:
-        """Before any task is deployed."""
+        """Starts the coordinators, before any task is deployed."""
         for coordinator in self._coordinators.values():
             coordinator.start()
 
     def attempt_deployed(self, attempt_id: ExecutionAttemptId) -> None:
-        """From now on events of the subtask's coordinators go to this attempt."""
+        """From now on the coordinators send this subtask's events to this attempt."""
         if attempt_id.vertex_id in self._sources:
             self._current[attempt_id.vertex] = attempt_id
 
     def handle_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
-        """An event of a reader. Events of attempts that are not current any more are ignored."""
+        """Hands a reader's event to its coordinator. Events of attempts that are not current any more are ignored."""
         coordinator = self._coordinators.get(operator_id)
         if coordinator is None:
             raise EngineError(f"{attempt_id} speaks to a coordinator of operator {operator_id}, which is no source of this job")
@@ -63,7 +64,7 @@ class SourceCoordinators:
             coordinator.handle_event(attempt_id.subtask_index, event, attempt_id.attempt)
 
     def attempt_ended(self, attempt_id: ExecutionAttemptId) -> None:
-        """However it ended, it sends nothing more: watermark alignment does not wait for it."""
+        """The attempt has ended, in whatever way, and sends nothing more: watermark alignment does not wait for it."""
         if self._current.get(attempt_id.vertex) == attempt_id:
             for operator_id in self._sources.get(attempt_id.vertex_id, ()):
                 self._alignment.forget((operator_id, attempt_id.subtask_index))

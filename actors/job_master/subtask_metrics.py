@@ -1,4 +1,4 @@
-"""What the JobMaster knows of one subtask's counters and accumulators: those of its latest attempt, as of their latest reading."""
+"""What the JobMaster knows of one subtask's counters and accumulators: the latest reading of its latest attempt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TimeShares(NamedTuple):
 class SubtaskMetrics:
     """``metrics`` is the latest reading, ``counted_ms`` when it came."""
 
-    APART_MS = 200  # readings that follow one another closer say nothing about a rate
+    APART_MS = 200  # two readings closer together than this give no usable rate
 
     def __init__(self) -> None:
         self.metrics: TaskMetrics | None = None
@@ -29,7 +29,8 @@ class SubtaskMetrics:
         self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
 
     def record_reading(self, metrics: TaskMetrics, now_ms: int, final: dict[str, Any] | None = None) -> None:
-        """A reading has come, with ``final`` accumulators the last one of its attempt. One that is older than what is known changes nothing."""
+        """Records a reading; with ``final`` accumulators it is the attempt's last one. A reading older than the known
+        one changes nothing."""
         if self.metrics is not None and _age(metrics, final) < _age(self.metrics, self._final):
             return
         if self.metrics is None or self.metrics.attempt_id != metrics.attempt_id:
@@ -51,7 +52,7 @@ class SubtaskMetrics:
             self.shares = _shares(before, latest, latest.read_ms - before.read_ms)
 
     def accumulators(self) -> dict[str, Any]:
-        """Of functions, and the values of their metrics among them."""
+        """Returns the accumulators of the subtask's functions; they include the values of the functions' metrics."""
         if self._final is not None:
             return self._final
         return opened(self.metrics.accumulators) if self.metrics is not None else {}

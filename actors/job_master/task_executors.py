@@ -21,11 +21,12 @@ from flinkpy.scheduler.protocol import CancelTask, DeploymentRejected, DeployTas
 class TaskExecutors:
     """All calls come from the JobMaster's main thread.
 
-    ``feed(*events)`` tells the scheduler, ``remove_slots(resource_id)`` gives up the slots of a lost TaskExecutor and names them, and
-    ``on_heartbeat(resource_id, payload)`` gets what a registered TaskExecutor says it holds.
+    ``feed(*events)`` hands events to the scheduler, ``remove_slots(resource_id)`` removes the slots of a lost
+    TaskExecutor and returns them, and ``on_heartbeat(resource_id, payload)`` gets what a registered TaskExecutor
+    holds.
     """
 
-    METRICS_AGE_S = 0.25  # metrics asked for more often than this are not read again
+    METRICS_AGE_S = 0.25  # a request for metrics sooner than this after the last one reads nothing new
 
     def __init__(
         self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, config: RpcConfig, feed: Callable[..., None],
@@ -40,7 +41,7 @@ class TaskExecutors:
             endpoint, config, lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"), on_heartbeat)
 
     def close(self, reason: str) -> None:
-        """Takes leave of all of them."""
+        """Disconnects all of them."""
         self._heartbeats.stop()
         for executor in self._executors.values():
             executor.close_connection()
@@ -51,19 +52,20 @@ class TaskExecutors:
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
     def is_registered(self, location: TaskManagerLocation) -> bool:
-        """Whether the TaskExecutor at that very place is known."""
+        """Whether the TaskExecutor is registered at exactly this location."""
         known = self._executors.get(location.resource_id)
         return known is not None and known.location == location
 
     def get_registered(self, resource_id: ResourceId) -> ExecutorConnection:
-        """Raises NotRegisteredError when the TaskExecutor is not known."""
+        """Returns the registered TaskExecutor. Raises NotRegisteredError when it is not known."""
         executor = self._executors.get(resource_id)
         if executor is None:
             raise NotRegisteredError(f"{resource_id} is not registered at {self._endpoint.address}")
         return executor
 
     def add_executor(self, location: TaskManagerLocation, gateway: TaskExecutorGateway) -> None:
-        """Registers the TaskExecutor; one of the same id at another place is lost by that. Doing it twice does nothing."""
+        """Registers the TaskExecutor. One with the same id at another location is lost thereby. Doing it twice does
+        nothing."""
         if self.is_registered(location):
             return
         resource_id = location.resource_id
@@ -75,7 +77,7 @@ class TaskExecutors:
         self._heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_job_master, self._job_master.resource_id))
 
     def lose_executor(self, resource_id: ResourceId, reason: str) -> None:
-        """The TaskExecutor is gone, with everything that ran there."""
+        """Gives up the TaskExecutor, with everything that ran there."""
         executor = self._executors.pop(resource_id, None)
         if executor is None:
             return
@@ -108,7 +110,8 @@ class TaskExecutors:
     # -- tasks -------------------------------------------------------------------------------------------------------------
 
     def deploy_tasks(self, command: DeployTasks) -> list[ExecutionAttemptId]:
-        """Sends the tasks, and names the attempts that were sent. Those the TaskExecutor refuses are fed one by one."""
+        """Sends the tasks and returns the attempts that were sent. The scheduler gets an event for each one that is
+        refused."""
         executor = self._executors.get(command.location.resource_id)
         if executor is None:
             lost = TaskExecutorLostError(f"{command.location.resource_id} was lost before the tasks were sent")
@@ -120,7 +123,7 @@ class TaskExecutors:
 
     def cancel_task(self, command: CancelTask) -> None:
         task = self._tasks.get(command.attempt_id)
-        if task is None:  # it ended with its TaskExecutor, and the scheduler is about to hear it
+        if task is None:  # it was lost with its TaskExecutor, and the scheduler is about to get that event
             self._feed(TaskStateChanged(command.attempt_id, ExecutionState.CANCELED))
         else:
             task.executor.cancel_task(task)
@@ -167,7 +170,7 @@ class TaskExecutors:
         task = self._tasks.get(attempt_id)
         return () if task is None else task.executor.fresh_events(task, first, events)
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._executors)

@@ -1,5 +1,5 @@
-"""An endpoint's connection with the leading ResourceManager: the endpoint is registered there and watches it, and connects again when it is lost
-or another one leads."""
+"""An endpoint's connection to the leading ResourceManager: it registers the endpoint there, watches the
+ResourceManager, and connects again when that is lost or another one leads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from flinkpy.core.options.engine import RpcConfig
 
 
 class ResourceManagerConnection:
-    """All calls come from the endpoint's main thread, and so do those it makes. ``register`` says who registers, ``beat`` answers a heartbeat,
-    ``on_registered`` is told of each new connection; a refusal ends the attempts until ``register_again``."""
+    """All calls come from the endpoint's main thread, and its callbacks run there. ``register`` sends the
+    registration, ``beat`` answers a heartbeat, ``on_registered`` gets each new connection. After a refusal it does
+    not try again until ``register_again``."""
 
     def __init__(
         self, endpoint: RpcEndpoint, retrieval: LeaderRetrievalService, config: RpcConfig,
@@ -37,7 +38,7 @@ class ResourceManagerConnection:
 
     @property
     def token(self) -> FencingToken | None:
-        """Of the ResourceManager this endpoint is registered at."""
+        """The token of the ResourceManager at which this endpoint is registered."""
         return self._leader.token if self.gateway is not None else None
 
     def start(self) -> None:
@@ -55,7 +56,7 @@ class ResourceManagerConnection:
             self.register_again()
 
     def register_again(self) -> None:
-        """After a refusal, or a loss."""
+        """Registers again, after a refusal or a loss."""
         address, token = self._leader
         if self._closed or address is None:
             return
@@ -74,7 +75,7 @@ class ResourceManagerConnection:
         self._heartbeats.request_received(resource_id)
 
     def lose_leader(self, reason: str) -> None:
-        """The ResourceManager is lost: registers again, if it was registered."""
+        """Registers again if the lost ResourceManager is the one it was registered at."""
         if self.gateway is not None:
             self._end_registration()
             self.register_again()

@@ -12,7 +12,7 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class ManagedSlot:
-    """One slot as the ResourceManager sees it. ``request`` is set while its TaskExecutor is asked to promise it."""
+    """One slot as the ResourceManager sees it. ``request`` is set while its TaskExecutor is asked to allocate it."""
 
     __slots__ = ("allocation_id", "doubted", "executor", "job_id", "profile", "request", "slot_id")
 
@@ -31,7 +31,7 @@ class ManagedSlot:
 
     @property
     def taken_by(self) -> JobId | None:
-        """The job that holds it, or for which its TaskExecutor is asked."""
+        """The job that holds the slot, or for which the TaskExecutor is asked to allocate it."""
         return self.request.job_id if self.request is not None else self.job_id
 
     def __repr__(self) -> str:
@@ -57,7 +57,8 @@ class ManagedExecutor:
         return len(self.free) == len(self.slots) and not self.keeps_results
 
     def is_news(self, report: SlotReport) -> bool:
-        """A report as old as the last one is looked at again only when slots are in doubt or asked for."""
+        """Whether the report may tell something new. One as old as the last one may only if slots are in doubt or
+        pending."""
         return report.sequence > self.sequence or (report.sequence == self.sequence and (self.doubted > 0 or self.pending > 0))
 
     def check_invariants(self) -> None:
@@ -75,7 +76,7 @@ class ManagedExecutor:
 
 
 class TakenSlots:
-    """How many slots each job holds or is promised, and which jobs have left: what they took is on its way back."""
+    """How many slots each job holds or is allocated, and which jobs have left: their slots are on their way back."""
 
     def __init__(self) -> None:
         self._of_job: dict[JobId, Counter[ResourceProfile]] = {}
@@ -101,7 +102,7 @@ class TakenSlots:
         self._left.discard(job_id)
 
     def coming_back(self, profile: ResourceProfile) -> int:
-        """The slots that a request like this may soon find free."""
+        """Counts the slots that a request of this profile may soon find free."""
         return sum(count for job_id in self._left for supply, count in self._of_job[job_id].items() if profile.fits_in(supply))
 
     def check_invariants(self, slots: Iterable[ManagedSlot]) -> None:
@@ -114,8 +115,8 @@ class TakenSlots:
 
 
 class OpenRequests:
-    """Requests without a confirmed slot: those for which a TaskExecutor was asked to promise one, and those that wait (``unmet``, by
-    profile, oldest first)."""
+    """Requests without a confirmed slot: those for which a TaskExecutor was asked to allocate one, and those that
+    wait (``unmet``, by profile, oldest first)."""
 
     def __init__(self) -> None:
         self._all: dict[AllocationId, tuple[SlotRequest, float]] = {}
@@ -152,7 +153,8 @@ class OpenRequests:
             del self.unmet[request.profile]
 
     def next_for(self, supply: ResourceProfile) -> SlotRequest | None:
-        """The request that has waited longest of those that fit in such a slot; one of exactly its profile goes first."""
+        """Returns the request that has waited longest among those that fit in such a slot; one of exactly its profile
+        goes first."""
         exact = self.unmet.get(supply)
         if exact:
             return next(iter(exact.values()))

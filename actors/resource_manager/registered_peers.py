@@ -1,4 +1,5 @@
-"""The TaskExecutors and the JobMasters that are registered at a ResourceManager, each watched and asked for heartbeats."""
+"""The TaskExecutors and the JobMasters that are registered at a ResourceManager, which watches each and sends it
+heartbeats."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ class RegisteredExecutor:
     instance_id: InstanceId
     gateway: TaskExecutorGateway
     watch: Cancellable
-    sequence: int  # of its reports when it registered; older reports are ignored
+    sequence: int  # its counter when it registered; older reports are ignored
 
 
 class RegisteredExecutors:
-    """All calls come from the main thread of ``endpoint``. ``on_lost(resource_id, reason)`` is told of a TaskExecutor that died or fell silent,
-    ``on_report`` gets what their heartbeats bring."""
+    """All calls come from the main thread of ``endpoint``. Calls ``on_lost(resource_id, reason)`` when a TaskExecutor
+    died or fell silent, and ``on_report`` with the payload of each heartbeat."""
 
     def __init__(
         self, endpoint: RpcEndpoint, own_id: ResourceId, config: RpcConfig, on_lost: Callable[[ResourceId, str], None],
@@ -56,7 +57,7 @@ class RegisteredExecutors:
         self._heartbeats.answer_received(resource_id, report)
 
     def close(self, reason: str) -> list[ResourceId]:
-        """Takes leave of all of them, and names them."""
+        """Disconnects all of them and returns their ids."""
         self._heartbeats.stop()
         for executor in self._executors.values():
             executor.watch.cancel()
@@ -74,8 +75,8 @@ class RegisteredJob:
 
 
 class RegisteredJobs:
-    """As above, for JobMasters. ``on_removed(job_id)`` is told of every job that is not registered any more, ``on_heartbeat`` gets what a
-    JobMaster says it waits for."""
+    """The JobMasters, like :class:`RegisteredExecutors`. Calls ``on_removed(job_id)`` for every job that is not
+    registered any more, and ``on_heartbeat`` with the requests that a JobMaster waits for."""
 
     def __init__(
         self, endpoint: RpcEndpoint, own_id: ResourceId, config: RpcConfig, on_removed: Callable[[JobId], None],
@@ -95,7 +96,7 @@ class RegisteredJobs:
         return job_id in self._jobs
 
     def is_registered(self, registration: JobMasterRegistration) -> bool:
-        """Whether it is that very JobMaster which is known."""
+        """Whether exactly this JobMaster is registered."""
         known = self._jobs.get(registration.job_id)
         return known is not None and known.registration == registration
 
@@ -103,7 +104,7 @@ class RegisteredJobs:
         return self._jobs.get(job_id)
 
     def add_job(self, registration: JobMasterRegistration, gateway: JobMasterGateway) -> None:
-        """Another JobMaster of the same job is replaced by it. Doing it twice does nothing."""
+        """Registers the JobMaster. It replaces another JobMaster of the same job. Doing it twice does nothing."""
         if self.is_registered(registration):
             return
         job_id = registration.job_id
@@ -114,7 +115,7 @@ class RegisteredJobs:
         self._heartbeats.monitor(registration.resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id))
 
     def lose_job(self, job_id: JobId, reason: str) -> None:
-        """The JobMaster died or fell silent. It is told, in case it lives."""
+        """Removes a JobMaster that died or fell silent, and disconnects it in case it lives."""
         job = self._jobs.get(job_id)
         if job is not None:
             self.remove_job(job_id)
@@ -132,7 +133,7 @@ class RegisteredJobs:
         self._heartbeats.answer_received(resource_id, payload)
 
     def close(self, reason: str) -> None:
-        """Takes leave of all of them."""
+        """Disconnects all of them."""
         self._heartbeats.stop()
         for job in self._jobs.values():
             job.watch.cancel()

@@ -1,6 +1,7 @@
-"""ResourceManager: knows the TaskExecutors and their slots, finds slots for JobMasters, and has workers started and stopped.
+"""ResourceManager: knows the TaskExecutors and their slots, finds slots for JobMasters, and has workers started and
+stopped.
 
-What to do is decided by the :class:`SlotManager`; this endpoint talks to TaskExecutors, JobMasters and the driver.
+The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutors, JobMasters and the driver.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class ResourceManager(LeadingEndpoint):
-    """One of them leads a cluster."""
+    """Manages the slots of a cluster while it leads."""
 
     gateway = ResourceManagerGateway
 
@@ -48,7 +49,7 @@ class ResourceManager(LeadingEndpoint):
         name: str = "resourcemanager", first_worker: StartWorker | None = None, election: LeaderElectionService | None = None,
     ) -> None:
         super().__init__(service, name, election)
-        self._first_worker = first_worker  # of the job the session is started for
+        self._first_worker = first_worker  # for the job that the session is started for
         self.resource_id = ResourceId(name)
         self._driver = driver
         self._slot_config, self._rpc_config = slot_config or SlotConfig(), rpc_config or RpcConfig()
@@ -56,7 +57,7 @@ class ResourceManager(LeadingEndpoint):
         self.slots = SlotManager(self._slot_config, service.ids, self._limit, driver.explain_limit)
         self._executors = RegisteredExecutors(self, self.resource_id, self._rpc_config, self._lose_executor, self.report_slots)
         self._jobs = RegisteredJobs(self, self.resource_id, self._rpc_config, self._on_job_left, self._on_job_heartbeat)
-        self._stopped: set[ResourceId] = set()  # workers told to stop: a late registration of theirs is refused
+        self._stopped: set[ResourceId] = set()  # workers it has stopped: it refuses their late registrations
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             StartWorker: self._start_worker, StopWorker: self._remove_worker, FailRequest: self._refuse_request,
         }
@@ -74,7 +75,7 @@ class ResourceManager(LeadingEndpoint):
         return None
 
     def _limit(self, profile: ResourceProfile) -> int | None:
-        """What the driver says. It is asked once between two ticks, as its answer may be slow."""
+        """Returns the driver's limit. The driver is asked only once between two ticks, since its answer may be slow."""
         if profile not in self._limits:
             self._limits[profile] = self._driver.max_slots(profile)
         return self._limits[profile]
@@ -114,8 +115,9 @@ class ResourceManager(LeadingEndpoint):
         self._carry_out(self.slots.unregister_executor(resource_id, self._now()))
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport) -> None:
-        """The slots of a TaskExecutor count from its first report on. It sends that when it has the answer to its registration, and so knows whose
-        requests to accept: the answer and a first request for slots might overtake each other."""
+        """Registers the slots of a TaskExecutor with its first report. The TaskExecutor sends that once it has the
+        answer to its registration, and so knows whose requests to accept; a request for slots sent earlier might
+        overtake the answer."""
         executor = self._executors.get_executor(resource_id)
         if executor is not None and (self.slots.knows(resource_id) or report.sequence >= executor.sequence):
             self._carry_out(self.slots.register_executor(resource_id, report, self._now()))
@@ -134,8 +136,8 @@ class ResourceManager(LeadingEndpoint):
         self._jobs.remove_job(job_id)
 
     def _on_job_left(self, job_id: JobId) -> None:
-        """The job's slots come back when their TaskExecutors lose it too. Waiting requests get those; workers are started only if the slots do not
-        come back in a moment."""
+        """Expects the job's slots back once their TaskExecutors lose it too. Waiting requests get those slots;
+        workers are started only if the slots do not come back soon."""
         self.slots.job_left(job_id)
         self.schedule_run_async(
             self._slot_config.requirement_check_delay.total_seconds(),
@@ -176,12 +178,13 @@ class ResourceManager(LeadingEndpoint):
         asked = [(allocation.slot_index, allocation.request.allocation_id) for allocation in wanted]
         executor = self._executors.get_executor(resource_id)
         if executor is None or self.token is None:
-            return  # lost while the actions were carried out, and its requests with it
+            return  # lost while the actions were carried out; its requests were served elsewhere
 
         def answered(done: Future[SlotReport]) -> None:
             report = done.result(timeout=0) if done.error is None else None
             if report is None and self._executors.get_executor(resource_id) is not None:
-                executor.gateway.heartbeat_from_resource_manager(self.resource_id)  # so that it reports soon what these slots hold
+                # So that it soon reports what these slots hold
+                executor.gateway.heartbeat_from_resource_manager(self.resource_id)
             self._carry_out(self.slots.allocation_answered(resource_id, asked, report, self._now()))
 
         executor.gateway.request_slots(self.token, wanted).add_done_callback(answered)
@@ -212,7 +215,7 @@ class ResourceManager(LeadingEndpoint):
         self._stopped.add(resource_id)
         self._driver.stop_worker(resource_id)
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def request_overview(self) -> ClusterOverview:
         numbers = self.slots.statistics()

@@ -13,7 +13,7 @@ from flinkpy.graph.resources import ResourceProfile
 
 @dataclass(frozen=True)
 class AllocateSlot:
-    """Ask the TaskExecutor to promise the slot."""
+    """Ask the TaskExecutor to allocate the slot to the request's job."""
 
     slot_id: SlotId
     request: SlotRequest

@@ -1,4 +1,5 @@
-"""SlotInventory: the registered TaskExecutors and their slots, with tables of the free ones, of who holds the others, and of idle TaskExecutors."""
+"""SlotInventory: the registered TaskExecutors and their slots, with tables of the free slots, of the taken ones by
+job, and of idle TaskExecutors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class SlotInventory:
-    """Every change of a slot goes through here, so that the tables agree. Each costs O(1), whatever the number of slots."""
+    """Every change of a slot goes through here, so that the tables agree. A change costs O(1), whatever the number of
+    slots."""
 
     def __init__(self) -> None:
         self.executors: dict[ResourceId, ManagedExecutor] = {}
@@ -21,18 +23,18 @@ class SlotInventory:
         self.taken = TakenSlots()
         self.size = 0
         self._allocations: dict[AllocationId, ManagedSlot] = {}
-        self._idle: dict[ResourceId, float] = {}  # idle since; in the order of time
+        self._idle: dict[ResourceId, float] = {}  # since when each one is idle, in this order
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
     def add_executor(self, resource_id: ResourceId, report: SlotReport) -> ManagedExecutor:
-        """Its slots are not yet known to hold anything, or to be free."""
+        """Adds a TaskExecutor. What its slots hold is not yet known."""
         executor = self.executors[resource_id] = ManagedExecutor(resource_id, report)
         self.size += len(executor.slots)
         return executor
 
     def remove_executor(self, resource_id: ResourceId) -> ManagedExecutor | None:
-        """None of its slots is free any more; ``clear_slot`` removes what they hold."""
+        """Removes a TaskExecutor and its free slots. For the others the caller calls ``clear_slot``."""
         executor = self.executors.pop(resource_id, None)
         self._idle.pop(resource_id, None)
         if executor is not None:
@@ -49,7 +51,8 @@ class SlotInventory:
             self._idle.pop(executor.resource_id, None)
 
     def pop_idle_since(self, time: float) -> list[tuple[ResourceId, float]]:
-        """The TaskExecutors that have been idle since then or longer, the longest first. They are not named again until they were busy."""
+        """Returns the TaskExecutors that have been idle since ``time`` or longer, the longest first. Each is returned
+        once per idle period."""
         found = []
         for resource_id, since in self._idle.items():
             if since > time:
@@ -60,7 +63,7 @@ class SlotInventory:
         return found
 
     def find_idle_misfit(self, profile: ResourceProfile, may_stop: Callable[[ResourceId], bool]) -> ResourceId | None:
-        """An idle TaskExecutor without any slot for a request of that profile."""
+        """Returns an idle TaskExecutor without any slot for a request of that profile."""
         for resource_id in self._idle:
             if may_stop(resource_id) and not any(profile.fits_in(slot.profile) for slot in self.executors[resource_id].slots.values()):
                 return resource_id
@@ -69,11 +72,12 @@ class SlotInventory:
     # -- slots -------------------------------------------------------------------------------------------------------------
 
     def is_held(self, allocation_id: AllocationId) -> bool:
-        """Whether a slot is known to be held under that allocation."""
+        """Whether a slot holds that allocation."""
         return allocation_id in self._allocations
 
     def find_free(self, request: SlotRequest) -> ManagedSlot | None:
-        """A free slot for the request: on a preferred TaskExecutor, else of exactly its profile, else any that is large enough."""
+        """Returns a free slot for the request: on a preferred TaskExecutor, else of exactly its profile, else any
+        that is large enough."""
         for resource_id in request.preferred:
             executor = self.executors.get(resource_id)
             for slot in executor.free.values() if executor is not None else ():
@@ -88,7 +92,7 @@ class SlotInventory:
         return None
 
     def reserve_slot(self, slot: ManagedSlot, request: SlotRequest) -> None:
-        """Its TaskExecutor is asked to promise the free slot to the request."""
+        """Reserves the free slot for the request while its TaskExecutor is asked to allocate it."""
         self._remove_free(slot)
         slot.request = request
         self.taken.count_slot(request.job_id, slot.profile)
@@ -96,7 +100,7 @@ class SlotInventory:
         self._idle.pop(slot.slot_id.resource_id, None)
 
     def occupy_slot(self, slot: ManagedSlot, job_id: JobId | None, allocation_id: AllocationId) -> None:
-        """The slot, which was cleared, is held under that allocation."""
+        """Marks a cleared slot as held under that allocation."""
         slot.job_id, slot.allocation_id = job_id, allocation_id
         if job_id is not None:
             self.taken.count_slot(job_id, slot.profile)
@@ -104,12 +108,12 @@ class SlotInventory:
         self._idle.pop(slot.slot_id.resource_id, None)
 
     def free_slot(self, slot: ManagedSlot) -> None:
-        """The slot, which was cleared, is free."""
+        """Marks a cleared slot as free."""
         slot.executor.free[slot.slot_id.slot_index] = slot
         self.free.setdefault(slot.profile, OrderedDict())[slot.slot_id] = slot
 
     def doubt_slot(self, slot: ManagedSlot) -> None:
-        """Nothing is known of the slot until its TaskExecutor reports again."""
+        """Marks the slot as unknown until its TaskExecutor reports again."""
         self.clear_slot(slot)
         slot.doubted = True
         slot.executor.doubted += 1
@@ -136,7 +140,7 @@ class SlotInventory:
         if not same:
             del self.free[slot.profile]
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def slots(self) -> Iterable[ManagedSlot]:
         return (slot for executor in self.executors.values() for slot in executor.slots.values())

@@ -1,12 +1,14 @@
-"""SlotManager: which slot serves which request. Decides purely; the ResourceManager acts.
+"""SlotManager: which slot serves which request. It only decides; the ResourceManager acts.
 
-Its view of a slot is what the TaskExecutor last said, plus the allocations under way. Every event costs O(1) whatever the number of slots:
-free slots and unmet requests lie in ordered tables by resource profile, of which a cluster has a handful.
+Its view of a slot is what the TaskExecutor last reported, plus the allocations under way. Every event costs O(1)
+whatever the number of slots: free slots and unmet requests are in ordered tables by resource profile, and a cluster
+has few profiles.
 
-A slot is *free*, *pending* (its TaskExecutor was asked to promise it), *allocated*, or *doubted*: that call was not answered, so it is unknown
-what the slot holds until its TaskExecutor reports again. A doubted slot is given to no request.
+A slot is *free*, *pending* (its TaskExecutor was asked to allocate it), *allocated*, or *doubted*: that call was not
+answered, so what the slot holds is unknown until its TaskExecutor reports again. A doubted slot serves no request.
 
-The tables of slots are the :class:`SlotInventory`'s; workers are started and stopped by the :class:`WorkerProvisioner`.
+The :class:`SlotInventory` keeps the tables of slots; the :class:`WorkerProvisioner` decides when workers start and
+stop.
 """
 
 from __future__ import annotations
@@ -56,11 +58,11 @@ class SlotManager:
         return resource_id in self._inventory.executors
 
     def owns(self, resource_id: ResourceId) -> bool:
-        """Whether the worker was started here, and so may be stopped here."""
+        """Whether this ResourceManager started the worker, and so may stop it."""
         return self._workers.owns(resource_id)
 
     def register_executor(self, resource_id: ResourceId, report: SlotReport, now: float) -> list[Action]:
-        """A TaskExecutor is there (or there again): its slots count from now on."""
+        """A TaskExecutor has registered (perhaps again): its slots count from now on."""
         if self.knows(resource_id):
             return self.report_slots(resource_id, report, now)
         self._workers.worker_registered(resource_id)
@@ -72,7 +74,7 @@ class SlotManager:
         return actions + self._workers.provision(self._requests, now)
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport, now: float) -> list[Action]:
-        """What a TaskExecutor says of its slots; late reports are ignored."""
+        """Takes a TaskExecutor's report about its slots; ignores late reports."""
         executor = self._inventory.executors.get(resource_id)
         if executor is None or not executor.is_news(report):
             return []
@@ -86,7 +88,7 @@ class SlotManager:
         return actions + self._workers.provision(self._requests, now) if actions or self._requests.unmet else actions
 
     def unregister_executor(self, resource_id: ResourceId, now: float) -> list[Action]:
-        """The TaskExecutor is gone; what it had promised is looked for elsewhere."""
+        """Removes a lost TaskExecutor, and looks elsewhere for slots that it was asked to allocate."""
         self._workers.worker_gone(resource_id)
         actions: list[Action] = []
         executor = self._inventory.remove_executor(resource_id)
@@ -100,11 +102,12 @@ class SlotManager:
     # -- requests --------------------------------------------------------------------------------------------------------
 
     def request_slots(self, requests: Iterable[SlotRequest], now: float) -> list[Action]:
-        """A JobMaster asks for slots; requests that are open or served already are not taken twice.
+        """Takes a JobMaster's requests for slots, except those that are open or served already.
 
-        What can never be had is refused at once, and as a whole: part of it would be of no use. Only the requests made together are counted
-        against the limits: what the job holds, or asked for before, may be on its way back. A JobMaster repeats all its open requests from time
-        to time, so that a demand which came in parts is found out too.
+        Requests that can never be served are refused at once, and all together: a part of them would be of no use.
+        Only the requests made together count against the limits, since slots that the job holds or requested before
+        may be on their way back. A JobMaster repeats all its open requests from time to time, so too large a demand
+        is detected even if it came in parts.
         """
         actions: list[Action] = []
         requests = tuple(requests)
@@ -123,35 +126,39 @@ class SlotManager:
         return actions + self._workers.provision(self._requests, now)
 
     def cancel_requests(self, allocation_ids: Iterable[AllocationId]) -> None:
-        """These slots are not needed any more. What is already under way will be offered, rejected and freed."""
+        """Drops requests that are not needed any more. Slots already being allocated will be offered, rejected and
+        freed."""
         for allocation_id in allocation_ids:
             self._requests.remove_request(allocation_id)
 
     def job_left(self, job_id: JobId) -> None:
-        """The job needs nothing more. Its slots are about to be reported free, so they are counted on and no workers are started in their place."""
+        """Drops the job's requests. Its slots are about to be reported free, so no workers are started in their
+        place."""
         self.cancel_requests(self._requests.of_job(job_id))
         self._inventory.taken.job_left(job_id)
 
     def stop_expecting(self, job_id: JobId, now: float) -> list[Action]:
-        """What the job had may still come back, but it is not counted on any longer."""
+        """Stops counting on the slots of a job that left; they may still come back."""
         self._inventory.taken.stop_expecting(job_id)
         return self._workers.provision(self._requests, now)
 
     def keep_only(self, job_id: JobId, wanted: Iterable[AllocationId], asked_before: float) -> None:
-        """The JobMaster waits for ``wanted`` only: drops other requests of the job made before that time (a lost cancellation)."""
+        """Drops the job's requests that are not among ``wanted`` and were made before ``asked_before`` (a
+        cancellation was lost)."""
         held = self._requests.of_job(job_id)
         if held:
             self.cancel_requests(held.difference(wanted) & self._requests.made_before(held, asked_before))
 
     def waiting_of(self, job_id: JobId) -> set[AllocationId]:
-        """The requests of the job that are not served yet."""
+        """Returns the requests of the job that are not served yet."""
         return self._requests.of_job(job_id)
 
     # -- answers of TaskExecutors and of the driver ----------------------------------------------------------------------
 
     def allocation_answered(self, resource_id: ResourceId, allocations: Iterable[tuple[int, AllocationId]], report: SlotReport | None,
                             now: float) -> list[Action]:
-        """The TaskExecutor answered (or did not: ``report`` is None) when asked for these slots. What it did not promise is looked for elsewhere."""
+        """The TaskExecutor answered the request for these slots (or did not: ``report`` is None). Looks elsewhere for
+        those it did not allocate."""
         actions = self.report_slots(resource_id, report, now) if report is not None else []
         executor = self._inventory.executors.get(resource_id)
         if executor is None:
@@ -166,7 +173,7 @@ class SlotManager:
         return actions + self._workers.provision(self._requests, now)
 
     def start_worker(self, worker: StartWorker, now: float) -> StartWorker:
-        """Counts on that worker before any request needs it."""
+        """Counts on the worker before any request needs it."""
         return self._workers.add_worker(worker, now)
 
     def worker_failed(self, resource_id: ResourceId, reason: str, now: float) -> list[Action]:
@@ -179,7 +186,8 @@ class SlotManager:
         return [FailRequest(request, ResourceUnavailableError(f"no worker could be started: {reason}")) for request in failed if request is not None]
 
     def tick(self, now: float) -> list[Action]:
-        """Stops workers that have been idle for too long, gives up workers that never came, tries again what was put off."""
+        """Stops workers that have been idle for too long, gives up workers that never registered, and retries what
+        was put off."""
         actions: list[Action] = []
         for resource_id, since in self._inventory.pop_idle_since(now - self._idle_timeout_s):
             if self.owns(resource_id):
@@ -191,7 +199,7 @@ class SlotManager:
     # -- matching --------------------------------------------------------------------------------------------------------
 
     def _serve(self, request: SlotRequest, actions: list[Action]) -> None:
-        """Gives the request a free slot, or lets it wait."""
+        """Allocates a free slot to the request, or lets the request wait."""
         if request.allocation_id not in self._requests:
             return  # cancelled meanwhile
         slot = self._inventory.find_free(request)
@@ -206,10 +214,10 @@ class SlotManager:
         actions.append(AllocateSlot(slot.slot_id, request))
 
     def _compare_slot(self, slot: ManagedSlot, job_id: JobId | None, allocation_id: AllocationId | None, actions: list[Action], now: float) -> None:
-        """A report says that the slot holds this."""
+        """Compares the slot with what a report says that it holds, and updates it."""
         request = slot.request
         if request is not None and allocation_id is None:
-            return  # the report may be older than the call under way, whose answer will tell
+            return  # the report may be older than the call under way; wait for the call's answer
         if request is None and not slot.doubted and allocation_id == slot.allocation_id:
             return
         self._inventory.clear_slot(slot)
@@ -218,7 +226,7 @@ class SlotManager:
             self._serve(request, actions)
 
     def _update_slot(self, slot: ManagedSlot, job_id: JobId | None, allocation_id: AllocationId | None, actions: list[Action], now: float) -> None:
-        """The slot, which was cleared, holds this; a free one serves the request that has waited longest."""
+        """Records what a cleared slot holds; a free one serves the request that has waited longest."""
         if allocation_id is not None:
             self._inventory.occupy_slot(slot, job_id, allocation_id)
             self._requests.remove_request(allocation_id)
@@ -230,13 +238,13 @@ class SlotManager:
         else:
             self._inventory.update_idle(slot.executor, now)
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def executors(self) -> list[ResourceId]:
         return list(self._inventory.executors)
 
     def view(self, resource_id: ResourceId) -> dict[int, AllocationId | None]:
-        """What each slot of the TaskExecutor is believed to hold."""
+        """Returns what each slot of the TaskExecutor is believed to hold."""
         return {index: slot.allocation_id for index, slot in self._inventory.executors[resource_id].slots.items()}
 
     def statistics(self) -> SlotManagerStatistics:

@@ -1,4 +1,5 @@
-"""WorkerProvisioner: when workers are started or stopped, so that waiting requests get slots within the cluster's limits. Decides purely."""
+"""WorkerProvisioner: when to start or stop workers, so that waiting requests get slots within the cluster's limits.
+It only decides."""
 
 from __future__ import annotations
 
@@ -45,11 +46,12 @@ class WorkerProvisioner:
         return resource_id in self._starting
 
     def owns(self, resource_id: ResourceId) -> bool:
-        """Whether the worker was started here, and so may be stopped here."""
+        """Whether this ResourceManager started the worker, and so may stop it."""
         return resource_id in self._owned
 
     def refusal(self, profile: ResourceProfile, wanted: int, total: int) -> ResourceUnavailableError | None:
-        """Why one job cannot have ``wanted`` slots of that profile, and ``total`` of all profiles, at once; None when it can."""
+        """Returns why one job cannot have ``wanted`` slots of that profile, and ``total`` of all profiles, at once;
+        None when it can."""
         limit = self._limit(profile)
         if limit is not None and wanted > limit:
             return ResourceUnavailableError(self._explain(profile, wanted))
@@ -63,7 +65,7 @@ class WorkerProvisioner:
     # -- the life of a worker ------------------------------------------------------------------------------------------------
 
     def add_worker(self, worker: StartWorker, now: float) -> StartWorker:
-        """Counts on the worker's slots from now on, whether a request needs it or one is expected to."""
+        """Counts on the worker's slots from now on, whether a request needs them already or is only expected to."""
         self._starting[worker.resource_id] = StartingWorker(worker.slots, worker.profile, now)
         self._starting_slots[worker.profile] = self._starting_slots.get(worker.profile, 0) + worker.slots
         self._owned.add(worker.resource_id)
@@ -74,7 +76,8 @@ class WorkerProvisioner:
         self._failures = 0
 
     def start_failed(self, resource_id: ResourceId, now: float) -> bool:
-        """Whether too many workers in a row could not be started. Until then it is tried again, after a pause that grows."""
+        """Whether too many workers in a row could not be started. Until then another is started after a growing
+        pause."""
         self.worker_gone(resource_id)
         self._failures += 1
         if self._failures < self.FAILURES_IN_A_ROW:
@@ -88,7 +91,7 @@ class WorkerProvisioner:
         self._owned.discard(resource_id)
 
     def overdue_workers(self, now: float) -> list[ResourceId]:
-        """Those that have not registered in time."""
+        """Returns the workers that have not registered in time."""
         started_before = now - self._config.request_timeout.total_seconds()
         return [resource_id for resource_id, worker in self._starting.items() if worker.since <= started_before]
 
@@ -124,7 +127,7 @@ class WorkerProvisioner:
         return actions
 
     def _room(self, profile: ResourceProfile) -> int:
-        """How many more slots of that profile there may be."""
+        """How many more slots of that profile the limits allow."""
         have = self._inventory.size + sum(self._starting_slots.values())
         limits = [limit for limit in (self._config.max_slots, self._limit(profile)) if limit is not None]
         return min(limits) - have if limits else self._config.slots_per_executor
@@ -135,7 +138,8 @@ class WorkerProvisioner:
         return StopWorker(resource_id, reason)
 
     def check_invariants(self) -> None:
-        """Raises EngineError when more slots were started than the configuration allows. TaskExecutors that came by themselves are not counted."""
+        """Raises EngineError when more slots were started than the configuration allows. TaskExecutors not started
+        here are not counted."""
         highest = self._config.max_slots
         owned = sum(len(executor.slots) for executor in self._inventory.executors.values() if executor.resource_id in self._owned)
         if highest is not None and owned + sum(self._starting_slots.values()) > highest:

@@ -1,6 +1,7 @@
-"""What the three RpcServices share: hosting endpoints, opening connections, carrying out calls and answering them.
+"""What the three RpcServices share: they host endpoints, open connections, carry out calls and answer them.
 
-A service adds a main thread for each endpoint (:class:`EndpointHost`) and a way to get a request to another process (``transmit``).
+Each service adds a main thread for each endpoint (:class:`EndpointHost`) and a way to send a request to another
+process (``transmit``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from flinkpy.core.options.engine import RpcConfig
 G = TypeVar("G")
 
 Reply: TypeAlias = Callable[[Any, BaseException | None], object]
-"""How an ask is answered: with a value, or an error that is fit to travel."""
+"""Answers an ask: with a value, or with an error that is fit to travel."""
 
 OnFatal: TypeAlias = Callable[[str, BaseException], None]
 """Called with the endpoint's address and the error that escaped from its main thread."""
@@ -36,10 +37,10 @@ log = logging.getLogger("flinkpy.rpc")
 
 
 class EndpointHost(MainThread):
-    """One endpoint in its service: takes the control messages, lets calls in and answers every one of them.
+    """One endpoint in its service: handles the control messages, admits calls and answers every one of them.
 
-    Subclasses give it a thread: ``execute`` and its kin, ``_launch`` (begin to run mail, START first) and ``_close`` (take no more,
-    answer what is left).
+    Subclasses give it a thread: ``execute`` and the other methods of MainThread, ``_launch`` (start to process the
+    mailbox, START first) and ``_close`` (accept no more, answer what is left).
     """
 
     def __init__(self, service: BaseRpcService, endpoint: HostedEndpoint) -> None:
@@ -47,7 +48,8 @@ class EndpointHost(MainThread):
         self.address = service.address_of(endpoint.name)
         self.stopped: Future[None] = Future()
         self._stop_requested = False
-        self._unanswered: dict[Reply, None] = {}  # asks whose handler gave a future that is still open; in their order
+        # Asks whose handler returned a future that is still open; in their order
+        self._unanswered: dict[Reply, None] = {}
 
     @abstractmethod
     def _launch(self) -> None: ...
@@ -57,7 +59,7 @@ class EndpointHost(MainThread):
 
     @abstractmethod
     def deliver(self, call: RpcInvocation, reply: Reply | None) -> None:
-        """From any thread: has the call carried out in the main thread."""
+        """Has the call carried out in the main thread. May be called in any thread."""
 
     # -- control ---------------------------------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ class EndpointHost(MainThread):
         {Control.START: self._start, Control.STOP: self._stop, Control.TERMINATE: self._terminate}[message]()
 
     def request_stop(self) -> Future[None]:
-        """From any thread, any number of times."""
+        """Stops the endpoint. May be called in any thread, any number of times."""
         if not self._stop_requested:
             self._stop_requested = True
             if self.endpoint.lifecycle.state is EndpointState.CREATED:
@@ -80,7 +82,8 @@ class EndpointHost(MainThread):
         self._launch()
 
     def run_on_start(self) -> None:
-        """The first thing in the main thread. An endpoint that cannot start is fatal, and terminates."""
+        """Runs ``on_start``, first of all in the main thread. If it raises, the error is fatal and the endpoint
+        terminates."""
         try:
             self.endpoint.on_start()
         except Exception as error:
@@ -122,7 +125,8 @@ class EndpointHost(MainThread):
     # -- calls -----------------------------------------------------------------------------------------------------------------
 
     def carry_out(self, call: RpcInvocation, reply: Reply | None) -> None:
-        """In the main thread. A tell that is refused is logged; one that fails lets the error escape: it is a bug, and fatal."""
+        """Runs in the main thread. A refused tell is logged; the error of a tell that fails escapes: it is a bug, and
+        fatal."""
         endpoint = self.endpoint
         try:
             endpoint.admit(call.method, call.token)
@@ -165,7 +169,8 @@ class EndpointHost(MainThread):
 
 
 class Watch:
-    """One endpoint that is to be told of the end of a process; in that process's list until it was told or cancelled."""
+    """One endpoint that waits for the end of a process; it is in that process's list until it is notified or
+    cancelled."""
 
     def __init__(self, watches: list[Watch], caller: HostedEndpoint, on_death: Callable[[str], object]) -> None:
         self._watches, self.caller, self._on_death = watches, caller, on_death
@@ -185,8 +190,8 @@ class Watch:
 
 
 class BaseRpcService(RpcService):
-    """The shared half of a service. ``on_fatal(address, error)`` is told what escapes from a tell's handler or a scheduled action; it may be
-    set later, and is called in the thread where that happened."""
+    """What all services share. ``on_fatal(address, error)`` gets the errors that escape from a tell's handler or a
+    scheduled action; it may be set later, and is called in the thread where the error escaped."""
 
     def __init__(self, process: str, clock: Clock, ids: IdFactory, config: RpcConfig, on_fatal: OnFatal | None = None,
                  request_ids: itertools.count[int] | None = None) -> None:
@@ -203,7 +208,7 @@ class BaseRpcService(RpcService):
 
     @abstractmethod
     def transmit(self, process: str, request: Request) -> None:
-        """Gets the request to that process; what comes back, if anything does, goes to ``asks.answer``."""
+        """Sends the request to that process; an answer, if one comes, goes to ``asks.answer``."""
 
     @abstractmethod
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
@@ -236,7 +241,7 @@ class BaseRpcService(RpcService):
     # -- in and out ------------------------------------------------------------------------------------------------------------------
 
     def receive(self, request: Request, reply: Reply | None) -> None:
-        """A request for an endpoint of this process has arrived."""
+        """Handles a request that has arrived for an endpoint of this process."""
         host = self._hosts.get(request.endpoint)
         if isinstance(request, RpcInvocation):
             if host is None:
@@ -263,7 +268,7 @@ class BaseRpcService(RpcService):
         return None
 
     def finish(self, ask: PendingAsk, value: Any, error: BaseException | None) -> None:
-        """Completes an ask where its caller wants it."""
+        """Completes an ask in its caller's main thread, or here if it has no caller."""
         finish: Callable[[], object] = partial(ask.future.fail, error) if error is not None else partial(ask.future.complete, value)
         if ask.caller is None:
             finish()
@@ -271,12 +276,13 @@ class BaseRpcService(RpcService):
             ask.caller.execute(finish, "answer")
 
     def is_handled(self, address: str, error: BaseException) -> bool:
-        """Whether the endpoint that the error escaped from deals with it."""
+        """Whether the endpoint from which the error escaped handles it."""
         host = self._hosts.get(address.rpartition("/")[2])
         return host is not None and isinstance(error, Exception) and host.endpoint.on_uncaught_error(error)
 
     def fatal(self, address: str, error: BaseException) -> None:
-        """Something escaped from a main thread: a bug. Never swallowed: the endpoint deals with it, or it is logged and told to ``on_fatal``."""
+        """An error escaped from a main thread: a bug, which is never swallowed. The endpoint handles it, or it is
+        logged and goes to ``on_fatal``."""
         if self.is_handled(address, error):
             return
         log.critical("fatal error in %s", address, exc_info=error)
@@ -284,11 +290,11 @@ class BaseRpcService(RpcService):
             self.on_fatal(address, error)
 
     def free_address(self, host: EndpointHost) -> None:
-        """The endpoint is terminating: its address is free."""
+        """Frees the address of an endpoint that terminates."""
         self._hosts.pop(host.endpoint.name, None)
 
     def stop_endpoints(self) -> Future[None]:
-        """The last one started stops first; done when all have stopped."""
+        """Stops the endpoints, the last one started first. The future completes when all have stopped."""
         left = [host.request_stop() for host in reversed(list(self._hosts.values()))]
         done: Future[None] = Future()
 

@@ -1,7 +1,8 @@
 """RpcEndpoint: an actor. One mailbox, one main thread, states driven by START, STOP and TERMINATE.
 
-Public methods of a subclass that its gateway names are callable from afar; they run in the main thread, one at a time, and may return a value,
-a :class:`Future`, or be coroutines (``async def``) that await futures, letting other messages run meanwhile.
+Those public methods of a subclass that its gateway has can be called remotely. They run in the main thread, one at a
+time, and may return a value or a :class:`Future`, or be coroutines (``async def``) that await futures and let other
+messages run meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class RpcEndpoint:
-    """Subclasses name their ``gateway`` (a Protocol), and override ``on_start`` and ``on_stop``."""
+    """An actor. Subclasses set their ``gateway`` (a Protocol), and override ``on_start`` and ``on_stop``."""
 
     gateway: type[Any]
 
@@ -39,11 +40,11 @@ class RpcEndpoint:
     # -- life ------------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """From now on messages are processed."""
+        """Starts the endpoint: from now on it processes messages."""
         self.service.start_endpoint(self)
 
     def stop(self) -> Future[None]:
-        """Ends the endpoint; done when ``on_stop`` is and the mailbox is closed."""
+        """Ends the endpoint. The future completes when ``on_stop`` is done and the mailbox is closed."""
         return self.service.stop_endpoint(self)
 
     def on_start(self) -> None:
@@ -54,7 +55,8 @@ class RpcEndpoint:
         return None
 
     def on_uncaught_error(self, error: Exception) -> bool:
-        """Something escaped from the main thread; True when the endpoint has dealt with it, otherwise it is fatal to the process."""
+        """An error escaped from the main thread. Returns True when the endpoint has handled it, else it is fatal to
+        the process."""
         return False
 
     # -- the main thread ----------------------------------------------------------------------------------------------------
@@ -63,11 +65,12 @@ class RpcEndpoint:
         self.main_thread.assert_here()
 
     def run_async(self, action: Callable[[], object]) -> None:
-        """Runs it in the main thread, after what is queued."""
+        """Runs the action in the main thread, after what is queued."""
         self.main_thread.execute(action)
 
     def call_async(self, function: Callable[[], T]) -> Future[T]:
-        """Runs it in the main thread and gives its result; fails with EndpointNotRunningError when the endpoint ends before that."""
+        """Runs the function in the main thread and returns a future of its result. It fails with
+        EndpointNotRunningError when the endpoint ends first."""
         future: Future[T] = Future()
 
         def call() -> None:
@@ -82,11 +85,12 @@ class RpcEndpoint:
         return future
 
     def schedule_run_async(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        """Runs it in the main thread, in so many seconds."""
+        """Runs the action in the main thread, in ``delay_s`` seconds."""
         return self.main_thread.schedule(delay_s, action)
 
     def in_main_thread(self, future: Future[T]) -> Future[T]:
-        """The same outcome, arriving in this endpoint's main thread wherever ``future`` was completed."""
+        """Returns a future with the same outcome that completes in this endpoint's main thread, wherever ``future``
+        was completed."""
         here: Future[T] = Future()
 
         def hand_over(done: Future[T]) -> None:
@@ -101,7 +105,7 @@ class RpcEndpoint:
     def spawn(self, coroutine: Coroutine[Future[Any], None, T]) -> Future[T]:
         """Drives a coroutine in the main thread; wherever it awaits an open future, other messages run.
 
-        What it raises is in the future it gives: look at it.
+        An error that it raises is in the returned future, and nowhere else: look at it.
         """
         result: Future[T] = Future()
 
@@ -127,7 +131,7 @@ class RpcEndpoint:
     # -- others ----------------------------------------------------------------------------------------------------------------
 
     def connect(self, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        """A gateway to another endpoint; its futures complete in this endpoint's main thread."""
+        """Returns a gateway to another endpoint; its futures complete in this endpoint's main thread."""
         return self.service.connect(self, address, gateway, token)
 
     # -- being called ------------------------------------------------------------------------------------------------------------
@@ -142,19 +146,21 @@ class RpcEndpoint:
         self.check_token(method, token)
 
     def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carries out an admitted call: a value, or a Future of it. Only services call this, in the main thread."""
+        """Carries out an admitted call. Returns a value, or a Future of it. Only services call this, in the main
+        thread."""
         value = getattr(self, method)(*args, **kwargs)
         return self.spawn(value) if type(value) is CoroutineType else value
 
     def check_token(self, method: str, token: FencingToken | None) -> None:
-        """Plain endpoints take messages under any token."""
+        """Accepts any token; :class:`FencedRpcEndpoint` does not."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address} {self.lifecycle.state.name}>"
 
 
 class FencedRpcEndpoint(RpcEndpoint):
-    """An endpoint that leads under a token: messages for another term are refused. Without a token it refuses all."""
+    """An endpoint that leads under a token and refuses messages for another term. Without a token it refuses all
+    messages."""
 
     def __init__(self, service: RpcService, name: str, token: FencingToken | None = None) -> None:
         self.token = token

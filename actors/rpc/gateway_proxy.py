@@ -1,7 +1,7 @@
 """The typed proxy: a gateway class made from a Protocol.
 
-A Protocol method that returns None is a tell, one that returns a Future is an ask. The generated methods have the Protocol's own
-parameters, so a wrong call fails where it is written, as a TypeError, and never travels.
+A Protocol method that returns None is a tell, one that returns a Future is an ask. The generated methods have the
+Protocol's own parameters, so a wrong call raises TypeError in the caller, and is never sent.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Gateway:
 
 
 def make_gateway(protocol: type[G], line: Line) -> G:
-    """A gateway of that protocol over that line."""
+    """Returns a gateway of that protocol over that line."""
     return cast(G, gateway_class(protocol)(line))
 
 
 def address_of(gateway: object) -> str:
-    """The address a gateway's calls go to."""
+    """Returns the address that a gateway's calls go to."""
     if not isinstance(gateway, Gateway):
         raise EngineError(f"{gateway!r} is no gateway made by an RpcService")
     return gateway._line.address
@@ -59,7 +59,7 @@ _CLASSES: dict[type[Any], type[Gateway]] = {}
 
 
 def gateway_methods(protocol: type[Any]) -> dict[str, bool]:
-    """The method names of a gateway protocol; True where the method is an ask.
+    """Returns the method names of a gateway protocol; True if the method is an ask.
 
     Raises EngineError for a method that returns neither None nor a Future.
     """
@@ -74,7 +74,7 @@ def gateway_methods(protocol: type[Any]) -> dict[str, bool]:
 
 
 def gateway_class(protocol: type[Any]) -> type[Gateway]:
-    """The class of the gateways of a protocol; made once."""
+    """Returns the class of a protocol's gateways, made at the first call."""
     made = _CLASSES.get(protocol)
     if made is None:
         methods = {name: _forwarder(protocol, name, asks) for name, asks in gateway_methods(protocol).items()}
@@ -84,7 +84,8 @@ def gateway_class(protocol: type[Any]) -> type[Gateway]:
 
 
 def mismatches(endpoint: type[Any]) -> list[str]:
-    """Where an endpoint class does not carry out its ``gateway``: methods it lacks, and parameters that differ. Empty when all is well."""
+    """Returns where an endpoint class does not match its ``gateway``: methods that it lacks, and parameters that
+    differ. Empty if it matches."""
     protocol = endpoint.gateway
     found = []
     for name in gateway_methods(protocol):
@@ -99,13 +100,14 @@ def mismatches(endpoint: type[Any]) -> list[str]:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Names, kinds and defaults; types are mypy's business."""
+    """Names, kinds and defaults; mypy checks the types."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
     return [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
 
 
 def _is_ask(protocol: type[Any], method: FunctionType) -> bool:
-    """By the annotation's text where it is text: a gateway may name types that are imported for type checkers only."""
+    """Looks at the annotation's text if it is text, since a gateway may name types that are imported for type
+    checkers only."""
     returns: Any = method.__annotations__.get("return", "nothing")
     if returns in (None, "None", type(None)):
         return False
@@ -115,7 +117,8 @@ def _is_ask(protocol: type[Any], method: FunctionType) -> bool:
 
 
 def _forwarder(protocol: type[Any], name: str, asks: bool) -> Callable[..., Any]:
-    """A function with the method's parameters that hands them on; generated, because binding a signature at every call costs more than the call."""
+    """Generates a function that has the method's parameters and passes them on. Binding a signature at every call
+    would cost more than the call."""
     declared, passed, named, values = ["self"], [], [], {}
     keyword_only_seen = False
     for parameter in list(inspect.signature(getattr(protocol, name)).parameters.values())[1:]:

@@ -1,8 +1,9 @@
-"""Heartbeats: each side of a pair knows that the other one lives, and gets a payload along with it.
+"""Heartbeats: each side of a pair learns that the other one lives, and gets a payload along with it.
 
-One side requests (the ResourceManager and the JobMaster), every ``interval_s``; the other one answers each request with its payload. Both
-watch the silence: a target not heard of for ``timeout_s`` is reported once, and monitored no more. In the gateways a beat is a tell in either
-direction, so a lost one costs nothing but its own interval:
+One side (the ResourceManager or the JobMaster) sends a request every ``interval_s``; the other side answers each
+request with its payload. Both watch for silence: a target not heard of for ``timeout_s`` is reported once and not
+monitored any more. In the gateways a heartbeat is a tell in either direction, so a lost one costs only its own
+interval:
 
     ResourceManager                                     TaskExecutor
     every interval: gateway.heartbeat_from_resource_manager(id) -> manager.request_received(id): answers by
@@ -33,10 +34,10 @@ class HeartbeatStatistics:
 
 
 class HeartbeatManager(Generic[P]):
-    """Watches any number of targets; belongs to one endpoint's main thread, which ``schedule`` leads into.
+    """Watches any number of targets. It belongs to the main thread of one endpoint; ``schedule`` runs actions there.
 
-    With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent target, ``on_payload(target, payload)`` hands over
-    what an answer brought.
+    With an ``interval_s`` it is the requesting side. ``on_timeout(target)`` reports a silent target,
+    ``on_payload(target, payload)`` passes on the payload of an answer.
     """
 
     def __init__(self, schedule: Callable[[float, Callable[[], object]], Cancellable], clock: Clock, timeout_s: float,
@@ -45,7 +46,7 @@ class HeartbeatManager(Generic[P]):
         self._schedule, self._clock, self._timeout_s, self._interval_s = schedule, clock, timeout_s, interval_s
         self._on_timeout, self._on_payload = on_timeout, on_payload
         self._beats: dict[ResourceId, Callable[[], None]] = {}
-        self._heard: dict[ResourceId, float] = {}  # the longest silent one stands first: one timer serves all
+        self._heard: dict[ResourceId, float] = {}  # the longest silent one is first: one timer serves all
         self._check: Cancellable | None = None
         self._tick: Cancellable | None = None
         self._requests = self._received = self._timeouts = 0
@@ -53,7 +54,8 @@ class HeartbeatManager(Generic[P]):
     # -- targets -----------------------------------------------------------------------------------------------------------------
 
     def monitor(self, target: ResourceId, beat: Callable[[], None]) -> None:
-        """Watches the target from now on. ``beat`` sends it our heartbeat: a request every interval, or the answer to each request."""
+        """Watches the target from now on. ``beat`` sends it this side's heartbeat: a request every interval, or the
+        answer to each request."""
         self._beats[target] = beat
         self._touch(target)
         if self._check is None:
@@ -62,7 +64,7 @@ class HeartbeatManager(Generic[P]):
             self._tick = self._schedule(0.0, self._request_all)
 
     def unmonitor(self, target: ResourceId) -> None:
-        """Forgets the target; one it does not know is ignored."""
+        """Stops watching the target; an unknown one is ignored."""
         self._beats.pop(target, None)
         self._heard.pop(target, None)
         if not self._beats:
@@ -84,13 +86,13 @@ class HeartbeatManager(Generic[P]):
     # -- beats -------------------------------------------------------------------------------------------------------------------
 
     def request_received(self, target: ResourceId) -> None:
-        """The answering side was asked: it lives, and so do we."""
+        """The answering side got a request: notes that the requester lives, and answers."""
         if target in self._beats:
             self._touch(target)
             self._beats[target]()
 
     def answer_received(self, target: ResourceId, payload: P | None = None) -> None:
-        """The requesting side was answered. One that it does not monitor (any more) is ignored, payload and all."""
+        """The requesting side got an answer. It ignores an answer of a target that it does not monitor (any more)."""
         if target in self._beats:
             self._touch(target)
             if payload is not None and self._on_payload is not None:
@@ -120,7 +122,7 @@ class HeartbeatManager(Generic[P]):
                 break
             silent.append(target)
         for target in silent:
-            if target in self._beats:  # an earlier report may have had it forgotten
+            if target in self._beats:  # reporting an earlier one may have unmonitored it
                 self._timeouts += 1
                 self.unmonitor(target)
                 self._on_timeout(target)
@@ -134,11 +136,11 @@ class HeartbeatManager(Generic[P]):
 
 def heartbeat_requester(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None],
                         on_payload: Callable[[ResourceId, Any], None] | None = None) -> HeartbeatManager[Any]:
-    """The requesting side, for an endpoint."""
+    """Returns the requesting side, for an endpoint."""
     return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout, on_payload,
                             config.heartbeat_interval.total_seconds())
 
 
 def heartbeat_responder(endpoint: RpcEndpoint, config: RpcConfig, on_timeout: Callable[[ResourceId], None]) -> HeartbeatManager[Any]:
-    """The answering side, for an endpoint."""
+    """Returns the answering side, for an endpoint."""
     return HeartbeatManager(endpoint.schedule_run_async, endpoint.service.clock, config.heartbeat_timeout.total_seconds(), on_timeout)

@@ -1,8 +1,8 @@
 """Which endpoint leads, and under which token: a port for elections and their listeners, and the implementation for a single contender.
 
-A contender leads from ``grant_leadership(token)`` to ``revoke_leadership()``; each term has a fresh token. It confirms a grant once it is ready
-to serve, and only then listeners get (address, token). An implementation for high availability (a lease in a store, say) does the
-same over several processes; endpoints will not see the difference.
+A contender leads from ``grant_leadership(token)`` to ``revoke_leadership()``; each term has a fresh token. It
+confirms a grant once it is ready to serve, and only then listeners get (address, token). An implementation for high
+availability (say, a lease in a store) does the same over several processes; endpoints see no difference.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ NO_LEADER = LeaderInformation(None, None)
 
 
 class LeaderContender(Protocol):
-    """Who stands for election. The calls come from whatever thread: an endpoint hands them to its main thread."""
+    """Stands for election. The calls come in any thread: an endpoint hands them to its main thread."""
 
     @property
     def address(self) -> str: ...
 
     def grant_leadership(self, token: FencingToken) -> None:
-        """Leads from now on under this token; ``confirm`` it when ready to serve."""
+        """From now on the contender leads under this token. It calls ``confirm`` with the token when it is ready to
+        serve."""
         ...
 
     def revoke_leadership(self) -> None:
-        """Leads no more."""
+        """The contender does not lead any more."""
         ...
 
 
@@ -59,7 +60,7 @@ class LeaderElectionService(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Withdraws; a leader is revoked first."""
+        """Withdraws the contender; if it leads, its leadership is revoked first."""
 
 
 class LeaderRetrievalService(ABC):
@@ -67,14 +68,15 @@ class LeaderRetrievalService(ABC):
 
     @abstractmethod
     def start(self, listener: Callable[[LeaderInformation], None]) -> None:
-        """Tells the listener of the leader, now if there is one, and at each change."""
+        """Calls the listener with the leader, now if there is one, and at each change."""
 
     @abstractmethod
     def stop(self) -> None: ...
 
 
 class StandaloneLeadership(LeaderElectionService):
-    """The only contender there is: leads at once, under a fresh token (or the ``token`` it is given, where others know it beforehand)."""
+    """The election of a single contender: it leads at once, under a fresh token (or under ``token``, where others
+    must know it beforehand)."""
 
     def __init__(self, ids: IdFactory, token: FencingToken | None = None) -> None:
         self._ids, self._given = ids, token
@@ -103,11 +105,11 @@ class StandaloneLeadership(LeaderElectionService):
 
     @property
     def token(self) -> FencingToken | None:
-        """Of the present term; None while there is no contender."""
+        """The token of the present term; None while there is no contender."""
         return self._token
 
     def retrieval(self) -> LeaderRetrievalService:
-        """For a listener in the same process."""
+        """Returns the retrieval for a listener in the same process."""
         return _Retrieval(self)
 
     def add_listener(self, listener: Callable[[LeaderInformation], None]) -> None:
@@ -144,7 +146,7 @@ class _Retrieval(LeaderRetrievalService):
 
 
 class FixedLeader(LeaderRetrievalService):
-    """The listeners' side where address and token are given: a worker that gets them with its start."""
+    """A retrieval whose leader is given: for a worker that gets address and token when it starts."""
 
     def __init__(self, address: str, token: FencingToken) -> None:
         self._leader = LeaderInformation(address, token)
@@ -153,11 +155,11 @@ class FixedLeader(LeaderRetrievalService):
         listener(self._leader)
 
     def stop(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
 
 def first_leader(retrieval: LeaderRetrievalService) -> Future[LeaderInformation]:
-    """The leader, as soon as there is one: for clients that stay with one term."""
+    """Returns the leader, as soon as there is one: for clients that stay with one term."""
     found: Future[LeaderInformation] = Future()
 
     def on_leader(leader: LeaderInformation) -> None:
@@ -170,7 +172,7 @@ def first_leader(retrieval: LeaderRetrievalService) -> Future[LeaderInformation]
 
 
 def connect_to_leader(service: RpcService, retrieval: LeaderRetrievalService, gateway: type[G]) -> Future[G]:
-    """A gateway to the leader, in its present term, for a client that is no endpoint."""
+    """Returns a gateway to the leader, in its present term, for a client that is no endpoint."""
     connected: Future[G] = Future()
 
     def connect(found: Future[LeaderInformation]) -> None:
@@ -218,4 +220,4 @@ class LeadingEndpoint(FencedRpcEndpoint):
             self.run_async(action)
 
     def on_leadership(self) -> None:
-        """Runs first in the main thread when this endpoint leads."""
+        """Runs in the main thread when this endpoint becomes leader."""

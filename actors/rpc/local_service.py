@@ -1,7 +1,7 @@
 """The RpcService of one Python process: a thread for each endpoint, messages handed over by reference.
 
-It is the embedded default, and what a process on Ray hosts its endpoints with. Several of them in one interpreter that should reach each
-other (two TaskExecutors in a test) are made with :meth:`LocalRpcService.sibling`.
+It is the default of embedded programs, and hosts the endpoints of each process on Ray. If several of them in one
+interpreter should reach each other (two TaskExecutors in a test), make them with :meth:`LocalRpcService.sibling`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class ThreadHost(EndpointHost):
     def _close(self) -> None:
         self._mailbox.quiesce()
         self._mailbox.close()
-        for timer in list(self._timers):  # until it is due, each would hold the endpoint, and a JobMaster holds its job's data
+        # Until due, each would keep the endpoint alive, and a JobMaster its job's data
+        for timer in list(self._timers):
             timer.cancel()
 
     def _run(self) -> None:
@@ -83,7 +84,7 @@ class ThreadHost(EndpointHost):
 
 
 class LocalRpcService(BaseRpcService):
-    """Endpoints on threads. ``process`` names it in addresses.
+    """Endpoints on threads. ``process`` is its name in addresses.
 
     >>> service = LocalRpcService(); service.address_of("dispatcher")
     'local/dispatcher'
@@ -99,7 +100,8 @@ class LocalRpcService(BaseRpcService):
         super().__init__(process, clock, ids if ids is not None else IdFactory(), config, on_fatal)
 
     def sibling(self, process: str, config: RpcConfig | None = None) -> LocalRpcService:
-        """Stands for another process in this interpreter: its endpoints and ours reach each other."""
+        """Returns a service that acts as another process in this interpreter: its endpoints and those of this one
+        reach each other."""
         other = LocalRpcService(self.clock, self.ids, config or self.config, process, self.on_fatal)
         other._processes = self._processes
         self._processes[process] = other

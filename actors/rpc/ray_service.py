@@ -1,11 +1,12 @@
 """The RpcService over Ray: each process is a named Ray actor that hosts endpoints, on threads as in the local service.
 
-A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask, comes back with the pickled
-answer; calls within the process never leave it. Ray's event loop only passes messages on: no endpoint's code runs there. A process part of an
-address is the actor's name in the session's namespace. When an actor dies, its open calls fail and its watchers are told at once.
+A call to another process is one actor call (``RpcHost.deliver``) that carries the pickled request and, for an ask,
+returns the pickled answer; calls within the process never leave it. Ray's event loop only passes messages on: no
+endpoint's code runs there. The process part of an address is the actor's name in the session's namespace. When an
+actor dies, its open calls fail and its watchers are notified at once.
 
-Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time cannot wait for answers. So every
-call has a number in its sender's stream, and the receiver puts them in order.
+Ray keeps no order between calls to an actor that takes several at a time, and an actor that takes one at a time
+cannot wait for answers. So every call has a number in its sender's stream, and the receiver puts the calls in order.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from flinkpy.core.program import code
 log = logging.getLogger("flinkpy.rpc")
 
 NAMESPACE = "flinkpy"
-GAP_TIMEOUT_S = 1.0  # how long a missing call holds up those behind it
+GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones
 REWATCH_S = 1.0
-CONCURRENT_CALLS = 10_000  # open asks and watches an actor takes at once; each costs a fiber
+CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; each costs a fiber
 
 
 class RayRpcService(LocalRpcService):
-    """Endpoints of this process, and calls to those of other actors. ``process`` must be the name of the Ray actor it lives in; on a driver (a
-    client) it is any name, and others cannot call back.
+    """Endpoints of this process, and calls to those of other actors. ``process`` must be the name of the Ray actor it
+    runs in; on a driver (a client) it may be any name, and other processes cannot call back.
 
         service = RayRpcService(f"client-{ids.hex(8)}")
         dispatcher = service.connect(None, "jobmanager/dispatcher", DispatcherGateway, token).result(10)
@@ -79,7 +80,8 @@ class RayRpcService(LocalRpcService):
             self.stop()
 
     def add_handler(self, name: str, function: Callable[..., Any]) -> None:
-        """Serves other users of this process's actor, beside the endpoints: ``actor.call_handler.remote(name, ...)``. It must return at once."""
+        """Adds a function that other users of this actor may call: ``actor.call_handler.remote(name, ...)``. It must
+        return at once."""
         self.handlers[name] = function
 
     # -- peers -------------------------------------------------------------------------------------------------------------------
@@ -95,14 +97,14 @@ class RayRpcService(LocalRpcService):
         return peer
 
     def forget_peer(self, peer: RayPeer) -> None:
-        """The next message to that process looks its name up again."""
+        """Forgets the peer: the next message to that process looks its name up again."""
         with self._peers_lock:
             if self._peers.get(peer.process) is peer:
                 del self._peers[peer.process]
 
 
 class RayPeer:
-    """Another process as seen from here: its actor once it is found, what waits until then, and who watches it."""
+    """Another process: its actor once it is found, the messages that wait until then, and its watchers."""
 
     def __init__(self, service: RayRpcService, process: str) -> None:
         self._service, self.process = service, process
@@ -118,7 +120,7 @@ class RayPeer:
         self._lock = threading.Lock()
 
     def resolve(self) -> None:
-        """Looks the actor up; slow, so in background."""
+        """Looks the actor up; this is slow, so it runs in the background."""
         try:
             handle = ray.get_actor(self.process, namespace=self._service.namespace)
         except Exception as error:  # ValueError: no such actor; others: no cluster
@@ -135,7 +137,7 @@ class RayPeer:
             self._await_termination()
 
     def send(self, request_id: int | None, data: bytes) -> None:
-        """From any thread; before the actor is found the message waits, in its order."""
+        """Sends the message. May be called in any thread; until the actor is found, messages wait in their order."""
         if not self._found:
             with self._lock:
                 found, lost = self._found, self._lost
@@ -158,12 +160,12 @@ class RayPeer:
                 self._tell.remote(self._stream, number, data)
             else:
                 self._ask.remote(self._stream, number, data).future().add_done_callback(partial(self._answered, request_id))
-        except Exception as error:  # Ray was shut down under us
+        except Exception as error:  # Ray was shut down meanwhile
             log.warning("a message to %s cannot be sent: %s", self.process, error)
             self._fail(request_id, f"process {self.process} cannot be reached: {error}")
 
     def _answered(self, request_id: int, done: Any) -> None:
-        """In one of Ray's threads: the call came back with the answer, or failed."""
+        """Runs in one of Ray's threads: the call returned the answer, or failed."""
         asks = self._service.asks
         try:
             answer = unpack(done.result())
@@ -172,7 +174,7 @@ class RayPeer:
             asks.answer(request_id, None, RecipientUnreachableError(f"process {self.process} is gone: {_reason(error)}"))
             if not isinstance(error, ActorUnavailableError):
                 self._service.forget_peer(self)
-        except Exception as error:  # a class that is not here, a cluster that is going down
+        except Exception as error:  # an unknown class, or a cluster that is shutting down
             asks.answer(request_id, None, RpcError(f"the answer of {self.process} cannot be read: {type(error).__name__}: {error}"))
         else:
             asks.answer(request_id, answer.value, answer.error)
@@ -180,7 +182,7 @@ class RayPeer:
     # -- death -------------------------------------------------------------------------------------------------------------------
 
     def watch(self, caller: HostedEndpoint, on_death: Callable[[str], object]) -> Watch:
-        """All who watch share one pending call."""
+        """Watches the process; all watchers share one pending call."""
         with self._lock:
             watch = Watch(self._watches, caller, on_death)
             first, self._watching = not self._watching, True
@@ -196,13 +198,13 @@ class RayPeer:
 
     def _terminated(self, done: Any) -> None:
         error = done.exception()
-        if isinstance(error, ActorUnavailableError):  # cut off, perhaps for a moment: not known to be dead
+        if isinstance(error, ActorUnavailableError):  # unreachable, perhaps for a moment: not known to be dead
             self._service.schedule(REWATCH_S, self._await_termination)
         else:
             self.lost(f"process {self.process} " + (f"died: {_reason(error)}" if error is not None else "has stopped"))
 
     def lost(self, reason: str) -> None:
-        """The process does not exist, or has ended: open calls to it fail, and its watchers are told."""
+        """The process does not exist, or has ended: fails the open calls to it, and notifies its watchers."""
         self._service.forget_peer(self)
         with self._lock:
             self._lost = reason
@@ -215,7 +217,7 @@ class RayPeer:
 
 
 def _reason(error: BaseException) -> str:
-    """Ray's account in a line or two: it comes with the actor's whole life."""
+    """Ray's reason in a line or two, without the actor's whole history."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:1] + [line for line in lines[1:] if line.startswith(("The actor is dead", "The actor died"))])[:500]
 
@@ -224,7 +226,7 @@ def _reason(error: BaseException) -> str:
 
 
 class RpcHost:
-    """The Ray actor: a RayRpcService, and ``setup(service)`` run in it, which builds and starts the endpoints."""
+    """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the endpoints."""
 
     def __init__(self, process: str, namespace: str, config: RpcConfig, setup: bytes) -> None:
         self._process = process
@@ -232,10 +234,10 @@ class RpcHost:
         self._ended = asyncio.Event()
         self.service = RayRpcService(process, namespace=namespace, config=config, exit_process=self._stop_self)
         self._myself = ray.get_runtime_context().current_actor
-        self._kept = code.loads(setup)(self.service)  # whatever the set-up wants kept alive
+        self._kept = code.loads(setup)(self.service)  # keeps alive whatever the set-up returns
 
     async def deliver(self, stream: str, number: int, data: bytes) -> bytes | None:
-        """A request of another process; its answer, for an ask."""
+        """Takes a request of another process; returns the answer if it is an ask."""
         loop = asyncio.get_running_loop()
         try:
             request = cast(Request, unpack(data))
@@ -264,16 +266,17 @@ class RpcHost:
                 ready()
 
     async def call_handler(self, name: str, *arguments: Any) -> Any:
-        """Calls a handler that was added to the service. Its result belongs to the caller, as Ray has it, and outlives this process."""
+        """Calls a handler that was added to the service. As usual in Ray, the result belongs to the caller and
+        outlives this process."""
         return self.service.handlers[name](*arguments)
 
     async def await_termination(self) -> str:
-        """Comes back when the process stops, and fails when it dies: the fastest notice there is."""
+        """Returns when the process stops, and fails when it dies: no other notice comes faster."""
         await self._ended.wait()
         return "stopped"
 
     async def ready(self) -> str:
-        """Answered once the set-up is done."""
+        """Returns once the set-up is done."""
         return self._process
 
     async def stop(self) -> None:
@@ -291,7 +294,7 @@ class RpcHost:
 
 
 def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], request_id: int) -> Reply:
-    """Answers come from endpoints' threads; pickled there, set in the loop's."""
+    """Endpoints answer in their own threads: the answer is pickled there, and set in the loop's thread."""
 
     def set_result(data: bytes) -> None:
         if not answer.done():
@@ -310,11 +313,12 @@ class RayHost:
         self.process, self._actor = process, actor
 
     def ready(self) -> Future[None]:
-        """Done when the actor runs and its set-up is through. Fails with RecipientUnreachableError when it cannot be."""
+        """Completes when the actor runs and its set-up is done. Fails with RecipientUnreachableError when it could
+        not start."""
         return _future_of(self._actor.ready.remote(), f"process {self.process} did not start")
 
     def stop(self) -> Future[None]:
-        """Stops the endpoints and ends the process; done then."""
+        """Stops the endpoints and ends the process. Completes when it has ended."""
         return _future_of(self._actor.stop.remote(), f"process {self.process} did not stop", death_is_fine=True)
 
     def kill(self) -> None:
@@ -327,10 +331,11 @@ class RayHost:
 
 def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(),  # noqa: B008
                options: Mapping[str, Any] | None = None) -> RayHost:
-    """Makes the actor named ``process`` and has it run ``setup(service)``. Does not wait: see :meth:`RayHost.ready`.
+    """Creates the actor named ``process`` and has it run ``setup(service)``. Does not wait: see :meth:`RayHost.ready`.
 
-    ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``, ``runtime_env``).
-    ``setup`` as bytes is what ``flinkpy.core.program.code.dumps`` made. It returns soon: what takes time belongs into ``on_start`` of endpoints.
+    ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``,
+    ``runtime_env``). ``setup`` as bytes comes from ``flinkpy.core.program.code.dumps``. It must return soon: slow
+    work belongs into the endpoints' ``on_start``.
     """
     data = setup if isinstance(setup, bytes) else code.dumps(setup, f"the set-up of {process}")
     actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(RpcHost)
@@ -339,20 +344,21 @@ def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, n
 
 
 class _Placeholder:
-    """An actor that is killed before it exists: only its process is wanted."""
+    """An actor that is killed before it exists: only its process is needed."""
 
 
 def start_process_ahead() -> None:
-    """Has Ray start a worker process, which takes half a second, before the next actor of this program needs one. Ray keeps a process whose
-    actor was killed.
+    """Has Ray start a worker process, which takes half a second, before the next actor of this program needs one. Ray
+    keeps the process of a killed actor.
 
-    This is only a hint: if Ray places that actor on another node, or has a process for it, the call changes nothing.
+    This is only a hint: if Ray places the next actor on another node, or has a process for it, the call changes
+    nothing.
     """
     ray.kill(ray.remote(num_cpus=0)(_Placeholder).remote())
 
 
 def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:
-    """The running host of that name, or None."""
+    """Returns the running host of that name, or None."""
     try:
         return RayHost(process, ray.get_actor(process, namespace=namespace))
     except ValueError:

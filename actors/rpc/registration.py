@@ -21,7 +21,8 @@ log = logging.getLogger("flinkpy.rpc")
 
 @dataclass(frozen=True)
 class RegistrationResponse:
-    """The answer to a registration: accepted, perhaps under an instance id, or refused for a reason, which is final."""
+    """The answer to a registration: accepted, perhaps under an instance id, or refused for a reason; a refusal is
+    final."""
 
     accepted: bool
     resource_id: ResourceId  # of the endpoint that answers
@@ -55,7 +56,7 @@ class RetryingRegistration(Generic[G]):
         self._attempt()
 
     def close(self) -> None:
-        """No more attempts; what still comes back is ignored."""
+        """Makes no more attempts and ignores late answers."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""The RpcService port: endpoints are started on it, and gateways to other endpoints are had from it.
+"""The RpcService port: it hosts endpoints, and makes gateways to other endpoints.
 
 Three services implement it: ``local_service`` (threads of one process), ``ray_service`` (each process a Ray actor), and
 ``simulated_service`` (one thread, virtual clock, a network that loses, delays, doubles and cuts). Endpoint code cannot tell them apart.
@@ -29,12 +29,12 @@ class MainThread(Protocol):
     """The single thread of one endpoint, as its service provides it."""
 
     def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
-        """Runs the action in the main thread, after what is queued. Before START it waits for it; what TERMINATE leaves behind, and what comes
-        later, is dropped, and ``on_refused`` told why."""
+        """Runs the action in the main thread, after what is queued. Before START the action waits. An action that is
+        left at TERMINATE, or comes later, is dropped, and ``on_refused`` is called with the reason."""
         ...
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        """Runs the action in the main thread, in so many seconds."""
+        """Runs the action in the main thread, in ``delay_s`` seconds."""
         ...
 
     def is_here(self) -> bool:
@@ -42,7 +42,7 @@ class MainThread(Protocol):
         ...
 
     def assert_here(self) -> None:
-        """Raises EngineError when called from another thread (once the endpoint was started)."""
+        """Raises EngineError when called in another thread (once the endpoint was started)."""
         ...
 
 
@@ -68,7 +68,7 @@ class HostedEndpoint(Protocol):
         ...
 
     def in_main_thread(self, future: Future[T]) -> Future[T]:
-        """The same outcome, arriving in the endpoint's main thread."""
+        """Returns a future with the same outcome that completes in the endpoint's main thread."""
         ...
 
     def admit(self, method: str, token: FencingToken | None) -> None:
@@ -76,7 +76,7 @@ class HostedEndpoint(Protocol):
         ...
 
     def invoke(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carries out an admitted call: gives a value, or a Future of it."""
+        """Carries out an admitted call. Returns a value, or a Future of it."""
         ...
 
 
@@ -96,23 +96,25 @@ class RpcService(ABC):
 
     @abstractmethod
     def register(self, endpoint: HostedEndpoint) -> MainThread:
-        """Called by an endpoint's constructor: gives it its main thread. Messages are refused until it is started."""
+        """Called by an endpoint's constructor. Returns its main thread. Messages are refused until the endpoint is
+        started."""
 
     @abstractmethod
     def start_endpoint(self, endpoint: HostedEndpoint) -> None:
-        """START: messages are accepted, ``on_start`` runs in the main thread."""
+        """START: the endpoint accepts messages, and ``on_start`` runs in the main thread."""
 
     @abstractmethod
     def stop_endpoint(self, endpoint: HostedEndpoint) -> Future[None]:
-        """STOP, then TERMINATE: ``on_stop`` runs in the main thread; when its future is done, what is left in the mailbox is answered
-        with an error and the address is free. The future completes then."""
+        """STOP, then TERMINATE: ``on_stop`` runs in the main thread. When its future is done, what is left in the
+        mailbox is answered with an error, the address is free, and the returned future completes."""
 
     @abstractmethod
     def connect(self, caller: HostedEndpoint | None, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:
-        """A gateway to the endpoint at ``address``, after a handshake that checks version and gateway; its calls carry ``token``.
+        """Returns a gateway to the endpoint at ``address``, after a handshake that checks version and gateway; its
+        calls carry ``token``.
 
-        With a ``caller`` all futures complete in its main thread; without one (a client) in whatever thread.
-        Fails with RecipientUnreachableError, HandshakeError or RpcTimeoutError.
+        With a ``caller`` all futures complete in its main thread; without one (a client) in any thread.
+        The future fails with RecipientUnreachableError, HandshakeError or RpcTimeoutError.
         """
 
     @abstractmethod
@@ -121,8 +123,8 @@ class RpcService(ABC):
 
     @abstractmethod
     def watch(self, caller: HostedEndpoint, address: str, on_death: Callable[[str], object]) -> Cancellable:
-        """Calls ``on_death(reason)`` in the caller's main thread once, when the process behind the address is known to be dead. Services that
-        cannot know (a partition looks the same) leave it to heartbeats."""
+        """Calls ``on_death(reason)`` in the caller's main thread once, when the process at the address is known to be
+        dead. Services that cannot know (a network partition looks the same) leave it to heartbeats."""
 
     @abstractmethod
     def stop(self) -> Future[None]:

@@ -1,4 +1,5 @@
-"""The threads of a local service beside its endpoints': one for its timers, a few for slow functions. Both start when first needed.
+"""The threads of a local service beside its endpoints': one for its timers, a few for slow functions. They start when
+first needed.
 
 All are daemons: a function that blocks for ever must not keep the interpreter from ending (``concurrent.futures`` joins its workers at exit).
 """
@@ -15,7 +16,7 @@ from flinkpy.core.clock import Clock
 
 
 class Timer:
-    """One scheduled action; ``action`` is None once it ran or was cancelled."""
+    """One scheduled action; ``action`` is None once it has run or was cancelled."""
 
     __slots__ = ("__weakref__", "_owner", "action")
 
@@ -30,9 +31,9 @@ class Timer:
 
 
 class TimerThread:
-    """Runs actions at their times. They must be short: an action that takes long hands it to somebody else's thread."""
+    """Runs actions at their times. They must be short: a long action must hand its work to another thread."""
 
-    SWEEP_FROM = 256  # so many cancelled timers lie in the heap at least before they are swept out
+    SWEEP_FROM = 256  # with fewer cancelled timers than this in the heap, they are not swept out
 
     def __init__(self, name: str, clock: Clock, on_error: Callable[[BaseException], None]) -> None:
         self._name, self._clock, self._on_error = name, clock, on_error
@@ -101,7 +102,7 @@ class TimerThread:
 
 
 class BackgroundThreads:
-    """Runs slow functions, a few at a time; a thread is added while all are busy and there are fewer than ``limit``."""
+    """Runs slow functions, a few at a time; it adds a thread while all are busy and there are fewer than ``limit``."""
 
     def __init__(self, name: str, limit: int) -> None:
         self._name, self._limit = name, limit
@@ -112,7 +113,7 @@ class BackgroundThreads:
         self._stopped = False
 
     def submit(self, function: Callable[[], None]) -> bool:
-        """False when stopped. The function handles its own errors."""
+        """Queues the function, which must handle its own errors. Returns False when stopped."""
         with self._arrived:
             if self._stopped:
                 return False
@@ -125,7 +126,7 @@ class BackgroundThreads:
             return True
 
     def stop(self) -> None:
-        """What runs ends; what waits is dropped."""
+        """Drops the waiting functions; running ones end by themselves."""
         with self._arrived:
             self._stopped = True
             self._work.clear()

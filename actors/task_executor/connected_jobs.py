@@ -17,9 +17,10 @@ from flinkpy.runtime.runner_port import TaskRunner
 
 
 class ConnectedJobs:
-    """All calls come from the TaskExecutor's main thread. Listens to its connections.
+    """All calls come from the TaskExecutor's main thread. It is the listener of its connections.
 
-    ``on_slots_freed()`` is called when slots or the last results became free, ``on_idle()`` when the last connection is closed.
+    It calls ``on_slots_freed()`` when slots or the last results became free, ``on_idle()`` when the last connection
+    is closed.
     """
 
     def __init__(
@@ -41,7 +42,8 @@ class ConnectedJobs:
     # -- connections -------------------------------------------------------------------------------------------------------
 
     def connect_job(self, location: TaskManagerLocation, job_id: JobId, address: str, token: FencingToken) -> None:
-        """Connects to the JobMaster, unless that is done already. One of the same job under another token is lost by that."""
+        """Connects to the JobMaster, unless that is done already. Another JobMaster of the same job, with another
+        token, is lost thereby."""
         known = self._jobs.get(job_id)
         if known is not None and known.token != token:
             self.lose_job(job_id, known.token, f"job {job_id} has a new JobMaster")
@@ -55,7 +57,7 @@ class ConnectedJobs:
         self._heartbeats.monitor(job.resource_id, lambda: job.send_heartbeat(self._runner.metrics()))
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
-        """Answered at once, whatever the tasks are doing; and once more when they have reported their accumulators."""
+        """Answers at once, whatever the tasks are doing, and once more when they have reported their accumulators."""
         self._heartbeats.request_received(resource_id)
         job_id = self._job_of.get(resource_id)
         if job_id is not None:
@@ -67,7 +69,7 @@ class ConnectedJobs:
             job.send_heartbeat(self._runner.metrics())
 
     def disconnect_job(self, job_id: JobId, reason: str) -> None:
-        """The JobMaster takes its leave."""
+        """The JobMaster has disconnected."""
         job = self._jobs.get(job_id)
         if job is not None:
             self.lose_job(job_id, job.token, reason)
@@ -78,7 +80,7 @@ class ConnectedJobs:
         self.lose_job(job.job_id, job.token, f"the JobMaster of job {job.job_id} is lost: it sent no heartbeat in time")
 
     def lose_job(self, job_id: JobId, token: FencingToken, reason: str) -> None:
-        """The JobMaster is gone: its tasks fail, its slots and results are freed, and nothing more is reported to it."""
+        """The JobMaster is lost: fails its tasks, frees its slots and results, and reports nothing more to it."""
         job = self._jobs.get(job_id)
         if job is None or job.token != token:
             return
@@ -91,7 +93,7 @@ class ConnectedJobs:
         self._on_slots_freed()
 
     def close_if_done(self, job_id: JobId) -> None:
-        """Closes the connection if nothing of the job is left here and its JobMaster has heard of every end."""
+        """Closes the connection if nothing of the job is left here and its JobMaster knows the end of every task."""
         job = self._jobs.get(job_id)
         if job is not None and not job.is_needed:
             self._close_job(job)
@@ -106,7 +108,7 @@ class ConnectedJobs:
             self.on_idle()
 
     def close(self, reason: str) -> None:
-        """The TaskExecutor stops: takes its leave of every JobMaster."""
+        """The TaskExecutor stops: disconnects every JobMaster."""
         for job in self._jobs.values():
             job.send_disconnect(reason)
             job.close_connection()
@@ -115,7 +117,7 @@ class ConnectedJobs:
     # -- slots, tasks and results ------------------------------------------------------------------------------------------
 
     def free_slots(self, allocation_ids: Iterable[AllocationId], reason: str) -> None:
-        """Frees these slots, now or when their last task has ended; what runs there is cancelled."""
+        """Cancels the tasks in these slots and frees each slot, now or when its last task has ended."""
         slots = self._holdings.slots
         allocation_ids = tuple(allocation_ids)
         jobs = {slot.job_id for allocation_id in allocation_ids if (slot := slots.get_slot(allocation_id)) is not None}
@@ -132,7 +134,7 @@ class ConnectedJobs:
             self._runner.cancel(attempt_id)
 
     def release_results(self, attempt_ids: Collection[ExecutionAttemptId]) -> None:
-        """These blocking results are read no more."""
+        """Releases blocking results that nobody will read any more."""
         self._remove_results(attempt_ids)
         for job_id in {attempt_id.job_id for attempt_id in attempt_ids}:
             self.close_if_done(job_id)

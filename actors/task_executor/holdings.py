@@ -1,4 +1,5 @@
-"""Holdings: what a TaskExecutor holds for its jobs: slots, the tasks in them, and blocking results. Decides purely; others act."""
+"""Holdings: what a TaskExecutor holds for its jobs: slots, the tasks in them, and blocking results. It only decides;
+others act."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor
 
 
 class Holdings:
-    """``sequence`` grows with every change, so that a receiver can tell which of two reports is the newer one."""
+    """``sequence`` grows with every change, so that a receiver can tell which of two reports is newer."""
 
     def __init__(self, slots: TaskSlotTable) -> None:
         self.slots = slots
@@ -31,14 +32,15 @@ class Holdings:
     # -- tasks -------------------------------------------------------------------------------------------------------------
 
     def add_task(self, descriptor: TaskDeploymentDescriptor) -> TaskSlot:
-        """The task runs in its slot from now on. Raises SlotNotAvailableError when the slot is not held for the task's job."""
+        """Adds the task to its slot. Raises SlotNotAvailableError when the slot is not held for the task's job."""
         slot = self.slots.add_task(descriptor.attempt_id, descriptor.allocation_id)
         if any(partition.partition_type.is_blocking for partition in descriptor.partitions):
             self._leaves_results.add(descriptor.attempt_id)
         return slot
 
     def remove_task(self, attempt_id: ExecutionAttemptId) -> tuple[bool, bool]:
-        """The task has ended. Says whether its slot became free by that, and whether it may have left results behind."""
+        """Removes a task that has ended. Returns whether this freed its slot, and whether it may have left results
+        behind."""
         freed = self.slots.remove_task(attempt_id)
         self.sequence += 1
         left_results = attempt_id in self._leaves_results
@@ -62,7 +64,8 @@ class Holdings:
         self._results.setdefault(attempt_id.job_id, {})[attempt_id] = None
 
     def remove_results(self, attempt_ids: Iterable[ExecutionAttemptId]) -> list[ExecutionAttemptId]:
-        """These results are read no more. Names those that were kept: their partitions are to be released."""
+        """Removes results that nobody will read any more. Returns those that were kept: their partitions are to be
+        released."""
         removed = [attempt_id for attempt_id in attempt_ids if attempt_id in self._results.get(attempt_id.job_id, ())]
         for attempt_id in removed:
             of_job = self._results[attempt_id.job_id]

@@ -1,6 +1,8 @@
-"""What a TaskExecutor has to do with one job: it offers slots to the JobMaster, reports the states of tasks, and answers heartbeats.
+"""What a TaskExecutor does for one job: it offers slots to the JobMaster, reports the states of tasks, and answers
+heartbeats.
 
-The connection lives while the job has slots or results here, or has not heard of the end of a task, and ends with its JobMaster.
+The connection lives while the job has slots or results here, or does not know of the end of a task; it ends with its
+JobMaster.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ class JobConnectionListener(Protocol):
         ...
 
     def lose_job(self, job_id: JobId, token: FencingToken, reason: str) -> None:
-        """The JobMaster of that token is gone."""
+        """The JobMaster with that token is lost."""
         ...
 
     def free_slots(self, allocation_ids: Iterable[AllocationId], reason: str) -> None:
-        """The JobMaster does not want these slots."""
+        """The JobMaster does not need these slots."""
         ...
 
     def cancel_unknown_tasks(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
@@ -84,7 +86,7 @@ class JobConnection:
         self._lose_job_master(f"it refuses this TaskExecutor: {response.reason}")
 
     def _on_failure(self, error: BaseException) -> None:
-        """A call failed. Some errors say that the JobMaster is gone; after the others the call is repeated."""
+        """Handles a failed call. Some errors mean that the JobMaster is gone; after the others the call is repeated."""
         if isinstance(error, (NotRegisteredError, FencingError, RecipientUnreachableError)):
             self._lose_job_master(str(error))
 
@@ -92,7 +94,7 @@ class JobConnection:
         self._listener.lose_job(self.job_id, self.token, f"the JobMaster of job {self.job_id} is lost: {reason}")
 
     def close_connection(self) -> None:
-        """The TaskExecutor has nothing to do with this JobMaster any more."""
+        """Closes the connection: the TaskExecutor has nothing to do with this JobMaster any more."""
         self._registration.close()
         self._offers.close()
         self._states.close()
@@ -135,7 +137,7 @@ class JobConnection:
         self._listener.free_slots(rejected, "its JobMaster does not want it")
 
     def fail_slot(self, allocation_id: AllocationId, reason: str) -> None:
-        """Tells the JobMaster that the slot is taken back."""
+        """Tells the JobMaster that the TaskExecutor takes the slot back."""
         if self._gateway is not None:
             self._gateway.fail_slot(self._executor_id, allocation_id, reason)
 
@@ -168,7 +170,8 @@ class JobConnection:
     # -- operator events -----------------------------------------------------------------------------------------------------
 
     def send_event(self, attempt_id: ExecutionAttemptId, event: OperatorEvent) -> None:
-        """A task's event for its coordinator: delivered once and in order, or not at all when the connection ends."""
+        """Sends a task's event to its coordinator: it arrives once and in order, or not at all when the connection
+        ends."""
         sender = self._senders.get(attempt_id)
         if sender is None:
             sender = self._senders[attempt_id] = EventSender(self._endpoint.schedule_run_async, self._retry_s, self._make_send(attempt_id))
@@ -181,13 +184,13 @@ class JobConnection:
         return send
 
     def fresh_events(self, attempt_id: ExecutionAttemptId, first: int, events: tuple[OperatorEvent, ...]) -> Iterable[OperatorEvent]:
-        """Those of a coordinator's events that the task has not had yet."""
+        """Returns those of a coordinator's events that the task has not received yet."""
         return self._receivers.setdefault(attempt_id, EventReceiver()).fresh(first, events)
 
     # -- heartbeats --------------------------------------------------------------------------------------------------------
 
     def send_heartbeat(self, metrics: Iterable[TaskMetrics]) -> None:
-        """Answers the JobMaster's heartbeat with what is held for it."""
+        """Answers the JobMaster's heartbeat with what this TaskExecutor holds for it."""
         if self._gateway is None:
             return
         holdings = self._holdings

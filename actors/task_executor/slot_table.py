@@ -1,7 +1,7 @@
-"""TaskSlotTable: what the slots of one TaskExecutor hold. Decides purely; the TaskExecutor acts.
+"""TaskSlotTable: what the slots of one TaskExecutor hold. It only decides; the TaskExecutor acts.
 
-A slot is free, or held under an allocation id by one job: ALLOCATED (promised, the JobMaster has not accepted it yet), ACTIVE, or RELEASING
-(waits for its last task to end). A request that comes twice is carried out once.
+A slot is free, or held under an allocation id by one job: ALLOCATED (the JobMaster has not accepted it yet), ACTIVE,
+or RELEASING (waits for its last task to end). A request that comes twice is carried out once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.graph.resources import ResourceProfile
 
 
 class SlotNotAvailableError(FlinkpyError):
-    """The slot is held for another job or under another allocation, or there is no such slot."""
+    """The slot is held for another job or under another allocation, or does not exist."""
 
 
 class TaskSlot:
@@ -49,7 +49,7 @@ class SlotTableStatistics:
 
 
 class TaskSlotTable:
-    """Made with the profile of each slot.
+    """The slots, created with the profile of each.
 
     >>> from flinkpy.graph.resources import ANY
     >>> table = TaskSlotTable([ANY]); table.allocate(0, JobId("job"), AllocationId("a")).state.name
@@ -66,7 +66,8 @@ class TaskSlotTable:
     # -- slots -----------------------------------------------------------------------------------------------------------
 
     def allocate(self, index: int, job_id: JobId, allocation_id: AllocationId) -> TaskSlot:
-        """Promises the slot. Raises SlotNotAvailableError when it is held already, or the allocation is in another slot."""
+        """Allocates the slot. Raises SlotNotAvailableError when it is held already, or the allocation is in another
+        slot."""
         if not 0 <= index < len(self._profiles):
             raise SlotNotAvailableError(f"there is no slot {index}, only {len(self._profiles)}")
         known = self._by_allocation.get(allocation_id)
@@ -81,7 +82,7 @@ class TaskSlotTable:
         return slot
 
     def activate(self, allocation_id: AllocationId) -> bool:
-        """The JobMaster accepted it; False when the slot is not held any more."""
+        """The JobMaster has accepted the slot. Returns False when the slot is not held any more."""
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.state is TaskSlotState.RELEASING:
             return False
@@ -90,7 +91,8 @@ class TaskSlotTable:
         return True
 
     def free_slot(self, allocation_id: AllocationId, why: str) -> tuple[ExecutionAttemptId, ...]:
-        """Frees the slot: at once when nothing runs in it, else when its last task ends. Names the tasks that must be ended now."""
+        """Frees the slot: at once when nothing runs in it, else when its last task ends. Returns the tasks that must
+        be ended now."""
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.state is TaskSlotState.RELEASING:
             return ()
@@ -110,9 +112,11 @@ class TaskSlotTable:
     # -- tasks -----------------------------------------------------------------------------------------------------------
 
     def add_task(self, attempt_id: ExecutionAttemptId, allocation_id: AllocationId) -> TaskSlot:
-        """The task lives in that slot now. Raises SlotNotAvailableError when the slot is not held for the task's job (any more).
+        """Adds the task to that slot. Raises SlotNotAvailableError when the slot is not held for the task's job (any
+        more).
 
-        A slot still ALLOCATED becomes ACTIVE: a submission proves that the JobMaster accepted it, though its answer is late or lost.
+        A slot still ALLOCATED becomes ACTIVE: a submission proves that the JobMaster accepted it, even if its answer
+        is late or lost.
         """
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.job_id != attempt_id.job_id:
@@ -129,7 +133,7 @@ class TaskSlotTable:
         return slot is not None and (attempt_id in slot.tasks or attempt_id in slot.ended)
 
     def remove_task(self, attempt_id: ExecutionAttemptId) -> bool:
-        """The task ended; True when its slot became free by that."""
+        """Removes a task that has ended. Returns True when this freed its slot."""
         slot = self._of_task.pop(attempt_id, None)
         if slot is None:
             return False
@@ -140,13 +144,14 @@ class TaskSlotTable:
             return True
         return False
 
-    # -- looking in ------------------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------------
 
     def runs(self, attempt_id: ExecutionAttemptId) -> bool:
         return attempt_id in self._of_task
 
     def may_send_events(self, attempt_id: ExecutionAttemptId) -> bool:
-        """Whether the task's slot is active: a task in a slot being released belongs to a connection that may be gone."""
+        """Whether the task's slot is active. A task in a slot being released belongs to a connection that may be
+        gone."""
         slot = self._of_task.get(attempt_id)
         return slot is not None and slot.state is TaskSlotState.ACTIVE
 
@@ -163,11 +168,11 @@ class TaskSlotTable:
         return (attempt_id for slot in self._by_job.get(job_id, {}).values() for attempt_id in slot.tasks)
 
     def offers(self, job_id: JobId) -> tuple[SlotOffer, ...]:
-        """The job's slots its JobMaster has not accepted yet."""
+        """Returns the job's slots that its JobMaster has not accepted yet."""
         return tuple(SlotOffer(slot.allocation_id, slot.index, slot.profile) for slot in self.of_job(job_id) if slot.state is TaskSlotState.ALLOCATED)
 
     def report(self) -> tuple[SlotStatus, ...]:
-        """One line a slot."""
+        """Returns the status of each slot."""
         return tuple(
             SlotStatus(index, profile, held.job_id, held.allocation_id) if (held := self._held.get(index)) is not None else SlotStatus(index, profile)
             for index, profile in enumerate(self._profiles)

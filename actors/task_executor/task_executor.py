@@ -1,7 +1,8 @@
 """TaskExecutor: a worker process. It offers its slots to JobMasters, runs their tasks, and reports the states of the tasks.
 
-It belongs to the ResourceManager it is registered at, and to each job that holds one of its slots; either can be lost and found again.
-When a JobMaster is lost its tasks fail and its slots are freed; losing the ResourceManager changes nothing for what runs.
+It belongs to the ResourceManager it is registered at, and to each job that holds one of its slots; each of these
+connections can be lost and made again. With a lost JobMaster its tasks fail and its slots are freed; the loss of the
+ResourceManager changes nothing for running tasks.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ class TaskExecutorStatistics:
 
 
 class TaskExecutor(RpcEndpoint):
-    """``slots`` gives the profile of each slot; ``runner`` has been started. ``on_refused(reason)`` is called when the ResourceManager does
-    not want this worker, and ``on_stuck(reason)`` when a cancelled task does not end (Flink's watchdog: otherwise its slot would be
-    lost); the process should end then. ``on_idle()`` is called when nothing of any job is left here."""
+    """``slots`` has the profile of each slot; ``runner`` must be started already. Calls ``on_refused(reason)`` when
+    the ResourceManager does not accept this worker, and ``on_stuck(reason)`` when a cancelled task does not end
+    (Flink's watchdog: otherwise its slot would be lost); after both the process should end. Calls ``on_idle()`` when
+    nothing of any job is left here."""
 
     gateway = TaskExecutorGateway
 
@@ -97,11 +99,11 @@ class TaskExecutor(RpcEndpoint):
             self._on_stuck(overdue)
 
     def disconnect_resource_manager(self, reason: str) -> None:
-        """It registers again; what runs continues."""
+        """Registers again; running tasks continue."""
         self.manager.lose_leader(reason)
 
     def _on_slots_freed(self) -> None:
-        """Tells the ResourceManager, once for all slots that are freed at a time."""
+        """Reports to the ResourceManager, once for all slots that are freed together."""
         self.holdings.count_change()
         if not self._report_due:
             self._report_due = True
@@ -166,10 +168,11 @@ class TaskExecutor(RpcEndpoint):
         return SubmitAnswer(self.holdings.sequence, refused)
 
     def _start_task(self, token: FencingToken, descriptor: TaskDeploymentDescriptor) -> str | None:
-        """Gives the reason if the task is refused."""
+        """Starts the task. Returns the reason if it is refused."""
         attempt_id = descriptor.attempt_id
         job = self.jobs.get_job(attempt_id.job_id)
-        if job is None or job.token != token or not job.is_registered:  # a late submission may find the connection ended, or made anew
+        # For a late submission the connection may have ended, or be a new one
+        if job is None or job.token != token or not job.is_registered:
             return f"{self.resource_id} does not work for this JobMaster (any more)"
         if self.holdings.slots.has_seen(attempt_id, descriptor.allocation_id):
             return None
@@ -186,7 +189,7 @@ class TaskExecutor(RpcEndpoint):
         return tuple(attempt_id for attempt_id in attempt_ids if not self.holdings.slots.runs(attempt_id))
 
     def _task_state_changed(self, state: TaskExecutionState) -> None:
-        """A task here is in a new state."""
+        """Handles the new state of a task that runs here."""
         attempt_id = state.attempt_id
         job = self.jobs.get_job(attempt_id.job_id)
         if state.state in TERMINAL:
@@ -215,7 +218,7 @@ class TaskExecutor(RpcEndpoint):
         if job is not None and self.holdings.slots.may_send_events(attempt_id):
             job.send_event(attempt_id, (operator_id, event))
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> TaskExecutorStatistics:
         return TaskExecutorStatistics(
@@ -227,7 +230,7 @@ class TaskExecutor(RpcEndpoint):
 
 
 class _MainThreadReporter:
-    """Carries what tasks report, from whatever thread, into the TaskExecutor's main thread."""
+    """Takes reports of tasks, in any thread, into the TaskExecutor's main thread."""
 
     def __init__(
         self, run_async: Callable[[Callable[[], object]], None], on_state: Callable[[TaskExecutionState], None],

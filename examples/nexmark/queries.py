@@ -43,7 +43,8 @@ EURO = 0.908
 
 
 class House:
-    """The three streams, by event time, of one program; of each so many a second (None: as fast as they are taken)."""
+    """One program's three streams with event time. ``pace`` is the records per second of each (None: as fast as the
+    job takes them)."""
 
     def __init__(self, env: StreamExecutionEnvironment, generator: NexmarkGenerator, pace: float | None = None) -> None:
         self._env, self._generator, self._pace = env, generator, pace
@@ -75,7 +76,7 @@ def q2(house: House) -> DataStream:
 
 
 class LocalItems(KeyedCoProcessFunction):
-    """Keeps what came of either side; a seller may come after the auction."""
+    """Keeps the records of both sides, since a seller may come after the auction."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.seller = runtime_context.get_state(ValueStateDescriptor("seller", Types.PICKLED_BYTE_ARRAY()))
@@ -102,7 +103,7 @@ def q3(house: House) -> DataStream:
 
 
 class ClosingPrice(KeyedCoProcessFunction):
-    """The highest bid within an auction's time, when that is over; a bid may come before its auction."""
+    """Emits the highest bid within an auction's time, when that is over. A bid may come before its auction."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.auction = runtime_context.get_state(ValueStateDescriptor("auction", Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])))
@@ -117,7 +118,7 @@ class ClosingPrice(KeyedCoProcessFunction):
         self.bids.add((ctx.timestamp(), value.price))
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[tuple[int, int]]:
-        begin, end, category = self.auction.value()  # type: ignore[misc]  # the timer was set with it
+        begin, end, category = self.auction.value()  # type: ignore[misc]  # set together with the timer
         prices = [price for when, price in self.bids.get() if begin <= when <= end]
         self.bids.clear()
         if prices:
@@ -125,13 +126,13 @@ class ClosingPrice(KeyedCoProcessFunction):
 
 
 def q4(house: House) -> DataStream:
-    """(category, closing prices so far, their sum): the mean is their quotient"""
+    """(category, number of closing prices so far, their sum): the mean is their quotient"""
     closed = house.auctions().connect(house.bids()).key_by(lambda auction: auction.id, lambda bid: bid.auction).process(ClosingPrice())
     return closed.map(lambda each: (each[0], 1, each[1])).key_by(lambda each: each[0]).reduce(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2]))
 
 
 class Most(ProcessAllWindowFunction):
-    """Of one window's counts, the largest, with all auctions that have it."""
+    """Emits the largest of one window's counts, with all auctions that have it."""
 
     def process(self, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         counts = list(elements)
@@ -183,7 +184,8 @@ def q11(house: House) -> DataStream:
 
 
 def q12(house: House) -> DataStream:
-    """(bidder, bids, begin, end); a window that is still open when the bids end is never told, as no moment comes that would close it"""
+    """(bidder, bids, begin, end); a window still open at the end of the input emits nothing, since its time never
+    comes"""
     return bids_in_ten_seconds(house.bids())
 
 

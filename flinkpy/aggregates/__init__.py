@@ -1,1 +1,1 @@
-"""Built-in aggregates: what each one means, for records and for columns."""
+"""Built-in aggregates: what each one computes, for records and for columns."""

@@ -1,4 +1,4 @@
-"""The built-in aggregates by their names."""
+"""The built-in aggregates by name."""
 
 from __future__ import annotations
 

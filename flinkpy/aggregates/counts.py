@@ -1,4 +1,4 @@
-"""``count``: how many values there are."""
+"""``count``: the number of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flinkpy.aggregates.algebra import Aggregate
 
 
 class Count(Aggregate):
-    """Over a column the count that is kept for every aggregate is the result."""
+    """Counts values. Over columns every aggregate keeps a count, and here that count is the result."""
 
     name = "count"
     of_fields = False

@@ -1,4 +1,4 @@
-"""``min`` and ``max``. A not-a-number is greater than every other value; of equal values the first stays."""
+"""``min`` and ``max``. NaN is greater than every other value; of equal values the first is kept."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Extreme(Aggregate):
 
     @abstractmethod
     def replaces(self, value: Any, current: Any) -> bool:
-        """Whether the value takes the place of the current one."""
+        """Whether the value replaces the current one."""
 
     def add(self, accumulator: Any, value: Any) -> Any:
         return value if self.replaces(value, accumulator) else accumulator
 
     def expression(self, accumulator: str, value: str, with_accumulator: Callable[[str], str]) -> str:
-        """What cannot be compared is equal to nothing, so neither comparison is true of it, and it is left to ``update``."""
+        """For values that cannot be ordered neither comparison is true, so they are left to ``update``."""
         return (f"current if {value} {self.worse} {accumulator} else {with_accumulator(value)} if {value} {self.better} {accumulator} "
                 "else update(current, record)")
 
@@ -45,12 +45,12 @@ class Extreme(Aggregate):
 
     @abstractmethod
     def pick(self, values: Any) -> Any:
-        """The numpy function that gives the better one of two numbers of the values' type."""
+        """The numpy function that returns the better of two numbers of the values' type."""
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
         import numpy as np
 
-        with np.errstate(invalid="ignore"):  # not-a-numbers are meant
+        with np.errstate(invalid="ignore"):  # NaNs are allowed
             if codes is None:
                 best = np.array([self.pick(values).reduce(values)])
             else:
@@ -59,14 +59,14 @@ class Extreme(Aggregate):
         return _with_first_zeros(best, values, codes) if values.dtype.kind == "f" else best
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
-        """Of zeros of both signs the first one stays."""
+        """True unless there are zeros of both signs, of which the first must be kept."""
         import numpy as np
 
         return runs.numbers.dtype.kind != "f" or not any(np.signbit(each[each == 0]).any() for each in (runs.numbers, runs.before))
 
     def running(self, runs: Runs) -> Any:
-        """Ranks instead of values, each run's shifted out of the reach of the one before: then one accumulation serves all runs. A not-a-number has
-        the highest rank."""
+        """Works on ranks instead of values, shifted so that no run reaches into the range of the run before: then one
+        accumulation serves all runs. NaN has the highest rank."""
         import numpy as np
 
         numbers, starts = runs.numbers.copy(), runs.starts
@@ -94,7 +94,8 @@ class Min(Extreme):
     def pick(self, values: Any) -> Any:
         import numpy as np
 
-        return np.fmin if values.dtype.kind == "f" else np.minimum  # the first takes the other one of a number and a not-a-number
+        # Fmin returns the number if the other operand is NaN
+        return np.fmin if values.dtype.kind == "f" else np.minimum
 
 
 class Max(Extreme):
@@ -116,13 +117,14 @@ class Max(Extreme):
 
 
 def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
-    """``best``, of floats, with the zeros that came first: numpy does not say whether it takes 0.0 or -0.0 of both."""
+    """The floats ``best``, with the sign of the zero that came first: numpy does not define whether it returns 0.0 or
+    -0.0."""
     import numpy as np
 
     at = np.flatnonzero(values == 0)
     if len(at) and np.signbit(values[at]).any():
         group = np.zeros(len(at), np.int64) if codes is None else codes[at]
         first = np.zeros(len(best))
-        first[group[::-1]] = values[at[::-1]]  # the last assignment counts: the first zero
+        first[group[::-1]] = values[at[::-1]]  # the last assignment wins: that of the first zero
         best = np.where(best == 0, first, best)
     return best

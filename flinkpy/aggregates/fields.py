@@ -1,4 +1,5 @@
-"""One field of a record, by index or name, whatever the record is: tuple, named tuple, list, dict, Row, dataclass or other object."""
+"""Access to one field of a record by index or name. A record may be a tuple, named tuple, list, dict, Row, dataclass
+or other object."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ Position = int | str | None  # None: the value itself
 
 
 def is_indexed(record: Any, position: int | str) -> bool:
-    """Whether the field is reached as ``record[position]`` (else as an attribute)."""
+    """Whether the field is accessed as ``record[position]``; otherwise it is an attribute."""
     return isinstance(position, int) or isinstance(record, dict) or (not isinstance(record, tuple) and hasattr(type(record), "__getitem__"))
 
 

@@ -1,6 +1,6 @@
-"""Aggregates of columns: which numpy values stand for an Arrow column, and how the values of groups become one each.
+"""Aggregates of columns: how Arrow columns become numpy values, and how the values of groups are aggregated.
 
-What an aggregate does with values is said by ``flinkpy.aggregates.algebra``; this module knows Arrow's types and nulls.
+``flinkpy.aggregates.algebra`` defines what an aggregate does with values; this module handles Arrow's types and nulls.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from flinkpy.columns.values.exact_arrays import array_of
 
 
 class ColumnAggregate:
-    """One aggregate over columns. ``keeps_type``: a value that is selected keeps the column's own type.
+    """One aggregate over columns. With ``keeps_type`` a selected value keeps the column's own type.
 
-    An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (moments are counted), of Python's integers where sums for
-    ``avg`` leave these, and of Python values for all other types.
+    An accumulator is a count and a value. Values are numpy arrays: of 64-bit numbers (temporal types as integers), of
+    Python's integers for sums in ``avg`` that exceed 64 bits, and of Python values for all other types.
 
     >>> highest = ColumnAggregate("max", pa.int8())
     >>> counts, values = highest.values_of(pa.array([3, None, 5]))
@@ -41,12 +41,13 @@ class ColumnAggregate:
         self.identity: Any = None if self.dtype == object else self.of.identity(self.dtype)
 
     def values_of(self, column: Any) -> tuple[Any, Any]:
-        """Counts (None: one each) and values (None: only counted) of the records of a column."""
+        """The counts (None: one each) and the values (None: only counts matter) of a column's records."""
         nulls = column.null_count
         counts = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
         if self.only_counts:
             return counts, None
-        if pa.types.is_decimal(column.type) and self.computed_in == pa.int64():  # what ``accumulators`` made of sums beyond 64 bits
+        # Sums beyond 64 bits, as ``accumulators`` writes them
+        if pa.types.is_decimal(column.type) and self.computed_in == pa.int64():
             return counts, np.array([self.identity if value is None else int(value) for value in column.to_pylist()], dtype=object)
         column = as_computed(column, self.computed_in)
         if self.dtype == object:
@@ -59,7 +60,8 @@ class ColumnAggregate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether accumulators of parts, in whatever way the values are parted, give the same: sums of floats and of decimals are rounded."""
+        """Whether partial accumulators give the same result however the values are divided. Sums of floats and of
+        decimals are rounded, so theirs do not."""
         return self.only_counts or self.of.selects or pa.types.is_integer(self.computed_in)
 
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
@@ -72,13 +74,14 @@ class ColumnAggregate:
 
     @staticmethod
     def counted(counts: Any, size: int, codes: Any, groups: int) -> Any:
-        """How many values each group has, of ``size`` records; ``codes`` says the group of each (None: there is one)."""
+        """The number of values in each group, of ``size`` records; ``codes`` are the groups of the records (None: one
+        group)."""
         if counts is None:
             return np.array([size]) if codes is None else np.bincount(codes, minlength=groups)
         return np.array([counts.sum()]) if codes is None else np.bincount(codes, counts, groups).astype(np.int64)
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """The accumulator of the values, or of the accumulators, of each group."""
+        """The accumulator of each group, of values or of accumulators."""
         if self.dtype != object:
             return self.of.grouped(values, codes, groups)
         add, found = self.of.adding(self.computed_in), np.full(groups, None, dtype=object)
@@ -105,12 +108,13 @@ class ColumnAggregate:
         return found if self.dtype == object else found.astype(self.dtype)
 
     def results(self, counts: Any, values: Any) -> Any:
-        """The aggregate of each group as an Arrow array, null where there was no value. Without counts there was one everywhere."""
+        """The aggregate of each group as an Arrow array, null where there was no value. Without counts every group
+        has one."""
         array = self.of.results(counts, values, lambda: self.accumulators(counts, values))
         return array if array.type == self.result_type else array.cast(self.result_type)
 
     def accumulators(self, counts: Any, values: Any) -> Any:
-        """The values as an Arrow array that ``values_of`` understands."""
+        """The values as an Arrow array, which ``values_of`` can read."""
         if self.dtype == object:
             return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:

@@ -1,7 +1,7 @@
 """Built-in aggregates of records: sum, min and max of a field, min_by and max_by, and the number of records.
 
-``FieldAggregate.update`` is the meaning (``docs/values.md`` has the rules); ``update_expression`` is the same for the values that most records have,
-written out for generated loops. Where that raises, the loop asks ``update``.
+``FieldAggregate.update`` defines them (``docs/values.md`` has the rules). ``update_expression`` is the same for the
+values that most records have, written out for generated loops. Where it raises, the loop calls ``update``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def built_in(kind: str) -> Aggregate:
 
 
 class FieldAggregate:
-    """``sum``, ``min`` and ``max`` replace one field of the first record; ``min_by`` and ``max_by`` give the whole record, the first of several.
+    """``sum``, ``min`` and ``max`` replace one field of the first record; ``min_by`` and ``max_by`` return the whole
+    record, the first of several.
 
     ``position`` is an index, a field name (dict key, Row field or attribute), or None for the value itself.
 
@@ -46,7 +47,7 @@ class FieldAggregate:
         self._of, self._gives_record = built_in(kind), kind.endswith(_BY)
 
     def update(self, current: Any, record: Any) -> Any:
-        """The aggregate so far, and one record or another aggregate."""
+        """The aggregate of the aggregate so far and one record, or another aggregate."""
         position = self.position_in(current)
         old, new = field_of(current, position), field_of(record, position)
         if new is None:
@@ -57,12 +58,14 @@ class FieldAggregate:
         return record if self._gives_record else with_field(current, position, value)
 
     def position_in(self, record: Any) -> Position:
-        """PyFlink's default position is 0: of plain numbers it is the number itself. (Numpy's have a ``__getitem__``, and nothing in it.)"""
+        """The position for this record. PyFlink's default position 0 means the number itself if records are plain
+        numbers. (Numpy's numbers have a ``__getitem__``, but no items.)"""
         position = self.position
         return None if position == 0 and (not hasattr(type(record), "__getitem__") or getattr(record, "shape", None) == ()) else position
 
     def update_expression(self, sample: Any) -> str | None:
-        """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None where there is no fast one.
+        """The update as an expression over ``current`` and ``record``, for records of the sample's shape; None if
+        there is no fast one.
 
         >>> FieldAggregate("sum", 1).update_expression(("word", 1))
         '(current[0], current[1] + record[1])'
@@ -84,7 +87,7 @@ class FieldAggregate:
 
 
 class RecordCount:
-    """How many records there are, whatever is in them: an AggregateFunction."""
+    """An AggregateFunction that counts records, whatever they contain."""
 
     def create_accumulator(self) -> int:
         return 0
@@ -106,5 +109,5 @@ def _with_item(sample: tuple[Any, ...], position: Any, changed: str) -> str:
 
 
 def shape_of(record: Any) -> Shape:
-    """What a loop is specialised for."""
+    """What a loop is specialised for: the record's type and, for tuples, its length."""
     return type(record), len(record) if type(record) is tuple else 0

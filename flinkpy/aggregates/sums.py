@@ -1,4 +1,5 @@
-"""``sum``, and ``avg``, which is a sum divided at the end. Whole numbers and decimals are added exactly, floats from first to last."""
+"""``sum``, and ``avg``, which is a sum divided at the end. Integers and decimals are added exactly, floats from first
+to last."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from typing import Any
 from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.core.errors import ProgramError
 
-_EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])  # as long as Arrow's decimals get; Python's own context rounds to 28 digits
+# Arrow's largest precision; Python's default context rounds to 28 digits
+_EXACT = decimal.Context(prec=76, traps=[decimal.Inexact])
 _LIMIT = 1 << 63
-_EXACT_FLOATS = 1 << 53  # whole numbers below are floats exactly
+_EXACT_FLOATS = 1 << 53  # every integer below equals a float
 _LOW = 32
 
 
@@ -26,7 +28,7 @@ class Sum(Aggregate):
         return with_accumulator(f"{accumulator} + {value}")
 
     def computed_in(self, input_type: Any) -> Any:
-        """The widest of its numbers. Sums of decimals have up to 38 digits, as in Flink."""
+        """The widest type of the column's kind of number. Sums of decimals have up to 38 digits, as in Flink."""
         import pyarrow as pa
 
         from flinkpy.columns.kernels.operand_types import wide
@@ -47,7 +49,7 @@ class Sum(Aggregate):
         return 0 if _is_whole(dtype) else -0.0
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """Of whole numbers beyond 64 bits an array of Python's integers, if ``check`` lets them pass."""
+        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers, if ``check`` allows them."""
         import numpy as np
 
         if values.dtype == np.float64:
@@ -59,7 +61,7 @@ class Sum(Aggregate):
         return _added(values, codes, groups)
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
-        """Sums of floats are rounded, and sums of whole numbers may leave 64 bits."""
+        """False for floats, whose sums are rounded, and for integers whose sums may exceed 64 bits."""
         numbers, before = runs.numbers, runs.before
         if not _is_whole(numbers.dtype):
             return False
@@ -67,7 +69,8 @@ class Sum(Aggregate):
         return reach + max(abs(int(before.min())), abs(int(before.max()))) < _LIMIT
 
     def running(self, runs: Runs) -> Any:
-        """One cumulative sum, and each run's start taken off again (exact, as 64-bit numbers wrap around both ways)."""
+        """One cumulative sum over all runs, from which each run's start is subtracted; exact, because 64-bit numbers
+        wrap around both ways."""
         import numpy as np
 
         with np.errstate(over="ignore"):
@@ -87,7 +90,7 @@ class Average(Sum):
     of_fields = False
 
     def check(self, accumulators: Any) -> None:
-        """The sums may leave 64 bits: only the mean is shown."""
+        """Allows sums beyond 64 bits, because only the mean is a result."""
 
     def result_type(self, computed_in: Any) -> Any:
         import pyarrow as pa
@@ -117,8 +120,9 @@ def _is_whole(dtype: Any) -> bool:
 def _added(values: Any, codes: Any, groups: int) -> Any:
     import numpy as np
 
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs make a not-a-number, large floats an infinity, as everywhere
-        if codes is None:  # ``sum`` adds floats by halves, ``cumsum`` from first to last, as ``add.at`` does
+    # Infinities of both signs give NaN, large floats an infinity, as elsewhere
+    with np.errstate(invalid="ignore", over="ignore"):
+        if codes is None:  # ``sum`` adds floats pairwise; ``cumsum`` adds them from first to last, as ``add.at`` does
             return np.cumsum(values)[-1:] if values.dtype == np.float64 else np.array([values.sum()])
         sums = np.full(groups, -0.0 if values.dtype == np.float64 else 0, values.dtype)
         np.add.at(sums, codes, values)
@@ -126,7 +130,7 @@ def _added(values: Any, codes: Any, groups: int) -> Any:
 
 
 def _exactly_added(values: Any, codes: Any, groups: int) -> Any:
-    """As Python's integers. The sums of both halves of the numbers stay within 64 bits."""
+    """Sums as Python's integers. The sums of the numbers' high and low halves stay within 64 bits."""
     import numpy as np
 
     if values.dtype == object:

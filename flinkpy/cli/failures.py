@@ -52,10 +52,11 @@ def _short(error: BaseException) -> str:
 
 
 def _is_of_script(error: SyntaxError | ValueError, script: Path) -> bool:
-    """Whether it is the job, or a module beside it, that does not parse; not a text that the job itself has parsed."""
+    """Whether the job's file, or a module beside it, does not parse; not a text that the job itself has parsed."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return _lies_beside(error.filename, script)
-    is_no_text = isinstance(error, SyntaxError) or str(error) == _NO_TEXT  # for which Python names no file; a ValueError before Python 3.11.4
+    # Python names no file; a ValueError before Python 3.11.4
+    is_no_text = isinstance(error, SyntaxError) or str(error) == _NO_TEXT
     return is_no_text and not _has_run(script, error.__traceback__)
 
 
@@ -69,7 +70,7 @@ def _has_run(script: Path, tb: TracebackType | None) -> bool:
 
 
 def _where(error: BaseException, script: Path | None) -> Iterator[str]:
-    """The last line of the user's own code before the engine refused it."""
+    """The last line of the user's own code on the way to the error."""
     if script is None:
         return
     frames = traceback.extract_tb(error.__traceback__)
@@ -89,7 +90,7 @@ def _own_traceback(error: BaseException, script: Path | None) -> str:
 
 
 def _from_script_on(tb: TracebackType | None, script: Path | None) -> TracebackType | None:
-    """Without the frames of the command line and of runpy, which stand before the script's own."""
+    """Returns the traceback without the frames of the command line and of runpy, which come before the script's own."""
     start = tb
     while start is not None and script is not None and Path(start.tb_frame.f_code.co_filename) != script:
         start = start.tb_next

@@ -34,7 +34,7 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
                 run_script(path, arguments)
         except ProgramAborted:
             return
-        if not drawn:  # a program may go on, with a bare `except:` or where a thread of its own called execute()
+        if not drawn:  # the program may have caught the exception, or called execute() in a thread of its own
             raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
 
     return guarded(script, run, verbose)

@@ -32,7 +32,7 @@ def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None,
 
 
 def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:
-    """A line for each job, under a heading."""
+    """Returns a line for each job, under a heading."""
     rows = [("JOB ID", "STATE", "STARTED", "FOR", "TASKS", "NAME")]
     for job in jobs:
         started = datetime.fromtimestamp(job.start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
@@ -43,7 +43,7 @@ def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:
 
 
 def duration(ms: int) -> str:
-    """For people.
+    """Formats a duration in milliseconds for people.
 
     >>> duration(3_723_000), duration(61_000), duration(1_500)
     ('1 h 2 min', '1 min 1 s', '1.5 s')

@@ -20,14 +20,14 @@ _definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VAL
 _conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
 _pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
 _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
-_SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows the script belongs to it
+_SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # arguments after the script belong to it
 
 
 _NEEDS_SAVEPOINTS = ("stop", "savepoint", "checkpoint")  # Flink's commands for a job; a session is ended by `session stop`
 
 
 class Commands(click.Group):
-    """Names the nearest command for one that does not exist. Ctrl-C ends each with a signal's exit code."""
+    """Suggests the nearest command for an unknown one. After Ctrl-C a command ends with a signal's exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -196,7 +196,7 @@ def options(pattern: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """The entry point. Errors of flinkpy become one message and exit code 1."""
+    """The entry point. Prints an error of flinkpy as one message and exits with code 1."""
     try:
         return flinkpy(arguments, prog_name="flinkpy")
     except FlinkpyError as error:

@@ -1,4 +1,4 @@
-"""``flinkpy options``: every option there is, its default, and what it does."""
+"""``flinkpy options``: every option, its default, and what it does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flinkpy.core.options.schema import SCHEMA, Option
 
 
 def show_options(pattern: str) -> None:
-    """Prints those whose key contains ``pattern``."""
+    """Prints the options whose key contains ``pattern``."""
     found = [option for option in SCHEMA if any(pattern.lower() in key.lower() for key in (option.key, *option.aliases))]
     if not found:
         near = difflib.get_close_matches(pattern, [option.key for option in SCHEMA], n=1, cutoff=0.3)

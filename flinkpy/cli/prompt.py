@@ -1,4 +1,5 @@
-"""A Python prompt that names what was typed, keeps errors short, and lets jobs print without tearing the line being typed."""
+"""A Python prompt that names each input, shows errors briefly, and keeps the output of jobs apart from the line being
+typed."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class Prompt(code.InteractiveConsole):
             return super().raw_input(prompt)
 
     def showtraceback(self) -> None:
-        """flinkpy's errors, and an interrupted job, in short; others as Python shows them."""
+        """Shows flinkpy's errors, and an interrupted job, briefly; other errors as Python does."""
         self.has_failed = True
         error = sys.exc_info()[1]
         interrupted(error)
@@ -57,7 +58,7 @@ class Prompt(code.InteractiveConsole):
 
 
 def _python_traceback(error: BaseException) -> list[str]:
-    """As Python shows it, from the input's own frame on."""
+    """Formats the error as Python does, from the input's own frame on."""
     own = error.__traceback__ and error.__traceback__.tb_next
     lines = traceback.format_exception(type(error), error, own)
     suggestion = _suggestion(error.with_traceback(own))
@@ -67,7 +68,7 @@ def _python_traceback(error: BaseException) -> list[str]:
 
 
 def _suggestion(error: BaseException) -> str:
-    """``. Did you mean: …?``, which before Python 3.12 only the interpreter's own hook finds."""
+    """Returns ``. Did you mean: …?``, which before Python 3.12 only the interpreter's own hook computes."""
     told, before = io.StringIO(), sys.stderr
     sys.stderr = told
     try:
@@ -79,7 +80,8 @@ def _suggestion(error: BaseException) -> str:
 
 
 class IdleLine:
-    """The line somebody is typing. What other threads print meanwhile goes above it: the line is wiped, and drawn again behind the text."""
+    """The line that the user is typing. Output of other threads goes above it: the line is wiped, and drawn again
+    after the output."""
 
     def __init__(self) -> None:
         self.prompt: str | None = None
@@ -94,7 +96,7 @@ class IdleLine:
 
     @contextmanager
     def covering_output(self) -> Iterator[None]:
-        """Standard output and error go through here, where they are a terminal."""
+        """Standard output and error go through here if they are a terminal."""
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             yield
             return
@@ -109,17 +111,18 @@ class IdleLine:
                 cover.give_out()
 
     def typed(self) -> str:
-        """What stands behind the prompt by now."""
+        """Returns what the user has typed so far."""
         readline = sys.modules.get("readline")
         return readline.get_line_buffer() if readline is not None else ""
 
 
 class Above:
-    """An output of the terminal beside an idle line. Above it go whole lines only: ``print`` writes a line in pieces."""
+    """An output to the terminal above the line being typed. It writes whole lines only, since ``print`` writes a line
+    in pieces."""
 
     def __init__(self, under: TextIO, line: IdleLine) -> None:
         self._under, self._line = under, line
-        self._begun: dict[threading.Thread, str] = {}  # by thread: the line it has begun
+        self._begun: dict[threading.Thread, str] = {}  # by thread: its unfinished line
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
@@ -134,7 +137,8 @@ class Above:
         return len(text)
 
     def _above(self, text: str) -> str:
-        """The whole lines of it, the prompt drawn again behind them; what follows them is kept until its line is whole."""
+        """Returns the whole lines of the text, and the prompt drawn again after them. Keeps the rest until its line
+        is whole."""
         lines, newline, begun = text.rpartition("\n")
         if begun:
             self._begun[threading.current_thread()] = begun
@@ -153,7 +157,7 @@ class Above:
 
 @contextmanager
 def _completing(namespace: Any) -> Iterator[None]:
-    """The tab key completes names, where there is a terminal to type at."""
+    """The tab key completes names, if there is a terminal."""
     try:
         import readline
         import rlcompleter

@@ -25,7 +25,7 @@ from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, is_pending, s
 
 
 class Terminated(KeyboardInterrupt):
-    """By SIGTERM."""
+    """The program was interrupted by SIGTERM."""
 
 
 def run_job(
@@ -63,8 +63,9 @@ def run_job(
 
 @contextmanager
 def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
-    """While the program runs, ``import pyflink`` means flinkpy, where the options say so. The engine's own messages below warnings are held
-    back: Flink's go to files of the JVM, so these programs turn Python's logging on for themselves."""
+    """While the program runs, ``import pyflink`` means flinkpy, if the options say so. Of the engine's own messages
+    only warnings and errors are shown: Flink's go to files of the JVM, so such programs turn Python's logging on for
+    themselves."""
     from flinkpy.common.pyflink_imports import install, is_installed, uninstall
 
     if not read(settings, PYFLINK_IMPORTS) or is_installed():
@@ -84,8 +85,8 @@ def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the program like Ctrl-C: an attached job is cancelled, and does not go on unattended. A child that the program forks ends at
-    once, as it would under Python."""
+    """SIGTERM ends the program like Ctrl-C: an attached job is cancelled, and does not continue unattended. A child
+    that the program forks ends at once, as it would under plain Python."""
 
     def interrupt(number: int, frame: object) -> None:
         raise Terminated
@@ -104,7 +105,8 @@ def _terminable() -> Iterator[None]:
 
 
 def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | None, target: str | None, *, pyflink: bool = False) -> dict[str, Any]:
-    """The options of file, environment and command line; ``-p``, ``-t`` and ``--pyflink`` are short for their ``-D``."""
+    """Returns the options of file, environment and command line; ``-p``, ``-t`` and ``--pyflink`` are short for their
+    ``-D``."""
     overrides: dict[str, Any] = dict(parse_definitions(definitions))
     if parallelism is not None:
         overrides[PARALLELISM.key] = parallelism
@@ -116,7 +118,7 @@ def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | Non
 
 
 def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
-    """Runs the program through ``run``; errors are reported on standard error, in short form."""
+    """Runs the program through ``run``; reports errors briefly on standard error. Returns the exit code."""
     path: Path | None = None
     try:
         path = find_script(script)
@@ -128,7 +130,7 @@ def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
         if message is not None:
             click.echo(message, err=True)
         return exit_code(end)
-    except BaseException as error:  # also those of the program's own that are no Exception
+    except BaseException as error:  # also exceptions of the program that do not derive from Exception
         click.echo(describe(error, path, verbose=verbose), err=True)
         return 1
     finally:

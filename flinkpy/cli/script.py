@@ -13,9 +13,9 @@ from flinkpy.core.errors import ProgramError
 
 
 def find_script(name: str) -> Path:
-    """The program's file; raises ProgramError naming one that looks like it when there is none."""
+    """Returns the program's file. Raises ProgramError if there is none, with the nearest file name in the message."""
     path = Path(name)
-    if os.path.isdir(path):  # not pathlib's, which raises where a folder on the way may not be searched
+    if os.path.isdir(path):  # not pathlib's, which raises if a folder in the path may not be searched
         raise ProgramError(f"{path} is a folder; name the Python file of the job")
     if not os.path.isfile(path):
         near = _nearest(path)
@@ -26,7 +26,7 @@ def find_script(name: str) -> Path:
 
 
 def run_script(script: Path, arguments: Sequence[str]) -> None:
-    """Runs the program to its end; its exceptions propagate. ``sys.exit(0)`` is a normal end."""
+    """Runs the program to its end. Its exceptions propagate; ``sys.exit(0)`` is a normal end."""
     with _as_program(script, arguments):
         try:
             runpy.run_path(str(script), run_name="__main__")
@@ -43,7 +43,7 @@ def exit_code(end: SystemExit) -> int:
 
 
 def exit_message(end: SystemExit) -> str | None:
-    """What Python shows on standard error when it ends so: ``sys.exit("no input")``, ``sys.exit(error)``."""
+    """Returns what Python would show on standard error: for ``sys.exit("no input")``, ``sys.exit(error)``."""
     return None if end.code is None or isinstance(end.code, int) else str(end.code)
 
 
@@ -51,7 +51,7 @@ def exit_message(end: SystemExit) -> str | None:
 def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.resolve().parent))  # as Python: that of the file, not of a link to it
+    sys.path.insert(0, str(script.resolve().parent))  # like Python: the folder of the file, not of a link to it
     try:
         yield
     finally:

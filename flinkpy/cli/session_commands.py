@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
-    """Starts the session and says how to use it."""
+    """Starts the session and prints how to use it."""
     from flinkpy.cluster.ray.ray_sessions import start_session
 
     settings = _settings(name, definitions, conf)
@@ -39,7 +39,7 @@ def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> Non
 
 
 def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
-    """Prints a table of them."""
+    """Prints a table of the sessions."""
     from flinkpy.cluster.ray.ray_sessions import running_clusters
 
     found = running_clusters(_settings(None, definitions, conf))
@@ -51,7 +51,7 @@ def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
 
 
 def session_table(clusters: Sequence[RunningCluster]) -> list[str]:
-    """A line for each, under a heading."""
+    """Returns a line for each session, under a heading."""
     rows: list[tuple[str, ...]] = [("NAME", "KIND", "JOBS", "WORKERS", "SLOTS", "FREE", "VERSION")]
     for cluster in clusters:
         kind = "?" if cluster.info is None else "application" if cluster.info.is_application else "session"

@@ -1,4 +1,5 @@
-"""``flinkpy shell``: a prompt with an environment, the common names, and Spark where it is installed. IPython's where that is installed."""
+"""``flinkpy shell``: a prompt with an environment, the common names, and Spark if it is installed. It uses IPython if
+that is installed."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ CANCEL_TIMEOUT_S = 10.0
 
 
 def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequence[str], pyflink: bool, conf: Path | None, plain: bool) -> int:
-    """Runs the prompt; returns the exit code, which is 1 where lines from a file or pipe failed."""
+    """Runs the prompt. Returns the exit code, which is 1 if lines from a file or pipe failed."""
     settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
     try:
@@ -39,7 +40,8 @@ def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequ
 
 
 def fill(namespace: dict[str, Any]) -> None:
-    """The names a program begins with: ``env``, ``col``, ``lit``, the streams' and the value types' names, the windows; ``spark``."""
+    """Adds the names a program begins with: ``env``, ``col``, ``lit``, those of streams, value types and windows, and
+    ``spark``."""
     import flinkpy.common
     import flinkpy.datastream
     import flinkpy.datastream.window
@@ -53,7 +55,7 @@ def fill(namespace: dict[str, Any]) -> None:
 
 
 def has_spark() -> bool:
-    """Whether the packages of the extra ``flinkpy[spark]`` are there; nothing is imported."""
+    """Whether the packages of the extra ``flinkpy[spark]`` are installed; imports nothing."""
     return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "raydp"))
 
 
@@ -64,14 +66,15 @@ class LazySpark:
         self.__dict__.update(_started=started, _start=start or _start_spark, _session=None)
 
     def _spark_session(self) -> Any:
-        """The session itself (``stream.to_spark(spark)`` asks for it)."""
+        """Returns the session itself; ``stream.to_spark(spark)`` calls it."""
         if self._session is None:
             self.__dict__["_session"] = self._start()
             self._started(self._session)
         return self._session
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # the prompt's own questions (how to show it, what it completes) do not start it
+        # The prompt itself asks for such names (to show it, to complete): they do not start Spark
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._spark_session(), name)
 
@@ -97,12 +100,13 @@ def banner(settings: dict[str, Any], namespace: dict[str, Any]) -> str:
 
 @contextmanager
 def _as_main() -> Iterator[dict[str, Any]]:
-    """What is typed belongs to a ``__main__`` of its own: so functions and classes travel to the workers by value."""
+    """Runs the typed code in a ``__main__`` module of its own, so that functions and classes are sent to the workers
+    by value."""
     before, module = sys.modules["__main__"], ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     path = list(sys.path)
     sys.modules["__main__"] = module
-    sys.path.insert(0, "")  # the folder one is in, as at Python's own prompt
+    sys.path.insert(0, "")  # the current folder, as at Python's own prompt
     try:
         yield module.__dict__
     finally:
@@ -141,7 +145,8 @@ def _ipython(namespace: dict[str, Any], text: str) -> int:
 
 
 def leave() -> None:
-    """Reports what happens to jobs that still run: those in this process are cancelled, those in a session on Ray continue."""
+    """Reports what happens to jobs that still run: jobs in this process are cancelled, jobs in a session on Ray
+    continue."""
     for job in submitted_jobs():
         try:
             if JOB.is_terminal(job.status()):

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 DEPLOYMENT_LOOK_S = 0.02
 _ON_THE_WAY = {ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING}
-LOOK_S = 1.0  # how often a wait for an answer looks whether the cluster is still there
+LOOK_S = 1.0  # how often a wait for an answer checks whether the cluster still exists
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
 
@@ -118,7 +118,8 @@ class ClusterClient:
         return self.wait_for(self.dispatcher.list_jobs())
 
     def find_job(self, prefix: str) -> JobOverview:
-        """The one job whose id begins with ``prefix``; raises ProgramError when there is none, or several, or ``prefix`` is empty."""
+        """Returns the one job whose id begins with ``prefix``. Raises ProgramError when there is none, or several, or
+        ``prefix`` is empty."""
         if not prefix:
             raise ProgramError("name the job by its id, or the first digits of it; `flinkpy list` shows them")
         found = [job for job in self.list_jobs() if job.job_id.startswith(prefix)]
@@ -132,11 +133,12 @@ class ClusterClient:
         return self.wait_for(self.dispatcher.request_cluster_overview())
 
     def wait_for(self, future: Future[T], extra_s: float = 0.0) -> T:
-        """The future's value; if the session is gone, an error with one clear message."""
+        """Returns the future's value. If the session is gone, raises an error with one clear message."""
         try:
             return self._answer(future, self.config.ask_timeout_s + 1 + extra_s)
         except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
-            raise ResourceUnavailableError(self.config.gone) from error  # whose text is Ray's long account; --verbose shows it
+            # The error's text is long, as Ray's are; --verbose shows it
+            raise ResourceUnavailableError(self.config.gone) from error
 
     def _answer(self, future: Future[T], timeout: float) -> T:
         if self._check is None:
@@ -160,7 +162,7 @@ class ClusterJob:
         self._client, self.job_id, self.name = client, job_id, name
         self._make_watcher, self._output = make_watcher, output
         self._result: JobResult | None = None
-        self.end_was_told = False  # to the program, which may do with it what it likes
+        self.end_was_told = False  # whether the program knows that the job has ended, and so may handle it as it likes
         self._pictures = JobPictures()
 
     @property
@@ -195,17 +197,18 @@ class ClusterJob:
         return self._pictures.picture(details, self._client.clock.time_ms())
 
     def cancel(self) -> None:
-        """Cancels the job; returns when the JobMaster has the request. A job that has ended stays as it is."""
+        """Cancels the job. Returns when the JobMaster has received the request. A job that has ended stays as it is."""
         if self._result is None:
             self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
-        """Waits for the end, at most ``timeout`` seconds (for ever with None). Ctrl-C, or SIGTERM, meanwhile cancels the job.
+        """Waits for the end of the job, at most ``timeout`` seconds (for ever with None). Ctrl-C or SIGTERM meanwhile
+        cancels the job.
 
         Without ``watched`` no progress is drawn.
 
-        Raises JobExecutionError when it failed, JobCancelledError when it was cancelled, RpcTimeoutError when it has not ended in time, SystemExit
-        when the reader of its output has gone.
+        Raises JobExecutionError when the job failed, JobCancelledError when it was cancelled, RpcTimeoutError when it
+        has not ended in time, SystemExit when the reader of the program's output has gone.
         """
         if self._result is None:
             try:
@@ -224,7 +227,7 @@ class ClusterJob:
         return _checked(self._result)
 
     def wait_until_deployed(self) -> None:
-        """Returns when the tasks that begin first run, or the job has ended."""
+        """Returns when the tasks that start first run, or the job has ended."""
         while self._result is None and not self._is_deployed():
             self._result = self._poll(None, self._client.clock.monotonic() + DEPLOYMENT_LOOK_S)
 
@@ -259,7 +262,8 @@ class ClusterJob:
         return self._client.wait_for(self._client.dispatcher.request_job_result(self.job_id, wait_s), wait_s)
 
     def _cancel_and_wait(self) -> None:
-        """Cancels if the cluster answers soon: a user who interrupted must not wait for a cluster in trouble."""
+        """Cancels the job, if the cluster answers soon: a user who interrupted must not wait for a cluster in
+        trouble."""
         try:
             self.cancel()
             now = self._client.clock.monotonic()

@@ -4,9 +4,9 @@ It starts with the first job, serves all that follow, and ends with the process.
 loop, and batches pass between its tasks by reference. With ``taskmanager.numberOfTaskSlots`` set there are as many TaskExecutors as the
 job then needs, each with a loop of its own, and batches travel over sockets, as between processes.
 
-Python cannot end a function that does not return. After a job with such a function was cancelled, later jobs get another session. A function that
-runs a job of its own blocks the loop that calls it, so that job gets another session too. A forked child has none of its parent's threads, and
-starts without a session.
+Python cannot end a function that does not return. If such a function's job was cancelled, later jobs get another
+session. A function that runs a job of its own blocks the loop that calls it, so that job gets another session too. A
+forked child has none of its parent's threads, and starts without a session.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from flinkpy.runtime.task_runner import SlotTaskRunner
 
 LOG = logging.getLogger(__name__)
 
-MIN_SLOTS = 64  # of the one TaskExecutor: an unused slot costs nothing, and the next job may be wider
+MIN_SLOTS = 64  # of the one TaskExecutor: an unused slot costs nothing, and the next job may need more
 STOP_TIMEOUT_S = 5.0
 STUCK_AFTER_S = 5.0
 WHO_HOLDS_SLOTS = "other jobs of this program hold them"
@@ -51,7 +51,7 @@ _sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
 
 
 class LocalWorkerDriver:
-    """Starts TaskExecutors in this process. There is no limit to them."""
+    """Starts TaskExecutors in this process, any number of them."""
 
     def __init__(self, service: LocalRpcService, leadership: StandaloneLeadership, config: SessionConfig, network: NetworkConfig) -> None:
         self._service, self._leadership = service, leadership  # of the ResourceManager
@@ -87,14 +87,15 @@ class LocalWorkerDriver:
             service.stop()
 
     def _leave_behind(self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str) -> None:
-        """A thread cannot be ended, so the function keeps running in its own; the job ends without it, and the next job gets another TaskExecutor."""
+        """Removes the TaskExecutor. A thread cannot be ended, so the function keeps running; the job ends without it,
+        and the next job gets another TaskExecutor."""
         if resource_id in self._workers:
             LOG.error("%s: its job ends without it (task.cancellation.timeout)", reason)
             self.stop_worker(resource_id)
             on_failure(reason)
 
     def is_stuck(self) -> bool:
-        """Whether a function of a job that was cancelled does not return."""
+        """Whether a function of a cancelled job does not return."""
         return any(runner.stuck_for_s() > STUCK_AFTER_S for runner in list(self._runners.values()))
 
     def is_calling(self) -> bool:
@@ -103,7 +104,7 @@ class LocalWorkerDriver:
 
 
 class EmbeddedCluster:
-    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots``."""
+    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots`` slots."""
 
     def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
@@ -116,7 +117,7 @@ class EmbeddedCluster:
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
-        """A client of this session, with the progress display that the configuration chooses."""
+        """Returns a client of this session, with the progress display that the configuration chooses."""
         config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
         return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=without_resources)
 
@@ -134,9 +135,10 @@ def without_resources(job_graph: JobGraph) -> JobGraph:
 
 
 def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClient:
-    """A client of this process's session, which starts now if it has not yet.
+    """Returns a client of this process's session, which starts now if it has not yet.
 
-    A session keeps the options it started with, so a job whose options for workers and calls differ gets a session beside it.
+    A session keeps the options it started with, so a job with other options for workers and calls gets a session of
+    its own.
     """
     key = frozenset((name, str(value)) for name, value in session_options(configuration).items())
     with _LOCK:

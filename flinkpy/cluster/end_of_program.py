@@ -25,15 +25,16 @@ _is_registered = False
 
 
 def register_background_job(job: ClusterJob) -> None:
-    """The program goes on while the job runs, and may end before it."""
+    """Registers a job for which the program does not wait, so that the end of the program may."""
     global _is_registered
     _background_jobs.append(job)
     if sys.version_info[:2] == (3, 12) and job.ends_with_program:
-        job.wait_until_deployed()  # this Python starts no thread once the program's last line was run, and slots need some
+        # Python 3.12 starts no thread once the program's last line has run, and slots need some
+        job.wait_until_deployed()
     if not _is_registered:
         _is_registered = True
         # before the interpreter shuts down thread pools, which the job may need; ``atexit`` runs after that
-        with contextlib.suppress(RuntimeError):  # the end has come already
+        with contextlib.suppress(RuntimeError):  # the interpreter already shuts down
             getattr(threading, "_register_atexit", atexit.register)(_at_exit)
 
 
@@ -55,12 +56,12 @@ def await_background_jobs() -> None:
 
 
 def forget_background_jobs() -> None:
-    """Another program begins in this process."""
+    """Forgets all jobs: another program begins in this process."""
     _background_jobs.clear()
 
 
 def report_abandoned_jobs() -> None:
-    """The program failed: says which jobs end with it."""
+    """Reports which jobs end with the program, which has failed."""
     for job in _take_unheard():
         if job.ends_with_program and not JOB.is_terminal(job.status()):
             print(f"job {job.name!r} still ran, and ends with the program", file=sys.stderr)

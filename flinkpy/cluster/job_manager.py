@@ -16,8 +16,9 @@ from flinkpy.graph.job_graph import JobGraph
 
 
 class JobManager:
-    """The leading part of a session. ``on_shut_down`` ends what it lives in, after the last job has ended; ``first_worker`` is being started already.
-    ``resource_manager_leadership`` is given where workers were told of its term before; ``dispatching`` tells who takes jobs, and in which term."""
+    """The leading part of a session. ``on_shut_down`` ends its process, after the last job has ended.
+    ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token that this worker was
+    given. ``dispatching`` is the leadership of the Dispatcher."""
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
                  first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None) -> None:

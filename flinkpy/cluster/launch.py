@@ -42,10 +42,11 @@ def submitted_jobs() -> list[ClusterJob]:
 
 
 def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None, start: bool = True) -> ClusterClient:
-    """A client of the cluster that the configuration chooses: for a job, the cluster of this program's jobs; else the session of that name. Without
-    ``start``, a session that does not exist is an error."""
+    """Returns a client of the cluster that the configuration chooses: for a job, the cluster of this program's jobs;
+    else the session of that name. Without ``start``, a session that does not exist is an error."""
     if choose_target(configuration) is Target.RAY:
-        logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)  # in notebooks `import ray` asks for a package that nothing here needs
+        # In notebooks `import ray` asks for a package not needed here
+        logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
         from flinkpy.cluster.ray.ray_sessions import connect_program, connect_session
 
         return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)

@@ -18,8 +18,9 @@ class Mode(Enum):
 
 
 def choose_mode(configuration: Mapping[str, Any], environ: Mapping[str, str], *, has_environment: bool = False) -> Mode:
-    """As ``execution.target`` says; with plain ``ray``, the session ``cluster.id`` names if it names one, else the program's own cluster inside a
-    Ray job and where the program has a runtime environment of its own, else the session everybody shares.
+    """Chooses as ``execution.target`` says. With plain ``ray``: the session that ``cluster.id`` names, if it is set;
+    else the program's own cluster, inside a Ray job or if the program has a runtime environment of its own; else the
+    shared session.
 
     >>> choose_mode({"execution.target": "ray"}, {}), choose_mode({"execution.target": "ray"}, {"RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"})
     (<Mode.SESSION: 'session'>, <Mode.APPLICATION: 'application'>)

@@ -23,7 +23,7 @@ from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.program.launch_context import launch_configuration, launched_by_command_line
 
 FILE_NAME = "flinkpy-conf.yaml"
-FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # today's, and that of Flink 1.x
+FLINKS_FILE_NAMES = ("config.yaml", "flink-conf.yaml")  # that of Flink 2, and that of Flink 1.x
 ENVIRONMENT_PREFIX = "FLINKPY_"
 CONF_DIR = "FLINKPY_CONF_DIR"
 _NOT_TEXT = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")  # of the types that YAML gives to plain words
@@ -53,11 +53,11 @@ def program_settings() -> dict[str, Any]:
 
 
 def find_file(conf: str | Path | None, environ: Mapping[str, str]) -> Path | None:
-    """The configuration file to read: the one asked for, or the one in ``FLINKPY_CONF_DIR``; None when there is none."""
+    """Returns the configuration file to read: ``conf``, or the one in ``FLINKPY_CONF_DIR``; None when there is none."""
     if conf is not None:
         path = Path(conf)
         path = _file_in(path) or path / FILE_NAME if os.path.isdir(path) else path
-        if not os.path.isfile(path):  # not pathlib's, which raises where a folder on the way may not be searched
+        if not os.path.isfile(path):  # not pathlib's, which raises if a folder in the path may not be searched
             raise ConfigurationError(f"there is no configuration file {path}")
         return path
     folder = environ.get(CONF_DIR)
@@ -74,8 +74,8 @@ def _file_in(folder: Path) -> Path | None:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The options in a YAML file, nested keys joined by dots. An option's value is the text written there, as behind ``-D``; what belongs to the
-    program is what YAML makes of it."""
+    """Returns the options in a YAML file, nested keys joined by dots. The value of a known option is its text in the
+    file, as after ``-D``; any other value is what YAML makes of it."""
     import yaml
 
     try:
@@ -107,7 +107,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def environment_name(key: str) -> str:
-    """The variable that sets an option.
+    """Returns the name of the variable that sets an option.
 
     >>> environment_name("parallelism.default")
     'FLINKPY_PARALLELISM_DEFAULT'
@@ -116,7 +116,7 @@ def environment_name(key: str) -> str:
 
 
 def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
-    """``key=value`` texts of ``-D`` as a mapping.
+    """Returns ``key=value`` texts of ``-D`` as a mapping.
 
     >>> parse_definitions(["parallelism.default=2"])
     {'parallelism.default': '2'}
@@ -131,7 +131,8 @@ def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
 
 
 def _canonical(key: str) -> str:
-    """An alias is stored under the option's own key, so that a later source wins over an earlier one whichever name they used."""
+    """Returns an option's own key for an alias, so that a later source wins over an earlier one whichever name they
+    used."""
     return SCHEMA.get(key).key if key in SCHEMA else key
 
 
@@ -143,7 +144,8 @@ def _check(values: Mapping[str, Any], where: str, *, foreign: bool) -> None:
 
 
 def _as_written() -> Any:
-    """A YAML loader that leaves values as text: ``off`` is one of some options' values and no boolean, and ``1:30`` is not 90."""
+    """Returns a YAML loader that leaves values as text: for some options ``off`` is a value and not a boolean, and
+    ``1:30`` is not 90."""
     import yaml
 
     class Texts(yaml.SafeLoader):
@@ -159,7 +161,7 @@ def _flattened(tree: Mapping[Any, Any], prefix: str = "") -> Iterable[tuple[str,
         if isinstance(value, dict):
             yield from _flattened(value, key + ".")
         elif isinstance(value, list) and key in SCHEMA:
-            yield key, ",".join(map(str, value))  # as options that name several things write them
+            yield key, ",".join(map(str, value))  # the form in which options with several values are written
         else:
             yield key, value
 

@@ -19,7 +19,8 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_program_files(configuration: Mapping[str, Any]) -> None:
-    """Raises ConfigurationError where this process lacks what ``set_python_requirements`` names; warns of archives."""
+    """Raises ConfigurationError if this process lacks a package that ``set_python_requirements`` names; warns about
+    archives."""
     requirements: str | None = read(configuration, PYTHON_REQUIREMENTS)
     if requirements:
         file, _, folder = requirements.partition("#")
@@ -33,7 +34,8 @@ def check_program_files(configuration: Mapping[str, Any]) -> None:
 
 
 def requirement_lines(file: str) -> list[str]:
-    """The lines of a requirements.txt that name a package; raises ConfigurationError where there is no such file."""
+    """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if there is no such
+    file."""
     if not Path(file).exists():
         raise ConfigurationError(f"set_python_requirements(): there is no {file}")
     lines = Path(file).read_text(encoding="utf-8").splitlines()

@@ -49,7 +49,8 @@ class SessionInfo:
 
 
 class SessionGateway(Protocol):
-    """Every client calls it first. It must never change, as it is how clients of another version recognise the difference."""
+    """Every client calls it first. It must never change: with it, clients of another version recognise that the
+    versions differ."""
 
     def describe(self) -> Future[SessionInfo]: ...
 

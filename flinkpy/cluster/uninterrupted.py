@@ -27,7 +27,7 @@ _thread: threading.Thread | None = None
 
 
 def uninterrupted(gateway: G) -> G:
-    """The same gateway, safe to call where Ctrl-C may occur. Its answers offer ``result(timeout)`` only."""
+    """Returns a gateway that is safe to call where Ctrl-C may occur. Its answers offer ``result(timeout)`` only."""
     return cast(G, _Gateway(gateway))
 
 
@@ -38,7 +38,8 @@ class Answer(Generic[T]):
         self._box = box
 
     def result(self, timeout: float | None = None) -> T:
-        """The value; raises the call's error, or RpcTimeoutError when there is none in time. May be called once."""
+        """Returns the value. Raises the call's error, or RpcTimeoutError when there is none in time. May be called
+        once."""
         try:
             return self._box.get(timeout=timeout).result(0)
         except queue.Empty:

@@ -1,4 +1,5 @@
-"""Expressions over columns, with the names of PyFlink's Table API: the tree, what it means for one row, and the kernels that compute it for a batch.
+"""Expressions over columns, with the names of PyFlink's Table API: the tree, its meaning for one row, and the kernels
+that compute it for a batch.
 
 `values/` converts between rows and columns and never changes a value; `kernels/` computes functions of whole columns.
 """

@@ -1,7 +1,7 @@
-"""Compiles an expression, for a schema, to a function over record batches.
+"""Compiles an expression for a schema into a function over record batches.
 
-Types are known once the schema is, so kernels, casts and constants are chosen once; per batch there is one call per node of the tree. The type
-of each node is found by running its kernel on empty arrays.
+Types are known once the schema is, so kernels, casts and constants are chosen once; per batch there is one call per
+node of the tree. The type of a node is found by running its kernel on empty arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Evaluate: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Compiled:
-    """``evaluate(batch)`` gives an array of ``type``, or a scalar where ``is_constant``."""
+    """``evaluate(batch)`` returns an array of ``type``, or a scalar if ``is_constant``."""
 
     type: pa.DataType
     evaluate: Evaluate
@@ -32,7 +32,8 @@ class Compiled:
 def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
     """The function that computes ``expression`` for batches of ``schema``, always as an array.
 
-    Raises ProgramError for an unknown column (naming the nearest), or operands a function cannot take (naming the part and their types).
+    Raises ProgramError for an unknown column (and names the nearest one), and for operands that a function does not
+    take (and names the part of the expression and their types).
     """
     compiled = _compile(expression, schema)
     if not compiled.is_constant:
@@ -57,7 +58,7 @@ def _compile(expression: Expression, schema: pa.Schema) -> Compiled:
 
 
 def column_index(name: str, schema: pa.Schema) -> int:
-    """The position of the column; ProgramError naming the nearest if there is none."""
+    """The position of the column. Raises ProgramError if there is none, and names the nearest one."""
     index: int = schema.get_field_index(name)
     if index >= 0:
         return index
@@ -105,8 +106,8 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
 
 
 def _guarded(evaluate: Evaluate, kernel: Callable[..., Any], arguments: list[Compiled]) -> Evaluate:
-    """An error in a branch of ``then`` counts only where the branch is chosen. Both are computed for all rows, which is fast; if that fails, each is
-    computed for its own rows."""
+    """Evaluates ``then`` so that an error in a branch counts only where the branch is chosen. Both branches are
+    computed for all rows, which is fast; if that fails, each is computed only for its own rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

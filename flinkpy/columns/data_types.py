@@ -1,4 +1,4 @@
-"""The Table API's names of types, for ``cast`` and ``lit``. Each gives the same type as its counterpart in ``Types``."""
+"""The Table API's names of types, for ``cast`` and ``lit``. Each is the same type as its counterpart in ``Types``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class DataTypes:
 
     @staticmethod
     def TIME(precision: int = 0) -> TypeInformation:
-        """A time of day in microseconds, whatever the precision."""
+        """The time of day in microseconds, whatever the precision."""
         return Types.SQL_TIME()
 
     @staticmethod
     def TIMESTAMP(precision: int = 6) -> TypeInformation:
-        """Microseconds, whatever the precision."""
+        """A timestamp without zone in microseconds, whatever the precision."""
         return Types.SQL_TIMESTAMP()

@@ -1,7 +1,7 @@
 """The expression tree: pure Python, immutable, picklable, with a repr that reads like the expression.
 
-What an expression means for one row stands in ``flinkpy.columns.rowwise``; how it is computed for a batch in ``flinkpy.columns.compiler``.
-Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``) these are properties too.
+``flinkpy.columns.rowwise`` defines what an expression means for one row; ``flinkpy.columns.compiler`` computes it for
+a batch. Where PyFlink has properties (``upper_case``, ``is_null``, ``sum``), these are properties too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from flinkpy.core.errors import ProgramError
 
 
 def as_expression(value: Any) -> Expression:
-    """An expression as it is; any other value as a literal."""
+    """An expression unchanged; any other value as a literal."""
     return value if isinstance(value, Expression) else Literal(value)
 
 
 class Expression:
     """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
-    Nulls: an operation with a null gives null, except where its description says otherwise; ``filter`` keeps only what is true.
-    Integers are computed in 64 bits, an overflow is an error; ``/`` gives a float; ``%`` has the divisor's sign, as Python's.
+    An operation on null gives null, unless its description says otherwise; ``filter`` keeps only what is true.
+    Integers are computed in 64 bits, and an overflow is an error. ``/`` gives a float; the result of ``%`` has the
+    divisor's sign, as in Python.
 
     >>> from flinkpy.table.expressions import col
     >>> (col("price") * 0.908).alias("euro")
@@ -39,11 +40,12 @@ class Expression:
 
     @property
     def name(self) -> str | None:
-        """The name of its column; None if it needs an alias."""
+        """The name of the resulting column; None if it needs an alias."""
         return None
 
     def column_name(self, where: str) -> str:
-        """Its name, if it is a plain column; else ProgramError."""
+        """The column's name. Raises ProgramError if this is not a plain column; ``where`` names the method in the
+        message."""
         raise ProgramError(f"{where} takes a column, this is an expression: {self!r}; "
                            f"compute it before, with select(..., ({self!r}).alias(\"name\"))")
 
@@ -71,7 +73,7 @@ class Expression:
         return as_expression(other)._call("*", self)
 
     def __truediv__(self, other: Any) -> Expression:
-        """A float, also of integers; a division by zero gives an infinity or not-a-number."""
+        """The quotient as a float, also of integers; division by zero gives an infinity or NaN."""
         return self._call("/", other)
 
     def __rtruediv__(self, other: Any) -> Expression:
@@ -106,7 +108,7 @@ class Expression:
 
     @property
     def ln(self) -> Expression:
-        """The natural logarithm; minus infinity of zero, not-a-number of what is below."""
+        """The natural logarithm; minus infinity for zero, NaN for negative numbers."""
         return self._call("ln")
 
     @property
@@ -118,7 +120,8 @@ class Expression:
         return self._call("ceil")
 
     def round(self, places: int = 0) -> Expression:
-        """To so many decimal places; halves go away from zero."""
+        """The value rounded to ``places`` decimal places, halves away from zero. Raises ProgramError if ``places`` is
+        no integer."""
         if isinstance(places, bool) or not isinstance(places, int):
             raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
         return self._call("round", places=places)
@@ -146,11 +149,11 @@ class Expression:
     __hash__ = object.__hash__
 
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
-        """Both bounds included."""
+        """Whether the value lies between the bounds, both included."""
         return self._call(">=", lower_bound)._call("&", self._call("<=", upper_bound))
 
     def in_(self, first_element: Any, *remaining_elements: Any) -> Expression:
-        """Whether it is one of these values.
+        """Whether the value is one of these. Raises ProgramError for None and for values that cannot be literals.
 
         >>> from flinkpy.table.expressions import col
         >>> col("carrier").in_("UA", "DL")
@@ -165,35 +168,35 @@ class Expression:
 
     @property
     def is_null(self) -> Expression:
-        """True or false, never null."""
+        """Whether the value is null; never null itself."""
         return self._call("is_null")
 
     @property
     def is_not_null(self) -> Expression:
-        """True or false, never null."""
+        """Whether the value is not null; never null itself."""
         return self._call("is_not_null")
 
     @property
     def is_true(self) -> Expression:
-        """False where it is null."""
+        """Whether the value is true; false for null."""
         return self._call("is_true")
 
     @property
     def is_false(self) -> Expression:
-        """False where it is null."""
+        """Whether the value is false; false for null."""
         return self._call("is_false")
 
     # -- logic ----------------------------------------------------------------------------------------------------------------
 
     def __and__(self, other: Any) -> Expression:
-        """False where one side is false, whatever the other."""
+        """False if one side is false, whatever the other is."""
         return self._call("&", other)
 
     def __rand__(self, other: Any) -> Expression:
         return as_expression(other)._call("&", self)
 
     def __or__(self, other: Any) -> Expression:
-        """True where one side is true, whatever the other."""
+        """True if one side is true, whatever the other is."""
         return self._call("|", other)
 
     def __ror__(self, other: Any) -> Expression:
@@ -207,7 +210,8 @@ class Expression:
                            "with parentheses around comparisons")
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
-        """One value where it is true, the other where it is false or null. A value that cannot be computed is an error only where it is chosen.
+        """``if_true`` where this is true, ``if_false`` where it is false or null. A value that cannot be computed is
+        an error only where it is chosen.
 
         >>> from flinkpy.table.expressions import col
         >>> (col("delay") > 15).then("late", "on time")
@@ -216,7 +220,7 @@ class Expression:
         return self._call("then", if_true, if_false)
 
     def if_null(self, null_replacement: Any) -> Expression:
-        """Itself, or the replacement where it is null."""
+        """The value, or the replacement where it is null."""
         return self._call("coalesce", null_replacement)
 
     # -- text -----------------------------------------------------------------------------------------------------------------
@@ -231,7 +235,7 @@ class Expression:
 
     @property
     def char_length(self) -> Expression:
-        """In characters."""
+        """The length in characters."""
         return self._call("char_length")
 
     def upper(self) -> Expression:
@@ -241,13 +245,14 @@ class Expression:
         return self.lower_case
 
     def substring(self, begin_index: int, length: int | None = None) -> Expression:
-        """From the character ``begin_index`` on, counted from 1."""
+        """The text from character ``begin_index`` on, counted from 1; at most ``length`` characters. Raises
+        ProgramError for an invalid position or length."""
         if not isinstance(begin_index, int) or begin_index < 1 or (length is not None and (not isinstance(length, int) or length < 0)):
             raise ProgramError(f"substring() takes a position from 1 on and a length, these are {begin_index!r} and {length!r}")
         return self._call("substring", begin=begin_index, length=length)
 
     def trim(self) -> Expression:
-        """Without spaces at both ends."""
+        """The text without spaces at both ends."""
         return self._call("trim")
 
     def trim_leading(self) -> Expression:
@@ -257,7 +262,7 @@ class Expression:
         return self._call("trim_trailing")
 
     def like(self, pattern: str) -> Expression:
-        """Whether the whole text fits: ``%`` stands for any characters, ``_`` for one."""
+        """Whether the whole text matches: ``%`` stands for any characters, ``_`` for one."""
         return self._call("like", pattern=_text(pattern, "like()"))
 
     def startswith(self, start: str) -> Expression:
@@ -267,39 +272,41 @@ class Expression:
         return self._call("endswith", pattern=_text(end, "endswith()"))
 
     def replace(self, search: str, replacement: str) -> Expression:
-        """Every occurrence."""
+        """The text with every occurrence of ``search`` replaced."""
         return self._call("replace", search=_text(search, "replace()"), replacement=_text(replacement, "replace()"))
 
     # -- type and name --------------------------------------------------------------------------------------------------------
 
     def cast(self, data_type: TypeInformation) -> Expression:
-        """In another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are cut to integers; what does not fit is an error.
+        """The value in another type: ``cast(DataTypes.BIGINT())`` or ``cast(Types.LONG())``. Floats are truncated to
+        integers; a value that does not fit is an error.
 
-        A TIMESTAMP and a BIGINT stand for each other as milliseconds since 1970. A timestamp with a zone becomes its local date, time or TIMESTAMP.
+        Between TIMESTAMP and BIGINT the value is in milliseconds since 1970. A timestamp with a zone becomes its
+        local date, time or TIMESTAMP. Raises ProgramError if ``data_type`` is no type.
         """
         if not isinstance(data_type, TypeInformation):
             raise ProgramError(f"cast() takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
         return self._call("cast", to=data_type)
 
     def alias(self, name: str) -> Expression:
-        """Under this name."""
+        """The expression under this name."""
         return Alias(self, _text(name, "alias()"))
 
     # -- aggregates -----------------------------------------------------------------------------------------------------------
 
     @property
     def count(self) -> Expression:
-        """How many are not null."""
+        """The number of values that are not null."""
         return Aggregate("count", self)
 
     @property
     def sum(self) -> Expression:
-        """Null while there is no value."""
+        """The sum; null while there is no value."""
         return Aggregate("sum", self)
 
     @property
     def avg(self) -> Expression:
-        """A float: the sum divided by the count; null while there is no value."""
+        """The mean as a float: the sum divided by the count; null while there is no value."""
         return Aggregate("avg", self)
 
     @property
@@ -335,7 +342,7 @@ class Column(Expression):
 
 
 class Literal(Expression):
-    """A constant; ``type_info`` says its type where the value does not."""
+    """A constant; ``type_info`` is its type if the value does not show it."""
 
     __slots__ = ("type_info", "value")
 
@@ -368,7 +375,7 @@ class Alias(Expression):
 
 
 class Call(Expression):
-    """A function of other expressions; ``options`` are constants of the function itself."""
+    """A function of other expressions; ``options`` are the function's constant options."""
 
     __slots__ = ("arguments", "function", "options")
 
@@ -419,7 +426,7 @@ class Aggregate(Expression):
 
 
 def refuse_aggregates(expression: Expression, where: str) -> None:
-    """ProgramError if there is an aggregate in the expression."""
+    """Raises ProgramError if the expression contains an aggregate."""
     if isinstance(expression, Aggregate):
         raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into key_by(...).aggregate(...)")
     for each in expression.inputs:

@@ -1,4 +1,4 @@
-"""Where expressions begin: ``col``, ``lit``, and the functions of several expressions, under PyFlink's names."""
+"""Makes expressions: ``col``, ``lit``, and the functions of several expressions, under PyFlink's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "if_then_else", "li
 
 
 def col(name: str) -> Expression:
-    """A column, by its name.
+    """A column by name. Raises ProgramError unless the name is text and not empty.
 
     >>> col("price") > 100
     (col('price') > 100)
@@ -25,7 +25,7 @@ def col(name: str) -> Expression:
 
 
 def lit(value: Any, data_type: TypeInformation | None = None) -> Expression:
-    """A constant.
+    """A constant. Raises ProgramError for a value that cannot be one.
 
     >>> lit(60) - col("delay")
     (60 - col('delay'))
@@ -44,7 +44,7 @@ def null_of(data_type: TypeInformation) -> Expression:
 
 
 def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
-    """All of them.
+    """Whether all are true.
 
     >>> and_(col("late"), col("full"))
     (col('late') & col('full'))
@@ -53,7 +53,7 @@ def and_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
 
 
 def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
-    """At least one of them.
+    """Whether at least one is true.
 
     >>> or_(col("late"), col("full"))
     (col('late') | col('full'))
@@ -62,7 +62,7 @@ def or_(predicate0: Any, predicate1: Any, *predicates: Any) -> Expression:
 
 
 def not_(expression: Any) -> Expression:
-    """True where it is false; null stays null.
+    """True where the expression is false; null stays null.
 
     >>> not_(col("late"))
     ~col('late')
@@ -80,7 +80,7 @@ def if_then_else(condition: Any, if_true: Any, if_false: Any) -> Expression:
 
 
 def coalesce(first: Any, *more: Any) -> Expression:
-    """The first that is not null.
+    """The first value that is not null.
 
     >>> coalesce(col("nickname"), col("name"))
     col('nickname').coalesce(col('name'))
@@ -89,7 +89,7 @@ def coalesce(first: Any, *more: Any) -> Expression:
 
 
 def concat(first: Any, *more: Any) -> Expression:
-    """Texts joined; null if one of them is.
+    """The texts joined; null if one of them is null.
 
     >>> concat(col("carrier"), "-", col("flight"))
     col('carrier').concat('-', col('flight'))
@@ -98,7 +98,7 @@ def concat(first: Any, *more: Any) -> Expression:
 
 
 def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
-    """Texts joined with a separator; nulls are left out.
+    """The texts joined with a separator; nulls are left out.
 
     >>> concat_ws(", ", col("name"), col("city"))
     col('name').concat_ws(col('city'), ', ')
@@ -120,7 +120,7 @@ def _joined(function: str, parts: Sequence[Any]) -> Expression:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate and the name of its column."""
+    """One aggregate and the name of its result column."""
 
     kind: str
     expression: Expression
@@ -128,7 +128,8 @@ class AggregateCall:
 
 
 def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression], ...]:
-    """Names and expressions; ProgramError for one without a name, or two with the same."""
+    """The expressions with their names. Raises ProgramError for an expression without a name, and for two with the
+    same."""
     found: list[tuple[str, Expression]] = []
     for each in expressions:
         expression = Column(each) if isinstance(each, str) else each
@@ -143,7 +144,8 @@ def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression
 
 
 def aggregate_calls(expressions: Iterable[Any], where: str) -> tuple[AggregateCall, ...]:
-    """Aggregates with their names: the alias, or ``delay_avg`` for ``col("delay").avg``."""
+    """The aggregates with their names: the alias, or ``delay_avg`` for ``col("delay").avg``. Raises ProgramError for
+    other expressions and for repeated names."""
     calls = []
     for each in expressions:
         inner = each.expression if isinstance(each, Alias) else each

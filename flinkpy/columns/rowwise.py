@@ -1,4 +1,5 @@
-"""What expressions mean, one row at a time, in plain Python. This is the specification: a property test holds the kernels to it."""
+"""What expressions mean, one row at a time, in plain Python. This is the specification: a property test compares the
+kernels with it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from flinkpy.core.errors import ProgramError
 
 
 def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """The expression's value for a row, given as a mapping of column names to values.
+    """The expression's value for a row, which is a mapping from column names to values.
 
     >>> from flinkpy.table.expressions import col
     >>> evaluate(col("a") * 2 + 1, {"a": 20}), evaluate(col("a") > 1, {"a": None})
@@ -29,7 +30,7 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Any:
         return expression.value
     if not isinstance(expression, Call):
         raise ProgramError(f"{expression!r} cannot be computed row by row")
-    if expression.function == "then":  # the other branch is not computed, as it may be one that cannot be
+    if expression.function == "then":  # only the chosen branch is computed, because the other may fail
         condition, if_true, if_false = expression.arguments
         return evaluate(if_true if evaluate(condition, row) is True else if_false, row)
     values = [evaluate(each, row) for each in expression.arguments]
@@ -121,7 +122,7 @@ def _like(text: str, pattern: str) -> bool:
 
 
 def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A decimal and a float are computed as floats; decimals alone are exact."""
+    """An operation on a decimal and a float is computed with floats; on decimals alone it is exact."""
     def apply(left: Any, right: Any) -> Any:
         if isinstance(left, float) and isinstance(right, Decimal):
             right = float(right)
@@ -142,7 +143,7 @@ def _cast(value: Any, to: Any) -> Any:
 
 
 def shown_moment(value: Any) -> str:
-    """A datetime or a time as text, with three, six or nine digits of a second where there are any.
+    """A datetime or a time as text, with three, six or nine decimals of the second if it has any.
 
     >>> shown_moment(datetime.datetime(2024, 1, 2, 3, 4, 5)), shown_moment(datetime.time(3, 4, 5, 120_000))
     ('2024-01-02 03:04:05', '03:04:05.120')
@@ -160,7 +161,7 @@ def _text(value: Any) -> str:
 
 
 def _whole_number(value: Any) -> int:
-    """A moment becomes milliseconds since 1970; one without a zone is taken to be in UTC."""
+    """The value as an integer. A datetime becomes milliseconds since 1970; without a zone it is taken as UTC."""
     if isinstance(value, datetime.datetime):
         return (_with_zone(value) - _EPOCH) // _MILLISECOND
     if isinstance(value, datetime.timedelta):
@@ -186,7 +187,7 @@ def _with_zone(value: datetime.datetime) -> datetime.datetime:
 
 
 def _timestamp(value: Any) -> datetime.datetime:
-    """The local time, if there is a zone."""
+    """The timestamp without zone; the local time if there is a zone."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, datetime.date):
@@ -217,7 +218,7 @@ def _truth(value: Any) -> bool:
 
 
 def _like_iso(text: str, pattern: str) -> str:
-    """With six digits of a second's fraction, as all versions of Python read them."""
+    """The text with six decimals of the second, which all versions of Python can read."""
     if re.fullmatch(pattern, text) is None:
         raise ValueError(f"{text!r} is no date or time")
     whole, point, fraction = text.partition(".")

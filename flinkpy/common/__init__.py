@@ -1,4 +1,5 @@
-"""The public value types, under PyFlink's names: Types, Row, Configuration, Time, WatermarkStrategy, JobClient and their kin."""
+"""The public value types, under PyFlink's names: Types, Row, Configuration, Time, WatermarkStrategy, JobClient and
+others."""
 
 from flinkpy.common.completable_future import CompletableFuture
 from flinkpy.common.config_options import ConfigOption, ConfigOptions

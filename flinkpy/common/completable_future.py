@@ -1,4 +1,4 @@
-"""A result that comes later, as PyFlink's clients see it."""
+"""A future with PyFlink's interface for clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """Waits only when it is asked to: ``fetch(timeout)`` blocks for the value, and raises the failure, or RpcTimeoutError after the timeout.
+    """A future that fetches its value only when it is asked: ``fetch(timeout)`` blocks until there is a value, and
+    raises the failure, or RpcTimeoutError after the timeout.
 
     >>> CompletableFuture(lambda timeout: 42).result()
     42
@@ -26,7 +27,8 @@ class CompletableFuture(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self, timeout: float | None = None) -> T:
-        """The value; waits at most ``timeout`` seconds, or for ever with None."""
+        """The value, after waiting at most ``timeout`` seconds (None: for ever). Raises the failure, or
+        RpcTimeoutError."""
         with self._lock:
             if not self._is_done:
                 self._settle(timeout)
@@ -46,7 +48,7 @@ class CompletableFuture(Generic[T]):
         return self._is_done
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What ``result`` would raise, or None."""
+        """The error that ``result`` would raise, or None. Raises RpcTimeoutError if there is no result in time."""
         try:
             self.result(timeout)
         except RpcTimeoutError:
@@ -57,7 +59,7 @@ class CompletableFuture(Generic[T]):
         return self._error
 
     def cancel(self) -> bool:
-        """Gives up on the result; False when it is there already."""
+        """Gives up on the result; False if it is there already, or cannot be cancelled."""
         if self._is_done or self._cancel is None:
             return False
         self._cancel()

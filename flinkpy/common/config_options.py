@@ -1,4 +1,4 @@
-"""Options a program declares for itself."""
+"""Options that a program declares for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options by key, as a program holds them. They are checked against the schema (``flinkpy.core.options.engine``) when an environment takes them."""
+"""Options by key, as a program holds them. An environment checks them against the schema
+(``flinkpy.core.options.engine``) when it takes them."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class Configuration:
         return self._converted(key, default_value, bytearray)
 
     def get(self, option: ConfigOption[Any], default_value: Any = None) -> Any:
-        """The value of a declared option, in its type; else ``default_value``, else the option's own."""
+        """The value of a declared option in its type; else ``default_value``; else the option's default."""
         if option.key not in self._values:
             return option.default if default_value is None else default_value
         read: dict[Any, Callable[[str, Any], Any]] = {
@@ -70,7 +71,7 @@ class Configuration:
         return key in self._values
 
     def to_dict(self) -> dict[str, str]:
-        """Everything as text."""
+        """All options as text."""
         return {key: _text(value) for key, value in self._values.items()}
 
     # -- writing ----------------------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ class Configuration:
         return self
 
     def add_all(self, other: Configuration | Mapping[str, Any], prefix: str | None = None) -> Configuration:
-        """Adds all options of another configuration, with ``prefix`` in front of their keys."""
+        """Adds all options of another configuration, with ``prefix`` before their keys."""
         values = other._values if isinstance(other, Configuration) else other
         self._values.update({(prefix or "") + key: value for key, value in values.items()})
         return self
@@ -111,12 +112,12 @@ class Configuration:
         target_dict.update(self._values)
 
     def remove_config(self, key: str) -> bool:
-        """Removes an option. Returns whether it was set."""
+        """Removes an option; returns whether it was set."""
         return self._values.pop(key, None) is not None
 
     @staticmethod
     def parse_list_value(value: str) -> list[str]:
-        """A list as options write it: ``a;b`` or ``[a, b]``.
+        """Parses a list in the notation of options: ``a;b`` or ``[a, b]``.
 
         >>> Configuration.parse_list_value("a;b"), Configuration.parse_list_value("['a', b]")
         (['a', 'b'], ['a', 'b'])

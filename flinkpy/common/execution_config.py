@@ -1,4 +1,5 @@
-"""How a job is executed: the typed face of the environment's options. Every setter writes an option, every getter reads one.
+"""How a job is executed: typed access to the environment's options. Every setter writes an option, every getter reads
+one.
 
 Flink's settings for Java serialisers (Kryo, POJO and type registration) have no counterpart here and are left out.
 """
@@ -19,11 +20,12 @@ from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import Option, read
 from flinkpy.core.program.program_line import refuse
 
-PARAMETER_PREFIX = "user."  # the program's own options: get_job_parameter finds them
+PARAMETER_PREFIX = "user."  # of the program's own options, which get_job_parameter finds
 
 
 class ExecutionConfig:
-    """Given by ``env.get_config()``; changes count for the environment.
+    """Returned by ``env.get_config()``; changes apply to the environment. Setters raise ConfigurationError or
+    ProgramError for invalid values.
 
     >>> ExecutionConfig().set_parallelism(4).get_parallelism()
     4
@@ -39,7 +41,7 @@ class ExecutionConfig:
         return int(read(self._values, options.PARALLELISM))
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """For operators that set none; PARALLELISM_DEFAULT goes back to the configured one."""
+        """Sets the parallelism of operators that set none; PARALLELISM_DEFAULT restores the configured one."""
         if parallelism == self.PARALLELISM_DEFAULT:
             self._values.pop(options.PARALLELISM.key, None)
             return self
@@ -47,7 +49,7 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        """-1 where it is derived from the parallelism."""
+        """The number of key groups; -1 if it is derived from the parallelism."""
         return int(read(self._values, options.MAX_PARALLELISM) or -1)
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
@@ -55,7 +57,7 @@ class ExecutionConfig:
         return self
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Several consumers of a record get the same object; none may change it."""
+        """Hands the same object to all consumers of a record; none of them may change it."""
         self._values[options.OBJECT_REUSE.key] = True
         return self
 
@@ -67,7 +69,7 @@ class ExecutionConfig:
         return bool(read(self._values, options.OBJECT_REUSE))
 
     def set_auto_watermark_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """How often periodic watermarks are emitted; milliseconds or a timedelta."""
+        """Sets how often periodic watermarks are emitted, in milliseconds or as a timedelta; 0 turns them off."""
         milliseconds = to_milliseconds(interval)
         if milliseconds < 0:
             raise refuse(f"set_auto_watermark_interval(): the interval cannot be negative, this is {interval!r}; 0 turns periodic watermarks off")
@@ -75,7 +77,7 @@ class ExecutionConfig:
         return self
 
     def get_auto_watermark_interval(self) -> int:
-        """Milliseconds."""
+        """The interval in milliseconds."""
         return to_milliseconds(read(self._values, options.AUTO_WATERMARK_INTERVAL))
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> ExecutionConfig:
@@ -83,29 +85,30 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The strategy that the options describe; the cluster's default if none was set."""
+        """The restart strategy that the options describe; if none is set, the cluster's default."""
         return restart_strategy_of(self._values)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Operators without uid get one from their place in the program (the default)."""
+        """Operators without a uid get one from their place in the program. This is the default."""
         return self._set(kept_options.AUTO_GENERATED_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Every operator must be given a uid; ``execute`` refuses one without."""
+        """Requires a uid for every operator; ``execute`` raises ProgramError for one without."""
         return self._set(kept_options.AUTO_GENERATED_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
         return bool(read(self._values, kept_options.AUTO_GENERATED_UIDS))
 
     def set_latency_tracking_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Milliseconds; 0 or less: no latency markers. Operators keep a histogram per source, among the metrics of the job's result."""
+        """Sets how often sources send latency markers, in milliseconds; 0 or less turns them off. Operators keep a
+        histogram per source, among the metrics of the job's result."""
         return self._set(kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval))))
 
     def get_latency_tracking_interval(self) -> int:
         return to_milliseconds(read(self._values, kept_options.LATENCY_INTERVAL))
 
     def set_task_cancellation_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Milliseconds. Kept, without effect: a task is told once, and ends between two batches."""
+        """Stored without effect (milliseconds): a task is told once, and ends between two batches."""
         return self._set(kept_options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
 
     def get_task_cancellation_interval(self) -> int:
@@ -119,14 +122,14 @@ class ExecutionConfig:
         return to_milliseconds(read(self._values, options.CANCELLATION_TIMEOUT))
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Whether keyed state in checkpoints is compressed. Kept."""
+        """Sets whether keyed state in checkpoints is compressed. Stored; has no effect yet."""
         return self._set(kept_options.SNAPSHOT_COMPRESSION, bool(use_snapshot_compression))
 
     def is_use_snapshot_compression(self) -> bool:
         return bool(read(self._values, kept_options.SNAPSHOT_COMPRESSION))
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """For Java's closures. Kept, without effect: functions travel by value, with what they use."""
+        """Stored without effect: it is for Java's closures. Functions travel by value, with what they use."""
         return self._set(kept_options.CLOSURE_CLEANER, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
@@ -136,18 +139,18 @@ class ExecutionConfig:
         return str(read(self._values, kept_options.CLOSURE_CLEANER)) != "NONE"
 
     def get_registered_pojo_types(self) -> list[str]:
-        """Java classes: there are none."""
+        """Always empty: there are no Java classes."""
         return []
 
     def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
-        """Flink 1.x. Kept, without effect: the runtime mode decides."""
+        """Flink 1.x's setting. Stored without effect: the runtime mode decides."""
         return self._set(kept_options.EXECUTION_MODE, execution_mode.name)
 
     def get_execution_mode(self) -> ExecutionMode:
         return ExecutionMode[str(read(self._values, kept_options.EXECUTION_MODE))]
 
     def set_default_input_dependency_constraint(self, input_dependency_constraint: InputDependencyConstraint) -> ExecutionConfig:
-        """Flink 1.x. Kept, without effect."""
+        """Flink 1.x's setting. Stored without effect."""
         return self._set(kept_options.INPUT_DEPENDENCY, input_dependency_constraint.name)
 
     def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
@@ -158,7 +161,8 @@ class ExecutionConfig:
         return self
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
-        """Values that every function gets from ``RuntimeContext.get_job_parameter``."""
+        """Sets values that every function can read with ``RuntimeContext.get_job_parameter``. They are stored as
+        text."""
         for key, value in global_job_parameters_dict.items():
             if not isinstance(key, str):
                 raise ConfigurationError(f"a job parameter's name is text, this is {key!r}")

@@ -1,7 +1,8 @@
-"""Options of Flink and PyFlink that flinkpy does not have: kept, without effect, and told once.
+"""Options of Flink and PyFlink that flinkpy does not have: they are stored without effect, and a warning names them
+once.
 
-A program written for PyFlink sets options of the JVM, and so does Flink's own ``config.yaml``. A typo in a program written for flinkpy is refused
-instead, with the nearest option named.
+A program written for PyFlink sets options of the JVM, and so does Flink's own ``config.yaml``. In a program written
+for flinkpy an unknown option counts as a typo; it is refused, and the error names the nearest option.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _told: set[str] = set()
 
 
 def check_options(values: Mapping[str, Any], *, foreign: bool = False) -> None:
-    """Refuses values that do not parse, and unknown options; those of a program written for PyFlink, and ``foreign`` ones, are told and pass."""
+    """Raises ConfigurationError for values that do not parse and for unknown options. In a program written for
+    PyFlink, or with ``foreign``, unknown options only cause a warning."""
     unknown = [key for key in validate(values, keep_unknown=foreign or is_installed()) if key not in _told]
     if unknown:
         _told.update(unknown)

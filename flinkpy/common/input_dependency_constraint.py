@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class InputDependencyConstraint(Enum):
-    """ANY of its inputs is ready, or ALL are."""
+    """When a consumer is scheduled: ANY of its inputs is ready, or ALL are."""
 
     ANY = 0
     ALL = 1

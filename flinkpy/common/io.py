@@ -1,4 +1,4 @@
-"""Flink 1.x's input formats: the older way to read records with code of one's own."""
+"""Flink 1.x's input formats: the older way to read records with your own code."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 
 class InputFormat(ABC):
-    """Is opened, asked for records until it has no more, and closed. ``env.from_source`` takes sources; this is for ``SourceFunction``s built on one.
+    """Is opened, asked for records until there are no more, and closed. Use it inside a ``SourceFunction``;
+    ``env.from_source`` takes sources.
 
-    PyFlink only wraps Java's; here a program writes its own.
+    PyFlink only wraps Java's input formats; here a program writes its own.
     """
 
     @abstractmethod
@@ -22,7 +23,7 @@ class InputFormat(ABC):
 
     @abstractmethod
     def next_record(self) -> Any:
-        """The next record; None is left out."""
+        """The next record; None is skipped."""
 
     def close(self) -> None:
         """Releases what ``open`` acquired."""

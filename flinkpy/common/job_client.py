@@ -15,7 +15,7 @@ from flinkpy.metrics.reported import without_metrics
 
 
 class SubmittedJob(Protocol):
-    """A job as the cluster's client offers it (``flinkpy.cluster.client.ClusterJob``). All calls block."""
+    """A job as the cluster's client returns it (``flinkpy.cluster.client.ClusterJob``). All calls block."""
 
     @property
     def job_id(self) -> str: ...
@@ -37,7 +37,7 @@ class SubmittedJob(Protocol):
 
 
 class JobClient:
-    """Given by ``env.execute_async()``.
+    """Returned by ``env.execute_async()``.
 
     >>> client = env.execute_async("words")  # doctest: +SKIP
     >>> client.get_job_status().result()  # doctest: +SKIP
@@ -52,34 +52,36 @@ class JobClient:
         return JobID(self._job.job_id)
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """The job's state at the moment when ``result`` is called."""
+        """The job's state at the time when ``result`` is called."""
         return CompletableFuture(lambda timeout: JobStatus[self._job.status().name])
 
     def cancel(self) -> CompletableFuture[None]:
-        """Sends the cancellation at once; the future is done when it was delivered."""
+        """Sends the cancellation at once; the future is done when it has been delivered."""
         return _started(self._job.cancel)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The job's end. Its ``result`` raises JobExecutionError when the job failed, JobCancelledError when it was cancelled."""
+        """The result at the job's end. The future's ``result`` raises JobExecutionError if the job failed,
+        JobCancelledError if it was cancelled."""
         return CompletableFuture(self._execution_result, self._job.cancel)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators, merged over subtasks. Those of a running job have their present values."""
+        """The accumulators, merged over subtasks; those of a running job have their current values."""
         return CompletableFuture(lambda timeout: without_metrics(self._job.metrics().accumulators)[0])
 
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
-        """The present metrics by identifier: those of functions (``Map.0.late``), and for each running subtask Flink's numRecordsIn, numRecordsOut,
-        busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond, prefixed with task and operators
-        (``Source: numbers -> Map.0.numRecordsOut``). After the job has ended, only those of its functions are left."""
+        """The current metrics by identifier: those of functions (``Map.0.late``); and for each running subtask
+        Flink's numRecordsIn, numRecordsOut, busyTimeMsPerSecond, backPressuredTimeMsPerSecond and
+        idleTimeMsPerSecond, prefixed with task and operators (``Source: numbers -> Map.0.numRecordsOut``). After the
+        job has ended, only those of its functions remain."""
         return CompletableFuture(self._metrics)
 
     def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None,
                             format_type: Any = None) -> CompletableFuture[str]:
-        """Needs savepoints, which come with the checkpoints milestone: raises FlinkpyError until then."""
+        """Raises FlinkpyError: it needs savepoints, which come with the checkpoints milestone."""
         raise FlinkpyError("stop_with_savepoint needs savepoints, which come with the checkpoints milestone; cancel() ends the job without one")
 
     def trigger_savepoint(self, savepoint_directory: str | None = None, format_type: Any = None) -> CompletableFuture[str]:
-        """Needs savepoints, which come with the checkpoints milestone: raises FlinkpyError until then."""
+        """Raises FlinkpyError: it needs savepoints, which come with the checkpoints milestone."""
         raise FlinkpyError("trigger_savepoint needs savepoints, which come with the checkpoints milestone")
 
     def _execution_result(self, timeout: float | None = None) -> JobExecutionResult:
@@ -97,7 +99,7 @@ class JobClient:
             return f"<JobClient {self._job.name!r} {self._job.job_id}: {error}>"  # a repr must not raise
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Text and HTML of the same moment; notebooks call this first."""
+        """Text and HTML from the same moment; notebooks call this first."""
         try:
             picture = self._job.picture()
         except Exception:
@@ -105,7 +107,7 @@ class JobClient:
         return {"text/plain": str(picture), "text/html": picture.html()}
 
     def _repr_html_(self) -> str | None:
-        """The same as a table, for notebooks (None: they show the text)."""
+        """The same as an HTML table, for notebooks; with None they show the text."""
         try:
             return str(self._job.picture().html())
         except Exception:
@@ -113,7 +115,7 @@ class JobClient:
 
 
 def execution_result(result: Any, name: str) -> JobExecutionResult:
-    """The cluster's JobResult as PyFlink's programs see it."""
+    """The cluster's JobResult as PyFlink's class."""
     return JobExecutionResult(result.job_id, name, result.runtime_ms, result.accumulators)
 
 

@@ -10,7 +10,7 @@ from flinkpy.metrics.reported import without_metrics
 
 
 class JobExecutionResult:
-    """Id, net run time and accumulators of a job that finished."""
+    """The id, net run time and accumulators of a finished job."""
 
     def __init__(self, job_id: str, name: str, net_runtime_ms: int, accumulators: Mapping[str, Any]) -> None:
         self._job_id, self.name, self._net_runtime_ms = JobID(job_id), name, net_runtime_ms
@@ -20,18 +20,19 @@ class JobExecutionResult:
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """Milliseconds from the start of the job to its end."""
+        """The milliseconds from the job's start to its end; -1 if it was submitted detached."""
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of that accumulator; None when the job had none of that name."""
+        """The accumulator's value; None if the job had none of that name."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
         return dict(self._accumulators)
 
     def get_metrics(self) -> dict[str, Any]:
-        """What the functions' metrics were at the end of their tasks, by identifier: ``Map.0.late`` is that of the first subtask of Map."""
+        """The functions' metrics at the end of their tasks, by identifier: ``Map.0.late`` is that of the first
+        subtask of Map."""
         return dict(self._metrics)
 
     def __repr__(self) -> str:

@@ -1,10 +1,10 @@
-"""A job's identifier, as PyFlink spells it."""
+"""A job's id, under PyFlink's name."""
 
 from __future__ import annotations
 
 
 class JobID(str):
-    """32 hex digits."""
+    """A job's id: 32 hex digits."""
 
     __slots__ = ()
 

@@ -8,7 +8,7 @@ from flinkpy.core.lifecycles import JOB, JobState
 
 
 class JobStatus(Enum):
-    """``flinkpy.core.lifecycles.JOB`` has the transitions between them."""
+    """The state of a job; ``flinkpy.core.lifecycles.JOB`` has the allowed transitions."""
 
     INITIALIZING = "INITIALIZING"
     CREATED = "CREATED"

@@ -1,4 +1,4 @@
-"""How ``print`` writes a value: as Flink writes a value of the declared type, or as Python does if no type was declared.
+"""How ``print`` writes a value: as Flink writes values of the declared type, or as Python does if no type was declared.
 
 >>> from flinkpy.common.typeinfo import Types
 >>> formatter(Types.TUPLE([Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]))(("hi", 4, None))
@@ -31,10 +31,10 @@ Format: TypeAlias = Callable[[Any], str]
 
 
 class formatter:
-    """The function from a value to its text; pickles, and works out the type's layout when first called."""
+    """The function from a value to its text. It can be pickled, and examines the type when it is first called."""
 
     def __init__(self, type_info: TypeInformation | None, *, printed: bool = True) -> None:
-        self._type_info, self._printed = type_info, printed  # not printed: written by Java's encoders, rows too
+        self._type_info, self._printed = type_info, printed  # False: written as Java's encoders do, rows too
         self._format: Format | None = None
 
     def __call__(self, value: Any) -> str:
@@ -50,7 +50,8 @@ class formatter:
 
 
 def _format_of(type_info: TypeInformation | None) -> Format:
-    """Of the whole record. PyFlink writes a row itself, its fields by Python's ``str``; every other declared type is left to Java."""
+    """The format of a whole record. PyFlink itself writes rows, with Python's ``str`` for their fields; Java writes
+    all other declared types."""
     return _python_row if isinstance(type_info, RowTypeInfo) else _java_format_of(type_info)
 
 
@@ -115,13 +116,13 @@ def java_double(value: float) -> str:
 
 
 def _timestamp(value: datetime.datetime) -> str:
-    """As java.sql.Timestamp: a space, and at least one digit of the second's fraction."""
+    """In the format of java.sql.Timestamp: with a space, and at least one decimal of the second."""
     fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
     return f"{value:%Y-%m-%d %H:%M:%S}.{fraction}"
 
 
 def _instant(value: Any) -> str:
-    """As java.time.Instant: UTC, and as many groups of three digits as the fraction needs."""
+    """In the format of java.time.Instant: in UTC, with as many groups of three decimals as needed."""
     if isinstance(value, datetime.datetime):
         utc = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
         moment, nanos = utc.replace(microsecond=0), utc.microsecond * 1000
@@ -138,7 +139,7 @@ def _signed(byte: int) -> int:
 
 
 def java_float(value: float) -> str:
-    """A float of 32 bits as Java writes it: the fewest digits that mean it.
+    """A 32-bit float as Java writes it: with the fewest digits that identify it.
 
     >>> [java_float(x) for x in (110.1, 0.1 + 0.2, 1e10)]
     ['110.1', '0.3', '1.0E10']
@@ -167,7 +168,7 @@ _BASIC: dict[str, Format] = {
 
 
 class row_formatter(formatter):
-    """For rows whose types only the values tell: those of a columnar stream.
+    """The text of rows whose types only their values show, as in a columnar stream.
 
     >>> row_formatter()(("UA", 3, 1.5, None, True))
     '+I[UA, 3, 1.5, null, true]'

@@ -1,9 +1,12 @@
-"""``import pyflink`` means flinkpy: a finder that answers for ``pyflink.common``, ``pyflink.datastream`` and ``pyflink.metrics``.
+"""Makes ``import pyflink`` mean flinkpy: an import finder for ``pyflink.common``, ``pyflink.datastream`` and
+``pyflink.metrics``.
 
-What it gives are flinkpy's own modules under a second name, not copies: ``isinstance`` holds across both spellings, and classes pickle under
-the name they were defined with. What PyFlink does through a JVM has no module here; importing it says what to use instead.
+These are flinkpy's own modules under a second name, not copies: ``isinstance`` holds across both names, and classes
+are pickled under the name they were defined with. Parts of PyFlink that need a JVM have no module here; importing one
+raises an error that says what to use instead.
 
-It is asked for (``flinkpy run --pyflink``, or ``install()``), never put in place by importing flinkpy: both may be installed side by side.
+A program asks for this (``flinkpy run --pyflink``, or ``install()``); importing flinkpy alone does not do it, so both
+can be installed side by side.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ class NoSuchPyflinkModule(ProgramError, ImportError):
 
 
 def install() -> None:
-    """From here on ``import pyflink...`` gives flinkpy's modules in this process; raises ProgramError where PyFlink was imported before.
+    """From now on ``import pyflink...`` imports flinkpy's modules in this process. Raises ProgramError if PyFlink
+    itself was imported before.
 
     >>> install()
     >>> import pyflink.common, flinkpy.common
@@ -58,7 +62,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Takes ``install`` back; what a program imported stays what it is."""
+    """Undoes ``install``; what a program has imported stays as it is."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     for name in [name for name in sys.modules if name == "pyflink" or name.startswith("pyflink.")]:
         del sys.modules[name]
@@ -69,7 +73,7 @@ def is_installed() -> bool:
 
 
 class _Finder(MetaPathFinder):
-    """Asked for every module that is not loaded; answers for ``pyflink`` and what is below it."""
+    """Python asks it for every module that is not loaded; it finds ``pyflink`` and what is below it."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         top, _, rest = fullname.partition(".")
@@ -91,8 +95,9 @@ class _Alias(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system looks again in sys.modules after this, so the module may be another one. For "pyflink" itself it stays this empty
-        # package: the attributes of flinkpy (flinkpy.columns, say) must not be found below it.
+        # After this the import system looks in sys.modules again, so the module may be replaced. "pyflink" itself
+        # stays an
+        # empty package: attributes of flinkpy, such as flinkpy.columns, must not be found below it.
         if module.__name__ != "pyflink":
             sys.modules[module.__name__] = importlib.import_module(self._name)
 

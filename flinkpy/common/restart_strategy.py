@@ -12,7 +12,7 @@ from flinkpy.core.options.schema import parse_duration
 
 
 class RestartStrategyConfiguration(ABC):
-    """One of :class:`RestartStrategies`."""
+    """The base class of the strategies in :class:`RestartStrategies`."""
 
     @abstractmethod
     def get_description(self) -> str:
@@ -20,7 +20,7 @@ class RestartStrategyConfiguration(ABC):
 
     @abstractmethod
     def options(self) -> dict[str, str]:
-        """The options that it sets."""
+        """The options that the strategy sets."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.options() == other.options()
@@ -98,18 +98,19 @@ class RestartStrategies:
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: datetime.timedelta | int) -> RestartStrategyConfiguration:
-        """So many restarts, with a pause (milliseconds) before each."""
+        """At most ``restart_attempts`` restarts, with a pause (milliseconds or a timedelta) before each."""
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(failure_rate: int, failure_interval: datetime.timedelta | int,
                              delay_interval: datetime.timedelta | int) -> RestartStrategyConfiguration:
-        """Gives up after more than so many failures within the interval (milliseconds)."""
+        """Restarts, with a pause before each, until there are more than ``failure_rate`` failures within the interval
+        (both in milliseconds or as a timedelta)."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
     def fall_back_restart() -> RestartStrategyConfiguration:
-        """Whatever the configuration says."""
+        """The strategy of the configuration."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
 

@@ -1,4 +1,4 @@
-"""Between values and bytes, for sources and sinks that deal in bytes."""
+"""Conversion between values and bytes, for sources and sinks that work with bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkpy.core.errors import ProgramError
 
 
 class SerializationSchema(ABC):
-    """From a value to bytes.
+    """Converts values to bytes.
 
     >>> class Hex(SerializationSchema):
     ...     def serialize(self, value):
@@ -26,7 +26,7 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """From bytes to a value. None means that the record is left out.
+    """Converts bytes to values; a value of None means that the record is skipped.
 
     >>> class Hex(DeserializationSchema):
     ...     def deserialize(self, data):
@@ -39,12 +39,12 @@ class DeserializationSchema(ABC):
     def deserialize(self, data: bytes) -> Any: ...
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the values made."""
+        """The type of the values."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text in a character set, UTF-8 unless said otherwise.
+    """Text in a character set, by default UTF-8. Raises ProgramError for a character set that Python does not know.
 
     >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("naïve"))
     'naïve'
@@ -68,7 +68,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are.
+    """Passes bytes on unchanged.
 
     >>> ByteArraySchema().serialize(bytearray(b"raw"))
     b'raw'
@@ -104,18 +104,19 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """From a value to what is written into a file."""
+    """Converts values to the bytes that are written to a file."""
 
     @abstractmethod
     def encode(self, value: Any) -> bytes: ...
 
     def of_type(self, type_info: TypeInformation | None) -> Encoder:
-        """The encoder for a stream of that declared type; ``sink_to`` calls it."""
+        """The encoder, adapted to a stream of that declared type; ``sink_to`` calls it."""
         return self
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """A line for each value, written as Flink writes a value of the stream's declared type; as ``str`` where none was declared.
+        """An encoder that writes a line for each value: as Flink writes values of the stream's declared type, or with
+        ``str`` if none was declared.
 
         >>> Encoder.simple_string_encoder().encode((1, "a"))
         b"(1, 'a')\\n"
@@ -124,7 +125,7 @@ class Encoder(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """How a whole part file is written; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV, JSON lines and text.
+    """Writes whole part files; ``flinkpy.connectors.part_files.file_formats`` has Parquet, CSV, JSON lines and text.
 
     >>> from flinkpy.connectors.part_files.file_formats import CsvFormat
     >>> isinstance(CsvFormat(columns=["word", "count"]), BulkWriterFactory)
@@ -133,7 +134,7 @@ class BulkWriterFactory(ABC):
 
     @abstractmethod
     def open(self, path: str) -> Any:
-        """Begins a file at ``path``: an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
+        """Begins a file at ``path``; returns an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
 
 
 class _LineEncoder(Encoder):

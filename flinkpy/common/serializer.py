@@ -1,4 +1,4 @@
-"""The port of serialisers a user may write."""
+"""The interface of serialisers that a user may write."""
 
 from __future__ import annotations
 

@@ -11,16 +11,16 @@ from flinkpy.core.program.program_line import refuse
 class OutputTag:
     """The name of a side output: a process function sends to it with ``yield tag, value``, and ``get_side_output(tag)`` reads it.
 
-    Tags of the same id are the same side output, whatever their types.
+    Tags with the same id are the same side output, whatever their types.
 
     >>> OutputTag("late")
     OutputTag('late')
     """
 
-    exists: ClassVar[bool] = False  # whether this process has had any: where it has not, no result need be searched for one
+    exists: ClassVar[bool] = False  # whether this process has made a tag; if not, results need not be searched for them
 
     def __new__(cls, *arguments: Any, **named: Any) -> OutputTag:
-        """However it comes into being: called, copied or unpickled."""
+        """Notes that a tag exists, whether it was created, copied or unpickled."""
         OutputTag.exists = True
         return super().__new__(cls)
 

@@ -21,9 +21,10 @@ from flinkpy.common.types import Row
 
 
 def table(records: Sequence[Any], names: Sequence[str] | None = None, width: int | None = 20) -> str:
-    """``names`` are the columns, if they are known; else the records tell. Records of different shapes are put into one column, ``value``.
+    """The records as a table. ``names`` are the columns, if they are known; else the first record shows them. Records
+    of different shapes are put into one column, ``value``.
 
-    Cells wider than ``width`` are cut (None: never); numbers stand to the right.
+    Cells wider than ``width`` are cut (None: never); numbers are aligned to the right.
     """
     names = list(names) if names is not None else _names(records)
     rows = [_fields(record, names) for record in records]
@@ -38,7 +39,7 @@ def table(records: Sequence[Any], names: Sequence[str] | None = None, width: int
 
 
 def _names(records: Sequence[Any]) -> list[str]:
-    """The columns the first record has."""
+    """The columns of the first record."""
     first = records[0] if records else None
     if isinstance(first, Row):
         return list(getattr(first, "_fields", None) or _numbered(len(first)))
@@ -56,7 +57,7 @@ def _numbered(count: int) -> list[str]:
 
 
 def _fields(record: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
-    """The record's values of these columns; None when it is of another shape."""
+    """The record's values for these columns; None if it has another shape."""
     if isinstance(record, (tuple, Row)):
         own = getattr(record, "_fields", None)
         return tuple(record) if len(record) == len(names) and (not own or list(own) == list(names) or _is_numbered(names)) else None
@@ -89,7 +90,7 @@ _CONTROLS = {code: repr(chr(code))[1:-1] for code in range(32)}
 
 
 def _wide(text: str) -> int:
-    """The places it takes on a terminal: some characters take two, marks none."""
+    """The width of a text in terminal columns: some characters take two, combining marks none."""
     return len(text) if text.isascii() else sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 

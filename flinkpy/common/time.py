@@ -1,4 +1,4 @@
-"""Spans and moments, as PyFlink's programs write them."""
+"""Durations and instants, under PyFlink's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkpy.core.program.program_line import refuse
 
 
 class Duration(datetime.timedelta):
-    """A span of time; a ``timedelta`` made with Flink's names, and accepted wherever one is.
+    """A duration: a ``timedelta`` with Flink's constructors, accepted wherever a ``timedelta`` is.
 
     >>> Duration.of_seconds(90) == Duration.of_millis(90_000)
     True
@@ -38,7 +38,7 @@ class Duration(datetime.timedelta):
 
     @classmethod
     def of_nanos(cls, nanos: int) -> Duration:
-        """Whole microseconds; what is finer is cut off."""
+        """In whole microseconds; a rest of nanoseconds is cut off."""
         return cls(microseconds=nanos // 1000)
 
     def to_millis(self) -> int:
@@ -46,7 +46,7 @@ class Duration(datetime.timedelta):
 
 
 class Instant:
-    """A moment: seconds since 1970-01-01 UTC, and nanoseconds within the second.
+    """A point in time: seconds since 1970-01-01 UTC, and nanoseconds within the second.
 
     >>> Instant.of_epoch_milli(1500).to_epoch_milli()
     1500
@@ -76,7 +76,7 @@ class Instant:
 
 
 class Time:
-    """A span in milliseconds, as windows take it.
+    """A duration in milliseconds, as windows take it.
 
     >>> Time.minutes(2).to_milliseconds()
     120000
@@ -136,7 +136,7 @@ def _whole(milliseconds: Any) -> int:
 
 
 def to_milliseconds(span: datetime.timedelta | Time | int) -> int:
-    """A span in any of its forms; a bare number is milliseconds already."""
+    """A duration of any of these types in milliseconds; a bare number is milliseconds already."""
     if isinstance(span, Time):
         return span.to_milliseconds()
     if isinstance(span, datetime.timedelta):

@@ -1,8 +1,8 @@
-"""Types as a program declares them. A declared type makes records compact on the wire, gives rows their names, maps to Arrow's types
-(``flinkpy.columns.values.arrow_types``), and decides how ``print`` writes a value. Values that the program has when it is built are checked
-against it.
+"""Types as a program declares them. A declared type makes records compact on the wire, gives rows their names, maps
+to Arrow's types (``flinkpy.columns.values.arrow_types``), and decides how ``print`` writes a value. Values that the
+program has while it is built are checked against it.
 
-``None`` is a value of every type. Undeclared values are pickled: ``Types.PICKLED_BYTE_ARRAY()``.
+``None`` is a value of every type. Values without a declared type are pickled: ``Types.PICKLED_BYTE_ARRAY()``.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Conversion: TypeAlias = Callable[[Any], Any]
 
 
 class TypeInformation:
-    """What kind of value a stream carries. Equal types compare equal; the repr is how it is declared, the text how PyFlink prints it."""
+    """The type of a stream's values. Equal types compare equal; repr is their declaration, str the text of PyFlink."""
 
     def check(self, value: Any) -> None:
         """Raises ProgramError if ``value`` is not of this type."""
 
     def conversion(self) -> Conversion | None:
-        """The function that converts a user's value into the form that operators use (a tuple becomes a Row); None if nothing is converted."""
+        """The function from user values to the operators' form (a tuple becomes a Row); None if they are equal."""
         return None
 
     def need_conversion(self) -> bool:
-        """Whether the internal form differs from the value (it does for rows and what contains them)."""
+        """Whether the internal form differs from the value, as for rows and values that contain them."""
         return self.conversion() is not None
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The value in the form in which it is sent: rows as plain tuples."""
+        """The value in the form in which it is sent: rows become plain tuples."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The other way."""
+        """The value from the form in which it was sent."""
         convert = self.conversion()
         return obj if convert is None else convert(obj)
 
@@ -100,15 +100,15 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 class SqlTimeTypeInfo(BasicTypeInfo):
-    """Dates and times of day, as Python's ``datetime`` has them."""
+    """Dates and times of day, as classes of Python's ``datetime``."""
 
 
 class InstantTypeInfo(BasicTypeInfo):
-    """A moment on the time line."""
+    """A point in time."""
 
 
 class PrimitiveArrayTypeInfo(TypeInformation):
-    """A list whose elements are all of one basic type; bytes for bytes."""
+    """A list whose elements all have one basic type; for bytes, ``bytes``."""
 
     _NAME = "PRIMITIVE_ARRAY"
 
@@ -141,7 +141,7 @@ class PrimitiveArrayTypeInfo(TypeInformation):
 
 
 class BasicArrayTypeInfo(PrimitiveArrayTypeInfo):
-    """The same, with None among the elements."""
+    """A list whose elements all have one basic type or are None."""
 
     _NAME = "BASIC_ARRAY"
 
@@ -229,8 +229,8 @@ class TupleTypeInfo(TypeInformation):
 
 
 class RowTypeInfo(TypeInformation):
-    """A Row; without names its fields are called f0, f1 and so on. A dict, or a Row with these names, gives its fields by name, as in PyFlink; a
-    value without names, or with entirely different ones, gives them by position."""
+    """A Row. Without names its fields are called f0, f1 and so on. Fields of a dict, and of a Row with these names,
+    are taken by name, as in PyFlink; those of a value without names, or with entirely different ones, by position."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
         where = "Types.ROW_NAMED" if field_names is not None else "Types.ROW"
@@ -261,7 +261,7 @@ class RowTypeInfo(TypeInformation):
         _check_fields(self, value, self.field_types)
 
     def _in_order(self, value: Any) -> Any:
-        """The values of the fields. Raises ValueError if one is missing, and for a single value: a text is not meant as its letters."""
+        """The fields' values in order. Raises ValueError if one is missing, and for a single value, such as a text."""
         is_single = isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
         if is_single:
             raise ValueError(f"{value!r:.100} is no row of {', '.join(self.field_names)}: give a Row, a tuple, a list or a dict of its fields")
@@ -397,7 +397,7 @@ class Types:
 
     @staticmethod
     def INSTANT() -> TypeInformation:
-        """:class:`flinkpy.common.time.Instant`, or a datetime."""
+        """Values of :class:`flinkpy.common.time.Instant`, or datetimes."""
         return InstantTypeInfo("INSTANT", (Instant, datetime.datetime))
 
     @staticmethod

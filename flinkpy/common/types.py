@@ -1,4 +1,5 @@
-"""Row: a record with a kind, and usually with names for its fields. Functions on a columnar stream get Rows, and Types.ROW declares them."""
+"""Row: a record with a kind and, usually, field names. Functions on a columnar stream get Rows; Types.ROW and
+ROW_NAMED declare them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from flinkpy.core.mutability import ATOMS
 
 
 class RowKind(Enum):
-    """What a row says about its key in a changing table."""
+    """What a row means for its key in a changing table."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -33,13 +34,13 @@ _SHORT_KINDS = ("+I", "-U", "+U", "-D")
 
 
 class Row:
-    """Values by position, and by name where it has names.
+    """Values by position and, if the row has names, by name.
 
     >>> row = Row(name="Ada", born=1815)
     >>> row.name, row[1], row["born"], row.as_dict()
     ('Ada', 1815, 1815, {'name': 'Ada', 'born': 1815})
 
-    Without names, positions are all there is; naming a type once gives a factory:
+    A row without names has only positions. Called with names, ``Row`` makes a factory:
 
     >>> Row("Ada", 1815)
     <Row('Ada', 1815)>
@@ -50,7 +51,7 @@ class Row:
     __slots__ = ("_fields", "_row_kind", "_values")
     _values: list[Any]
     _fields: tuple[str, ...] | None
-    _row_kind: RowKind  # not set: an insertion, as nearly every row is
+    _row_kind: RowKind  # if not set, INSERT, as for nearly every row
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -63,7 +64,8 @@ class Row:
     # -- by name --------------------------------------------------------------------------------------------------------------
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields by name; with ``recursive`` also those of rows inside, in lists and dicts too. Raises ProgramError for a row without names."""
+        """The fields by name; with ``recursive`` also those of rows inside it, in lists and dicts too. Raises
+        ProgramError for a row without names."""
         if self._fields is None:
             raise ProgramError("this Row has no field names; set_field_names gives it some")
         values = map(_plain, self._values) if recursive else self._values
@@ -78,11 +80,11 @@ class Row:
         return [self._values[self._position(name)] for name in names]
 
     def set_field_names(self, field_names: Iterable[str]) -> None:
-        """Names the fields, as many as there are values."""
+        """Sets the names of the fields. Raises ProgramError unless there are as many as values."""
         fields = tuple(field_names)
         if len(fields) != len(self._values):
             raise ProgramError(f"{len(fields)} names for a Row of {len(self._values)} values")
-        object.__setattr__(self, "__class__", Row)  # a row of columns has its class's names
+        object.__setattr__(self, "__class__", Row)  # the class of a columnar row has its own names
         object.__setattr__(self, "_fields", fields)
 
     def _position(self, name: str) -> int:
@@ -153,7 +155,7 @@ class Row:
     # -- as a value -------------------------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Same kind, names and values."""
+        """Whether kind, names and values are equal."""
         return (isinstance(other, Row) and self._values == other._values and self._fields == other._fields
                 and self._row_kind is other._row_kind)
 
@@ -177,12 +179,12 @@ class Row:
         return _rebuild, (self._fields, self._values, self._row_kind)
 
 
-_SET_VALUES: Callable[[Row, Any], None] = vars(Row)["_values"].__set__  # past __setattr__, which assigns fields
+_SET_VALUES: Callable[[Row, Any], None] = vars(Row)["_values"].__set__  # bypasses __setattr__, which assigns fields
 _SET_FIELDS: Callable[[Row, Any], None] = vars(Row)["_fields"].__set__
 
 
 def named_row(names: tuple[str, ...] | None, values: Iterable[Any]) -> Row:
-    """A Row of these names, whatever they are (``class``, ``dep delay``).
+    """A Row with these names, even if they are no identifiers (``class``, ``dep delay``).
 
     >>> named_row(("class", "n"), (1, 2))["class"]
     1
@@ -212,7 +214,8 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _row_class(names: tuple[str, ...]) -> type[Row]:
-    """A Row whose names belong to its class. Making one only stores its values, and fields are found without a search."""
+    """A subclass of Row that has the names. Making such a row only stores its values, and fields are found without a
+    search."""
 
     def getter(position: int) -> Callable[[Any], Any]:
         return lambda row: row._values[position]
@@ -227,7 +230,7 @@ def _row_class(names: tuple[str, ...]) -> type[Row]:
 
 
 def rows_of_columns(names: tuple[str, ...], columns: Sequence[Sequence[Any]], length: int) -> list[Row]:
-    """Many rows at once, from the Python values of each column.
+    """Makes many rows at once, from the Python values of each column.
 
     >>> rows_of_columns(("a", "b"), [[1, 2], ["x", "y"]], 2)
     [Row(a=1, b='x'), Row(a=2, b='y')]

@@ -1,6 +1,7 @@
-"""How a stream gets its event times and watermarks: a picklable description, and the classes that programs derive from.
+"""How a stream gets its event times and watermarks: a description that can be pickled, and the classes that programs
+derive from.
 
-``flinkpy.operators.event_time.watermarks`` carries it out, once per subtask.
+``flinkpy.operators.event_time.watermarks`` applies it, once per subtask.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from flinkpy.core.program.program_line import refuse
 
 
 class TimestampAssigner(ABC):
-    """Finds a record's event time.
+    """Extracts a record's event time.
 
     >>> class SentAt(TimestampAssigner):
     ...     def extract_timestamp(self, value, record_timestamp):
@@ -30,11 +31,12 @@ class TimestampAssigner(ABC):
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Milliseconds since 1970-01-01 UTC; ``record_timestamp`` is what the source gave, or a negative number."""
+        """The event time in milliseconds since 1970-01-01 UTC. ``record_timestamp`` is the timestamp from the source,
+        or a negative number."""
 
 
 def watermark_of(given: Any) -> Watermark:
-    """What was given as a watermark: one, or its timestamp."""
+    """A watermark, from a Watermark or a timestamp; raises TypeError for anything else."""
     if isinstance(given, Watermark):
         return given
     try:
@@ -46,26 +48,28 @@ def watermark_of(given: Any) -> Watermark:
 
 
 class WatermarkOutput(ABC):
-    """Takes a generator's watermarks. One at or below the last one is dropped; a greater one makes an idle stream active."""
+    """Takes a generator's watermarks. A watermark that is not above the last one is dropped; a higher one makes an
+    idle stream active."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark | int) -> None:
-        """No record with a timestamp at or below this one (milliseconds) is expected any more."""
+        """Says that no record with a timestamp at or below this one (milliseconds) is expected any more."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Operators downstream do not wait for this stream."""
+        """Says that operators downstream need not wait for this stream."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Operators downstream wait for this stream again."""
+        """Says that operators downstream must wait for this stream again."""
 
 
 class WatermarkGenerator(ABC):
-    """Says how far event time has come. Each subtask has one of its own, and calls it in its own thread.
+    """Says how far event time has advanced. Each subtask has its own generator, and calls it in its own thread.
 
-    A *periodic* one looks at records in ``on_event`` and emits in ``on_periodic_emit``, a *punctuated* one emits in ``on_event`` when a
-    record says so. The watermark then follows that record directly, so later records of the same batch may already be late.
+    A *periodic* generator looks at records in ``on_event`` and emits in ``on_periodic_emit``; a *punctuated* one
+    emits in ``on_event`` when a record says so. The watermark then follows that record directly, so later records of
+    the same batch may already be late.
 
     >>> class OnMarker(WatermarkGenerator):
     ...     def on_event(self, event, event_timestamp, output):
@@ -84,7 +88,8 @@ class WatermarkGenerator(ABC):
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """The greatest timestamp so far, minus the bound, minus one: so a record that is late by exactly the bound is still in time."""
+    """The greatest timestamp so far, minus the bound, minus one; so a record that is late by exactly the bound is
+    still in time."""
 
     def __init__(self, max_out_of_orderness: timedelta) -> None:
         self._bound = to_milliseconds(max_out_of_orderness)
@@ -98,7 +103,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
     @property
     def current(self) -> int:
-        """The watermark as of now; MIN_TIMESTAMP or less before the first record."""
+        """The current watermark; MIN_TIMESTAMP or less before the first record."""
         return self.greatest - self._bound - 1
 
 
@@ -118,7 +123,7 @@ GeneratorLike: TypeAlias = WatermarkGenerator | Callable[[], WatermarkGenerator]
 
 @dataclass(frozen=True)
 class WatermarkAlignment:
-    """Sources of one group do not run ahead of the slowest by more than ``max_drift``."""
+    """The sources of one group do not run ahead of the slowest by more than ``max_drift``."""
 
     group: str
     max_drift: timedelta
@@ -133,31 +138,33 @@ class WatermarkStrategy:
     """
 
     max_out_of_orderness: timedelta | None = None  # None, and no generator: no watermarks
-    timestamp_assigner: AssignerLike | None = None  # None: as the source gave them
+    timestamp_assigner: AssignerLike | None = None  # None: the timestamps of the source
     idle_timeout: timedelta | None = None
     alignment: WatermarkAlignment | None = None
     generator: GeneratorLike | None = None
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """Event time does not advance until the stream ends."""
+        """No watermarks: event time does not advance until the stream ends."""
         return WatermarkStrategy()
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps of each subtask of the stream never go back."""
+        """For streams whose timestamps never go back within a subtask."""
         return WatermarkStrategy(timedelta())
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: timedelta) -> WatermarkStrategy:
-        """A record arrives at most so long after a record with a greater timestamp."""
+        """For streams in which a record comes at most this long after a record with a greater timestamp. Raises ProgramError
+        for a negative duration."""
         if _span(max_out_of_orderness, "for_bounded_out_of_orderness()") < timedelta():
             raise refuse(f"out-of-orderness cannot be negative ({max_out_of_orderness})")
         return WatermarkStrategy(max_out_of_orderness)
 
     @staticmethod
     def for_generator(generator: GeneratorLike) -> WatermarkStrategy:
-        """The program's own: a WatermarkGenerator, its class, or a function that makes one. Each subtask gets one for itself."""
+        """A generator of your own: a WatermarkGenerator, its class, or a function that makes one. Each subtask gets
+        its own."""
         is_generator = isinstance(generator, WatermarkGenerator)
         if not is_generator and not callable(generator):
             raise refuse(f"for_generator() takes a WatermarkGenerator, or a function that makes one; this is {generator!r:.80}")
@@ -166,9 +173,10 @@ class WatermarkStrategy:
         return WatermarkStrategy(generator=generator)
 
     def with_timestamp_assigner(self, timestamp_assigner: AssignerLike) -> WatermarkStrategy:
-        """Where a record's event time is found, in milliseconds since 1970-01-01 UTC: a TimestampAssigner; a function of the record, or of
-        the record and its timestamp so far; the name of a field or column; an expression over columns (then whole batches are
-        stamped by one kernel). Fields and columns may also hold dates and times; those without a zone are UTC.
+        """Sets where a record's event time is found, in milliseconds since 1970-01-01 UTC: a TimestampAssigner; a
+        function of the record, or of the record and its previous timestamp; the name of a field or column; or an
+        expression over columns (then one kernel computes the timestamps of a whole batch). Fields and columns may
+        also hold dates and datetimes; those without a zone are taken as UTC. Raises ProgramError for anything else.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event[1])
         >>> strategy.with_timestamp_assigner("departure").timestamp_assigner
@@ -182,16 +190,19 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: timedelta) -> WatermarkStrategy:
-        """A subtask that gets no record for so long is idle, and no longer holds back the watermark."""
+        """Makes a subtask idle if it gets no record for this long, so that it no longer holds back the watermark.
+        Raises ProgramError unless the timeout is positive."""
         if _span(idle_timeout, "with_idleness()") <= timedelta():
             raise refuse(f"the idle timeout must be positive ({idle_timeout})")
         return replace(self, idle_timeout=idle_timeout)
 
     def with_watermark_alignment(self, watermark_group: str, max_allowed_watermark_drift: timedelta,
                                  update_interval: timedelta | None = None) -> WatermarkStrategy:
-        """Keeps the sources of a group together: a subtask whose event time is ahead of the slowest of the group by more than the drift stops
-        reading until that one has come nearer. For strategies of sources (``env.from_source``); a group spans all sources of a job that name
-        it. Give sources that may fall silent ``with_idleness``, or the others wait for them.
+        """Keeps the sources of a group together: if the event time of a subtask is ahead of the group's slowest by
+        more than the drift, it stops reading until the slowest has come nearer. Only for strategies of sources
+        (``env.from_source``); a group spans all sources of a job that name it. Give sources that may fall silent
+        ``with_idleness``, or the others wait for them. Raises ProgramError for an empty name and for durations that
+        are not positive.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("all", timedelta(seconds=20))
         >>> strategy.alignment.update_interval
@@ -206,11 +217,12 @@ class WatermarkStrategy:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether it neither assigns timestamps nor makes watermarks."""
+        """Whether it neither assigns timestamps nor generates watermarks."""
         return all(each is None for each in (self.max_out_of_orderness, self.timestamp_assigner, self.idle_timeout, self.alignment, self.generator))
 
     def create_generator(self) -> WatermarkGenerator | None:
-        """One for a subtask; None: no watermarks. Raises ProgramError if the program's function makes something else."""
+        """A generator for one subtask; None: no watermarks. Raises ProgramError if the program's function returns
+        something else."""
         if self.max_out_of_orderness is not None:
             return BoundedOutOfOrdernessWatermarks(self.max_out_of_orderness)
         if self.generator is None or isinstance(self.generator, WatermarkGenerator):

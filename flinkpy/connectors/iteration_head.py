@@ -1,7 +1,7 @@
-"""The head of a loop: a source that gives out what the loop's tail sent back, and knows when there will be no more.
+"""The head of a loop: a source that emits what the loop's tail sent back, and knows when no more will come.
 
-Its enumerator, in the JobMaster, is the one place that sees all subtasks: it asks for rounds (``flinkpy.operators.loops.feedback``) when all input
-has ended, and ends the heads after a round in which nothing came back anywhere.
+Its enumerator, in the JobMaster, is the one place that sees all subtasks. When all input has ended, it begins rounds
+(``flinkpy.operators.loops.feedback``), and it ends the heads after a round in which no record came back anywhere.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
 
-ROUND_PAUSE_S = 0.01  # while the loop is busy, rounds only cost: this long is waited between two
+ROUND_PAUSE_S = 0.01  # the pause between two rounds, because rounds are useless while the loop is busy
 
 
 @dataclass(frozen=True)
 class LoopSplit:
-    """Says nothing; given to every head, because what was given comes back when a head fails."""
+    """An empty split that every head gets: splits come back when a reader fails, and so the enumerator learns of the
+    failure."""
 
     split_id: str
 
 
 @dataclass(frozen=True)
 class HeadInputEnded:
-    """Head to enumerator."""
+    """Head to enumerator: the loop's input has ended in this subtask."""
 
 
 @dataclass(frozen=True)
 class HeadRoundPassed:
-    """Head to enumerator: so many records came back since the round before."""
+    """Head to enumerator: ``records`` came back since the round before."""
 
     number: int
     records: int
@@ -41,13 +42,13 @@ class HeadRoundPassed:
 
 @dataclass(frozen=True)
 class BeginRound:
-    """Enumerator to head."""
+    """Enumerator to head: begin this round."""
 
     number: int
 
 
 class IterationSource(Source[LoopSplit]):
-    """Of one loop. ``max_wait_s``: how long nothing must have come back before the loop counts as empty."""
+    """The source of one loop. ``max_wait_s``: for how long no record must come back before the loop counts as empty."""
 
     has_timestamps = True  # where those have some that go into the loop
 
@@ -56,7 +57,7 @@ class IterationSource(Source[LoopSplit]):
 
     @property
     def boundedness(self) -> Boundedness:
-        """The loop ends with its input: whether the job does is the other sources' affair."""
+        """Bounded: the loop ends with its input, so whether the job ends depends on the other sources."""
         return Boundedness.BOUNDED
 
     def create_enumerator(self, context: SplitEnumeratorContext[LoopSplit], checkpoint: Any = None) -> IterationEnumerator:
@@ -67,23 +68,23 @@ class IterationSource(Source[LoopSplit]):
 
 
 class IterationEnumerator(SplitEnumerator[LoopSplit]):
-    """Decides when the loop is over."""
+    """Decides when the loop has ended."""
 
     def __init__(self, context: SplitEnumeratorContext[LoopSplit]) -> None:
         self._context = context
         self._ended: set[int] = set()  # subtasks whose input has ended
         self._over: set[int] = set()  # subtasks that were told to end
-        self._round = 0  # never goes back: a head that did not restart has seen the rounds before
-        self._reports: dict[int, int] | None = None  # of the round under way: records by subtask
+        self._round = 0  # never goes back: a head that did not restart has seen the earlier rounds
+        self._reports: dict[int, int] | None = None  # of the current round: subtask -> records
 
     def add_reader(self, subtask: int) -> None:
         self._context.assign_splits(subtask, [LoopSplit(f"loop {subtask}")])
 
     def handle_split_request(self, subtask: int, host: str) -> None:
-        """Heads ask for none."""
+        """Does nothing: heads request no splits."""
 
     def add_splits_back(self, splits: list[LoopSplit], subtask: int) -> None:
-        """The head failed, and with it what was in its part of the loop: its input comes again."""
+        """The head has failed, and what was in its part of the loop is lost: its input comes again."""
         self._ended.discard(subtask)
         self._over.discard(subtask)
         self._reports = None
@@ -130,16 +131,18 @@ class IterationEnumerator(SplitEnumerator[LoopSplit]):
 
 
 class IterationReader(SourceReader[LoopSplit]):
-    """Takes what comes back. ``begun_round`` is the round whose watermark has to go out when there is nothing more to take."""
+    """Reads what comes back. ``begun_round`` is the round whose watermark is to be emitted when there is nothing left
+    to read."""
 
     def __init__(self, context: ReaderContext, max_wait_s: float) -> None:
         self._context, self._max_wait_s = context, max_wait_s
-        self.channel = FeedbackChannel()  # replaced by the one of this subtask
+        self.channel = FeedbackChannel()  # replaced by the channel of this subtask
         self.begun_round: int | None = None
         self._over = False
         self._taken = 0
-        self._last_event_s = float("-inf")  # when something came back, or the input ended
-        self._report: tuple[float, RoundPassed, int] | None = None  # when, what, and what had been taken by then
+        self._last_event_s = float("-inf")  # when a record last came back, or the input ended
+        # When to send it, the report, and how many records had been taken then
+        self._report: tuple[float, RoundPassed, int] | None = None
 
     def poll(self, limit: int) -> Batch | InputStatus:
         while (item := self.channel.take()) is not None:
@@ -182,14 +185,15 @@ class IterationReader(SourceReader[LoopSplit]):
         self._over = True
 
     def add_splits(self, splits: list[LoopSplit]) -> None:
-        """They say nothing."""
+        """Does nothing: the split is empty."""
 
     def snapshot_state(self, checkpoint_id: int) -> list[LoopSplit]:
         return []
 
 
 class IterationHeadOperator(SourceReaderOperator):
-    """Gives out what comes back, and the watermarks of the rounds; from the start it stands beyond all time, so it holds no watermark back."""
+    """Emits what comes back, and the watermarks of the rounds. Its watermark is beyond all times from the start, so
+    it holds none back."""
 
     _key: Key | None = None
 
@@ -202,7 +206,7 @@ class IterationHeadOperator(SourceReaderOperator):
         super().open()
         self._key = channel_key(self.iteration, self.context.task.attempt_id)
         channel = self._reading.channel = attach(self._key)
-        channel.listen(lambda: self.wake_up())  # looked up late: the task sets it
+        channel.listen(lambda: self.wake_up())  # a lambda, because the task sets ``wake_up`` later
 
     def close(self) -> None:
         super().close()

@@ -1,4 +1,4 @@
-"""Any Python object with ``write(value)`` as a sink."""
+"""Uses any Python object with ``write(value)`` as a sink."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class ObjectSink(Sink):
-    """Calls ``target.write(value)`` for every record, in each subtask on a copy of its own; ``open()``, ``flush()`` and ``close()`` too,
-    where the object has them. A plain callable is taken for ``write``.
+    """Calls ``target.write(value)`` for every record, in each subtask on its own copy of ``target``; also ``open()``,
+    ``flush()`` and ``close()`` if the object has them. A plain callable is called in place of ``write``. Raises
+    ProgramError for an object with neither.
 
     >>> class Lines:
     ...     def open(self): self.file = open("lines.txt", "a")

@@ -1,4 +1,4 @@
-"""Prints records, the way PyFlink's ``print()`` does."""
+"""A sink that prints records, as PyFlink's ``print()`` does."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
 
 
 class PrintSink(Sink):
-    """Writes a line per record to standard output (or error), a batch at a time: ``formatter(value)``, by default its ``str``.
+    """Writes one line per record to standard output (or standard error): ``formatter(value)``, by default its
+    ``str``. Batches are written whole.
 
-    Lines carry ``identifier:subtask> ``; the subtask (from 1) is left out at parallelism 1, the identifier if there is none.
+    Lines begin with ``identifier:subtask> ``. The subtask (from 1) is left out at parallelism 1, the identifier if
+    there is none.
     """
 
     def __init__(self, identifier: str | None = None, *, to_stderr: bool = False, formatter: Callable[[Any], str] = str) -> None:
@@ -40,17 +42,17 @@ class _PrintWriter(SinkWriter):
         self._prefix, self._to_stderr, self._formatter = prefix, to_stderr, formatter
 
     def write_batch(self, batch: Batch) -> None:
-        # Looked up at each batch: the program, a test or a notebook may put another stream in its place. One write, so that lines of
-        # other subtasks do not come between.
+        # Looked up for each batch, because the program, a test or a notebook may replace the stream. One write, so that
+        # lines of other subtasks do not come in between.
         stream = sys.stderr if self._to_stderr else sys.stdout
-        if stream is None:  # a process without one, such as a service: print() writes nothing there either
+        if stream is None:  # a process without the stream, such as a service; print() writes nothing there either
             return
         prefix, text_of = self._prefix, self._formatter
         text = "".join([f"{prefix}{text_of(value)}\n" for value in rows_of(batch)])
         try:
             try:
                 stream.write(text)
-            except UnicodeEncodeError:  # a character the terminal does not have is no reason to fail: it is written as \u2603
+            except UnicodeEncodeError:  # a character that the terminal does not have is written as \u2603
                 stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
             stream.flush()
         except BrokenPipeError:
@@ -59,7 +61,8 @@ class _PrintWriter(SinkWriter):
 
 
 def _lead_nowhere(stream: TextIO) -> None:
-    """What is still in its buffer would raise again when the interpreter ends."""
+    """Points the stream to the null device, because what is left in its buffer would raise again at the interpreter's
+    end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -8,7 +8,7 @@ from flinkpy.core.elements import Batch, RowBatch
 
 
 def rows_of(batch: Batch) -> list[Any]:
-    """The batch's values; a column batch gives a Row for each of its rows."""
+    """The batch's values; for a column batch a Row for each of its rows."""
     if isinstance(batch, RowBatch):
         return batch.values
     from flinkpy.columns.values.conversion import rows_of_batch  # only programs with columns load Arrow

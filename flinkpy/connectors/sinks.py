@@ -1,4 +1,4 @@
-"""Sinks to derive from and to use: what ``stream.sink_to(...)`` takes.
+"""Sinks to use and to derive from: what ``stream.sink_to(...)`` takes.
 
 A sink of one's own derives from :class:`Sink`: it travels to the workers, and makes a :class:`SinkWriter` in each subtask, which gets whole batches.
 A :class:`Committer` makes it exactly-once: it shows results when the checkpoint that has them is complete.

@@ -1,8 +1,9 @@
-"""Sources to derive from and to use: what ``env.from_source(...)`` takes.
+"""Sources to use and to derive from: what ``env.from_source(...)`` takes.
 
-A source of one's own is a :class:`PythonSource`: it says what can be read independently, and how to read it from a position. One that needs more
-(splits found while it runs, batches of columns) derives from :class:`Source`, and gives a :class:`SplitEnumerator` and a :class:`SourceReader`.
-Parquet, CSV and JSON files are read by ``env.from_parquet`` and its kin; this module loads neither numpy nor Arrow.
+For your own source derive from :class:`PythonSource`, and say what can be read independently and how to read it from
+a position. If you need more (splits that are found while it runs, batches of columns), derive from :class:`Source`,
+and provide a :class:`SplitEnumerator` and a :class:`SourceReader`. Parquet, CSV and JSON files are read with
+``env.from_parquet`` and similar methods; this module loads neither numpy nor Arrow.
 
 >>> class Letters(PythonSource):
 ...     def read(self, split, position):

@@ -1,4 +1,4 @@
-"""Time is an argument: everything that needs it takes a :class:`Clock`. This file alone reads the real one."""
+"""Whatever needs the time takes a :class:`Clock` as an argument. Only this file reads the real clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def monotonic(self) -> float:
         """Seconds since some fixed moment; never goes back."""
@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     def time_ns(self) -> int:
-        """The same in nanoseconds, which is the faster to ask for."""
+        """Nanoseconds since 1970-01-01 UTC; cheaper to read than ``time_ms``."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""What flows: batches of records, and the control elements that stand between them.
+"""What flows between operators: batches of records, and the control elements between batches.
 
-A batch is what has arrived, in one of two forms. Control elements never stand inside a batch: cutting a batch there keeps the
-semantics exactly those of record-at-a-time. All are immutable by convention: who received one may keep it, nobody changes it.
+A batch holds records that have arrived, in one of two forms. A control element never stands inside a batch; the batch
+is cut there, so the semantics are those of one record at a time. All elements are immutable by convention: a receiver
+may keep one, but nobody changes it.
 """
 
 from __future__ import annotations
@@ -67,21 +68,21 @@ Batch: TypeAlias = RowBatch | ColumnBatch
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """No record with a timestamp at or below this one follows (milliseconds). MAX_TIMESTAMP ends event time."""
+    """No record with a timestamp at or below this one (milliseconds) follows. MAX_TIMESTAMP ends event time."""
 
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStatus:
-    """An idle channel holds no watermark back until it is active again."""
+    """Whether the channel is idle; an idle channel does not hold the watermark back until it is active again."""
 
     idle: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMarker:
-    """Sent by a source to measure how long elements travel; ``marked_ms`` is its wall clock."""
+    """Sent by a source to measure how long elements travel; ``marked_ms`` is the source's wall clock."""
 
     marked_ms: int
     operator_id: str
@@ -90,7 +91,8 @@ class LatencyMarker:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
-    """Cuts the stream: what came before belongs to checkpoint ``checkpoint_id``, what follows does not."""
+    """Separates the records before it, which belong to checkpoint ``checkpoint_id``, from those after it, which do
+    not."""
 
     checkpoint_id: int
     timestamp_ms: int
@@ -100,14 +102,14 @@ class CheckpointBarrier:
 
 @dataclass(frozen=True, slots=True)
 class EndOfData:
-    """The producer has no more records. ``drain`` is False when the job stops to be continued later."""
+    """The producer has no more records. ``drain`` is False when the job stops in order to be continued later."""
 
     drain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class EndOfPartition:
-    """The last element of a channel; its producer may go away once this was read."""
+    """The last element of a channel; its producer may go away once it has been read."""
 
 
 ControlElement: TypeAlias = Watermark | WatermarkStatus | LatencyMarker | CheckpointBarrier | EndOfData | EndOfPartition

@@ -1,6 +1,7 @@
-"""Errors, sorted by who must act: the job's author, the cluster's operator, the peer, or the engine (a bug).
+"""Errors, sorted by who must act: the job's author, the cluster's operator, the peer, or the engine's developers (a
+bug).
 
-Every one pickles (a failure crosses processes on its way to the user), and its message says what to change.
+Every error can be pickled, because a failure crosses processes on its way to the user. Its message says what to change.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from flinkpy.core.program.places import frame_text, short_traceback
 
 
 class FlinkpyError(Exception):
-    """The root of what flinkpy raises."""
+    """The base class of all errors flinkpy raises."""
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows (IPython asks for it): the user's lines and the message, none of the engine's frames."""
@@ -24,7 +25,7 @@ class FlinkpyError(Exception):
 
 
 class ProgramError(FlinkpyError):
-    """The program asks for what cannot be: refused when it is built, with the option or call to change."""
+    """The program asks for something impossible; raised while it is built, and names the option or call to change."""
 
 
 class ConfigurationError(ProgramError):
@@ -36,7 +37,7 @@ class SavepointRestoreError(ProgramError):
 
 
 class OutputClosedError(ProgramError):
-    """Whoever read what the job prints has gone (``python job.py | head``)."""
+    """The reader of what the job prints has gone away (``python job.py | head``)."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class UserFrame:
 
 
 class UserCodeError(FlinkpyError):
-    """The user's function raised. Says where: the user's frames, the operator, the subtask, the record.
+    """The user's function raised an exception. Says where: the user's frames, the operator, the subtask, the record.
 
-    ``record`` is a bounded repr; ``origin`` says which source split and offset it came from, where known;
-    ``traceback`` is the full one, for those who ask, and ``original`` the exception itself, by value, where it travels.
+    ``record`` is a repr of bounded length; ``origin`` says which source split and offset the record came from, if
+    known. ``traceback`` is the full traceback. ``original`` is the pickled exception, if it could be pickled.
     """
 
     def __init__(
@@ -98,7 +99,8 @@ def _rebuild_user_code_error(cause: str, fields: dict[str, Any]) -> UserCodeErro
 
 
 class JobExecutionError(FlinkpyError):
-    """The job ended FAILED. ``cause`` says why: a UserCodeError where a function raised, and ``__cause__`` is then what it raised."""
+    """The job ended FAILED. ``cause`` says why; if a function raised, it is a UserCodeError and ``__cause__`` is the
+    function's exception."""
 
     def __init__(self, job_name: str, cause: BaseException) -> None:
         super().__init__(job_name, cause)
@@ -109,7 +111,7 @@ class JobExecutionError(FlinkpyError):
 
 
 class JobRestartedError(FlinkpyError):
-    """The job was restarted from its beginning while somebody was reading its results, who has had some of them."""
+    """The job restarted from its beginning after somebody had read some of its results."""
 
 
 class JobCancelledError(FlinkpyError):
@@ -120,11 +122,12 @@ class JobCancelledError(FlinkpyError):
 
 
 class ResourceUnavailableError(FlinkpyError):
-    """The cluster cannot ever, or did not in time, give what the job asks for; says how much and which option."""
+    """The cluster can never give what the job asks for, or did not in time; says how much was asked for and by which
+    option."""
 
 
 class TaskExecutorLostError(FlinkpyError):
-    """A worker process went away; its tasks failed with it."""
+    """A worker process was lost, and its tasks failed with it."""
 
 
 class CheckpointDamagedError(FlinkpyError):
@@ -151,31 +154,31 @@ class RpcError(FlinkpyError):
 
 
 class RpcTimeoutError(RpcError):
-    """No answer within the timeout; the call may or may not have been carried out."""
+    """No answer came within the timeout; the call may or may not have been carried out."""
 
 
 class RecipientUnreachableError(RpcError):
-    """Nobody listens at the address, or the process died."""
+    """Nobody listens at the address, or the process has died."""
 
 
 class EndpointNotRunningError(RpcError):
-    """The endpoint was not started yet, or is stopping."""
+    """The endpoint has not started yet, or is stopping."""
 
 
 class NotRegisteredError(RpcError):
-    """The recipient does not know the caller (any more): register again."""
+    """The recipient does not know the caller, or no longer does; the caller must register again."""
 
 
 class FencingError(RpcError):
-    """The message carries a stale leader's token."""
+    """The message carries the fencing token of an earlier leader."""
 
 
 class HandshakeError(RpcError):
-    """Version or gateway of the two sides do not agree."""
+    """The two sides differ in version or gateway."""
 
 
 class RemoteError(RpcError):
-    """The remote method raised something; carries its traceback as text."""
+    """The remote method raised an exception, whose traceback this carries as text."""
 
     def __init__(self, message: str, remote_traceback: str = "") -> None:
         super().__init__(message, remote_traceback)
@@ -186,22 +189,24 @@ class RemoteError(RpcError):
 
 
 class NetworkProtocolError(FlinkpyError):
-    """A data connection said something it must not: bad secret, garbage, doubled or missing frame, oversized length."""
+    """A peer broke the protocol of data connections: bad secret, garbage, repeated or missing frame, excessive
+    length."""
 
 
 class PartitionNotFoundError(FlinkpyError):
-    """The requested result partition is not there (yet, or any more)."""
+    """The requested result partition does not exist yet, or no longer does."""
 
 
 # -- a bug in the engine ------------------------------------------------------------------------------------------------
 
 
 class EngineError(FlinkpyError):
-    """An invariant of the engine does not hold. Please report it with the text."""
+    """An invariant of the engine does not hold. Please report it with its text."""
 
     def _render_traceback_(self) -> list[str]:
         return [*traceback.format_exception(self), "this is a bug in flinkpy, please report it with this text"]
 
 
 class IllegalTransitionError(EngineError):
-    """A state machine was asked for a move its table does not have; tells who, from, to and the last events."""
+    """A state machine was asked for a move that its table does not allow; names the owner, both states and the last
+    moves."""

@@ -1,8 +1,8 @@
 """A small future: thread-safe completion, callbacks, blocking ``result`` for clients, ``await`` for endpoints.
 
-Unlike ``concurrent.futures`` a callback that raises is not swallowed: the error goes to whoever completed the future, because in
-an endpoint that is its own main thread, where a bug must not hide. Services complete the futures they hand to an endpoint
-in that endpoint's main thread, so callbacks registered there run there.
+Unlike in ``concurrent.futures``, an error that a callback raises is not swallowed but reaches whoever completes the
+future. In an endpoint that is the endpoint's own main thread, where a bug must not stay hidden. Services complete the
+futures they hand to an endpoint in that endpoint's main thread, so callbacks registered there run there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from flinkpy.core.errors import RpcTimeoutError
 T = TypeVar("T")
 U = TypeVar("U")
 
-_LOCK = threading.Lock()  # shared: held for a few instructions only, and futures are many
+_LOCK = threading.Lock()  # one for all futures: there are many, and it is held for a few instructions only
 
 
 class Future(Generic[T]):
     """A value that is not there yet.
 
-    >>> future = Future(); doubled = future.then(lambda value: value * 2); future.complete(21); doubled.result()
-    42
+    >>> future = Future(); doubled = future.then(lambda value: value * 2)
+    >>> future.complete(21), doubled.result()
+    (True, 42)
     """
 
     __slots__ = ("_callbacks", "_done", "_error", "_event", "_value")
@@ -53,15 +54,15 @@ class Future(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """What it failed with; None while open or when it has a value."""
+        """The error it failed with; None while it is open or if it has a value."""
         return self._error
 
     def complete(self, value: T) -> bool:
-        """Gives the value; False if the future was done already."""
+        """Sets the value; False if the future was done already."""
         return self._finish(value, None)
 
     def fail(self, error: BaseException) -> bool:
-        """Gives an error; False if the future was done already."""
+        """Sets the error; False if the future was done already."""
         return self._finish(None, error)
 
     def _finish(self, value: T | None, error: BaseException | None) -> bool:
@@ -78,7 +79,8 @@ class Future(Generic[T]):
         return True
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Calls it when done: at once if it is already, else in the thread that completes the future."""
+        """Calls the callback when the future is done: at once if it already is, else in the thread that completes
+        it."""
         with _LOCK:
             if not self._done:
                 self._callbacks.append(callback)
@@ -86,7 +88,7 @@ class Future(Generic[T]):
         callback(self)
 
     def result(self, timeout: float | None = None) -> T:
-        """The value, waiting at most ``timeout`` seconds (only threads that are no endpoint's may wait).
+        """The value, after waiting at most ``timeout`` seconds. The main thread of an endpoint must not wait.
 
         Raises the error it failed with, or :class:`RpcTimeoutError`.
         """
@@ -103,7 +105,7 @@ class Future(Generic[T]):
         return cast(T, self._value)
 
     def then(self, function: Callable[[T], U]) -> Future[U]:
-        """A future of ``function(value)``; an error passes through."""
+        """A future for ``function(value)``; errors are passed on."""
         target: Future[U] = Future()
 
         def relay(source: Future[T]) -> None:
@@ -121,7 +123,7 @@ class Future(Generic[T]):
         return target
 
     def forward_to(self, target: Future[T]) -> None:
-        """Completes ``target`` as this one is completed."""
+        """Completes ``target`` with this future's value or error."""
 
         def relay(source: Future[T]) -> None:
             target._finish(source._value, source._error)
@@ -138,7 +140,7 @@ class Future(Generic[T]):
 
 
 def all_of(futures: Iterable[Future[T]]) -> Future[list[T]]:
-    """Done when all are, with their values in order; fails with the first error."""
+    """A future that is done when all are, with their values in order; it fails with the first error."""
     waited = list(futures)
     target: Future[list[T]] = Future()
     left = [len(waited)]

@@ -1,6 +1,8 @@
-"""Identifiers. Each kind is its own type, so that a slot is never taken for a job; all are short hex strings that travel as such.
+"""Identifiers. Each kind has its own type, so that a slot's id is never taken for a job's. All are short hex strings,
+and travel as such.
 
-Ids are drawn from an :class:`IdFactory`, never from the global random state: the simulation seeds one and replays identically.
+Ids are drawn from an :class:`IdFactory`, never from the global random state: the simulation seeds its factory, and so
+can be replayed exactly.
 """
 
 from __future__ import annotations
@@ -47,14 +49,14 @@ class ExecutionAttemptId(NamedTuple):
 
 
 class ResultPartitionId(NamedTuple):
-    """What one attempt produced of one data set."""
+    """The data that one attempt produced for one data set."""
 
     data_set_id: IntermediateDataSetId
     producer: ExecutionAttemptId
 
 
 class IdFactory:
-    """Draws ids. Seeded, the same ids come in the same order.
+    """Draws ids. With a seed, it draws the same ids in the same order.
 
     >>> IdFactory(7).hex() == IdFactory(7).hex()
     True

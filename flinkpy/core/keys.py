@@ -1,7 +1,7 @@
-"""From a key to its key group and channel: the same in every process, on every run, in every Python version.
+"""From a key to its key group and channel: the same in every process, every run and every Python version.
 
-``hash()`` of a string differs from process to process, so it is never used for one. Keys that are equal (``1 == 1.0 == True``) hash equally,
-as they are one key in a dict. The columnar form agrees with the row form value by value.
+``hash()`` of a string differs between processes, so it is never used for one. Equal keys (``1 == 1.0 == True``) hash
+equally, because a dict treats them as one key. The columnar functions give the same hashes as the row functions.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ _MASK = (1 << 64) - 1
 _NAN = 0x7FF8000000000000
 
 
-NAN = float("nan")  # every NaN that is a key, or within one
-PLAIN_KEYS = frozenset({int, str, bytes, bool, type(None), datetime.date, datetime.timedelta, uuid.UUID})  # of these there is one form a key
+NAN = float("nan")  # stands for every NaN in a key
+# Types whose values have only one form as a key:
+PLAIN_KEYS = frozenset({int, str, bytes, bool, type(None), datetime.date, datetime.timedelta, uuid.UUID})
 
 
 def canonical_key(key: Any) -> Any:
-    """The key in the form in which a dict finds it again: itself, nearly always.
+    """The canonical form of a key, under which a dict finds it again. Nearly always this is the key itself.
 
-    Who looks keys up stores them in this form. A key that is in another one is not found there by Python, so it is enough to ask for its form when a
-    look-up failed. Any NaN becomes the one ``NAN``, also within tuples, frozensets, rows and dataclasses; numpy's dates become Python's; a moment
-    that a clock shows twice or never becomes one in UTC, as Python does not compare those by their instant.
-
+    State tables store keys in this form. A key in another form is not found in a dict, so a caller need only ask for
+    the canonical form after a look-up has failed. Every NaN becomes the one ``NAN``, also inside tuples, frozensets,
+    rows and dataclasses; numpy's dates become Python's; a zoned datetime whose UTC offset depends on ``fold`` becomes
+    UTC, because Python does not compare such datetimes by their instant.
     >>> canonical_key(("a", float("nan"))) == canonical_key(("a", float("nan")))
     True
     """
@@ -61,7 +62,7 @@ def canonical_key(key: Any) -> Any:
 
 
 def canonical_keys(keys: list[Any]) -> list[Any]:
-    """All of them; mostly the list itself.
+    """The canonical forms of all keys; the same list if all are of plain types.
 
     >>> canonical_keys([1, "a"]), canonical_keys([2.5, float("nan")])
     ([1, 'a'], [2.5, nan])
@@ -71,7 +72,7 @@ def canonical_keys(keys: list[Any]) -> list[Any]:
 
 def _canonical_other(key: Any) -> Any:
     if isinstance(key, decimal.Decimal):
-        hash(key)  # which refuses a signaling NaN
+        hash(key)  # raises for a signaling NaN
         return NAN if key.is_nan() else key
     if isinstance(key, (float, complex)):
         return NAN if key != key else key
@@ -105,7 +106,8 @@ def _with(key: Any, changed: dict[str, Any], found: Iterable[Any], held: Iterabl
 
 
 def _instant(key: datetime.datetime) -> datetime.datetime:
-    """Of a moment whose distance from UTC depends on ``fold``, the same in UTC: for Python it equals none in another zone, and both of one zone."""
+    """The same instant in UTC if the offset depends on ``fold``. Python says such a datetime equals none in another
+    zone, and that both readings of the clock are equal within one zone."""
     if key.utcoffset() == key.replace(fold=1 - key.fold).utcoffset():
         return key
     return key.astimezone(datetime.timezone.utc)
@@ -117,7 +119,8 @@ def _canonical_numpy(key: Any) -> Any:
     if key.dtype.kind in "mM":
         found = key.astype(f"{key.dtype.kind}8[us]")
         return found.item() if found == key and isinstance(found.item(), (datetime.datetime, datetime.timedelta)) else key
-    return float(key) if key.dtype.char == "g" else key  # a long double is the only number that is no other's twin
+    # Of numpy's floats only a long double hashes unlike its Python equal
+    return float(key) if key.dtype.char == "g" else key
 
 
 def mix64(value: int) -> int:
@@ -131,8 +134,9 @@ def mix64(value: int) -> int:
 def stable_hash(key: Any) -> int:
     """A 64-bit hash of the key's value.
 
-    Numbers use Python's numeric hash, which is the same everywhere and equal for equal numbers; text and bytes a checksum of
-    their content; tuples, rows, dataclasses, enums and dates what they consist of. Raises ProgramError for anything else.
+    Numbers use Python's numeric hash, which is the same everywhere and equal for equal numbers. Text and bytes use a
+    checksum of their content; tuples, rows, dataclasses, enums and dates use their parts. Raises ProgramError for any
+    other type.
 
     >>> stable_hash(1) == stable_hash(1.0) == stable_hash(True)
     True
@@ -166,7 +170,8 @@ def _hash_other(key: Any) -> int:
         return _hash_bytes(str.__str__(key).encode("utf-8", "surrogatepass"), 0x73)
     if isinstance(key, bytes):
         return _hash_bytes(key, 0x62)
-    if isinstance(key, enum.Enum):  # behind values: a member that is a number or a text equals it
+    # After the tests for values: a member that is also a number or a text equals that value
+    if isinstance(key, enum.Enum):
         return _hash_bytes(f"{type(key).__qualname__}.{key.name}".encode(), 0x65)
     if isinstance(key, (datetime.datetime, datetime.time)) and key.utcoffset() is not None:
         return stable_hash(since_midnight(key)) if isinstance(key, datetime.time) else _hash_bytes(
@@ -193,22 +198,24 @@ def _hash_other(key: Any) -> int:
 
 
 def since_midnight(key: datetime.time) -> datetime.timedelta:
-    """Of a time of day with a zone what Python compares: how long after midnight UTC it is, which may be before or a day later."""
+    """The time since midnight UTC of a time of day with a zone, which is what Python compares. It may be negative or
+    more than a day."""
     return datetime.datetime.combine(datetime.date.min, key.replace(tzinfo=None)) - datetime.datetime.min - (key.utcoffset() or datetime.timedelta())
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
-    """The key group of the key: the unit in which state moves when a job is rescaled."""
+    """The key group of a key: the unit in which state moves when a job is rescaled."""
     return stable_hash(key) % max_parallelism
 
 
 def channel_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
-    """Which of ``parallelism`` subtasks owns the group (Flink's contiguous ranges)."""
+    """The index of the subtask, of ``parallelism``, that owns the group. Flink gives each subtask a contiguous
+    range."""
     return group * parallelism // max_parallelism
 
 
 def key_group_range(subtask_index: int, max_parallelism: int, parallelism: int) -> range:
-    """The groups one subtask owns.
+    """The key groups that one subtask owns.
 
     >>> [len(key_group_range(i, 128, 3)) for i in range(3)]
     [43, 43, 42]
@@ -225,7 +232,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def int64_hashes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """``stable_hash`` of a whole column of integers."""
+    """``stable_hash`` for a whole column of integers."""
     import numpy as np
 
     modulus = np.uint64((1 << 61) - 1)
@@ -246,7 +253,7 @@ def _mix64_array(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def tuple_hashes(items: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
-    """``stable_hash`` of the tuples whose items hash as given, item column by item column."""
+    """``stable_hash`` for a column of tuples, given the hashes of each item column."""
     import numpy as np
 
     value = np.full(len(items[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)

@@ -1,6 +1,7 @@
-"""Every lifecycle of the engine, as tables: who may go from which state to which. Nobody assigns a state elsewhere.
+"""All lifecycles of the engine as tables of allowed moves. A state changes only through a :class:`StateMachine`.
 
-The diagrams in docs/ARCHITECTURE.md are generated from these tables (``Lifecycle.mermaid``), and so are their tests.
+``Lifecycle.mermaid`` generates the diagrams in docs/ARCHITECTURE.md from these tables; tests are generated from them
+too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class JobState(Enum):
 
 
 class ExecutionState(Enum):
-    """The states of one execution attempt; the Task on the worker goes through the same ones."""
+    """The states of one execution attempt; the Task on the worker has the same ones."""
 
     CREATED = "CREATED"
     SCHEDULED = "SCHEDULED"
@@ -45,7 +46,8 @@ class ExecutionState(Enum):
 
 
 class MailboxState(Enum):
-    """Open takes mail; quiesced refuses new mail and still gives out what it has; closed answers everything with an error."""
+    """OPEN takes mail; QUIESCED refuses new mail but still hands out what it has; CLOSED answers everything with an
+    error."""
 
     OPEN = "OPEN"
     QUIESCED = "QUIESCED"
@@ -79,7 +81,7 @@ class CheckpointState(Enum):
 
 
 class ConnectionState(Enum):
-    """The states of a data connection; who does not prove to know the secret never makes one OPEN."""
+    """The states of a data connection. A peer that does not prove that it knows the secret never makes one OPEN."""
 
     CONNECTING = "CONNECTING"
     OPEN = "OPEN"
@@ -87,7 +89,7 @@ class ConnectionState(Enum):
 
 
 class Lifecycle(Generic[S]):
-    """A named table of moves."""
+    """A named table of allowed moves."""
 
     def __init__(self, name: str, initial: S, moves: Mapping[S, tuple[S, ...]]) -> None:
         self.name, self.initial, self.moves = name, initial, moves
@@ -110,7 +112,7 @@ class Lifecycle(Generic[S]):
 
 
 class StateMachine(Generic[S]):
-    """One thing's current state. An illegal move raises and tells its story.
+    """The current state of one thing. A move that is not allowed raises an error that lists the moves before it.
 
     >>> machine = StateMachine(MAILBOX, "mailbox of task 3"); machine.move(MailboxState.QUIESCED); machine.state.name
     'QUIESCED'
@@ -123,7 +125,7 @@ class StateMachine(Generic[S]):
     def __init__(self, lifecycle: Lifecycle[S], owner: str) -> None:
         self.lifecycle, self.owner = lifecycle, owner
         self.state: S = lifecycle.initial
-        self.is_terminal = lifecycle.is_terminal(self.state)  # kept, and not asked for each time: tasks look before every step
+        self.is_terminal = lifecycle.is_terminal(self.state)  # stored, because tasks look at it before every step
         self._history: deque[str] = deque(maxlen=self.HISTORY)
 
     def move(self, target: S, why: str = "") -> None:
@@ -138,7 +140,7 @@ class StateMachine(Generic[S]):
         self.is_terminal = self.lifecycle.is_terminal(target)
 
     def try_move(self, target: S, why: str = "") -> bool:
-        """Moves if the table allows it; says whether it did."""
+        """Moves if the table allows it, and says whether it did."""
         if not self.lifecycle.allows(self.state, target):
             return False
         self.move(target, why)

@@ -1,8 +1,8 @@
 """The mailbox and its processor: one thread, mail first, then the default action.
 
-The same class drives RPC endpoints (no default action) and tasks (the default action processes one batch). The processor never
-blocks by itself: ``run_step`` does a bounded piece of work, and who owns the thread decides how to wait (a slot's loop in its
-selector, an endpoint's thread on ``wait_for_mail``, the simulation not at all).
+The same class drives RPC endpoints (no default action) and tasks (the default action processes one batch). The
+processor itself never blocks: ``run_step`` does a bounded piece of work, and the owner of the thread decides how to
+wait. A slot loop waits in its selector, an endpoint's thread in ``wait_for_mail``, the simulation not at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.core.lifecycles import MAILBOX, MailboxState, StateMachine
 
 
 class Mail(NamedTuple):
-    """A piece of work for the mailbox's thread; ``on_refused`` is told why when it will never run."""
+    """A piece of work for the mailbox's thread; if it will never run, ``on_refused`` is called with the reason."""
 
     action: Callable[[], None]
     on_refused: Callable[[Exception], None] | None
@@ -25,9 +25,9 @@ class Mail(NamedTuple):
 
 
 class Mailbox:
-    """Takes mail from any thread. Closing it answers what is left: no message stays without an answer.
+    """Takes mail from any thread. Closing it answers the mail that is left, so that no message stays without an answer.
 
-    ``wake`` is called, from the sender's thread, when mail arrives in an empty box.
+    ``wake`` is called in the sender's thread when mail arrives in an empty mailbox.
     """
 
     def __init__(self, owner: str, wake: Callable[[], None] | None = None) -> None:
@@ -46,7 +46,7 @@ class Mailbox:
         return len(self._mail)
 
     def put(self, action: Callable[[], None], description: str = "", on_refused: Callable[[Exception], None] | None = None) -> bool:
-        """Queues the action; False (and ``on_refused`` called) when the box takes no more mail."""
+        """Queues the action. If the mailbox takes no more mail, calls ``on_refused`` and returns False."""
         with self._lock:
             accepted = self._machine.state is MailboxState.OPEN
             if accepted:
@@ -70,20 +70,21 @@ class Mailbox:
             return None
 
     def wait_for_mail(self, timeout: float | None = None) -> bool:
-        """Blocks until there is mail or the box is not open any more, at most ``timeout`` seconds; True if there is mail."""
+        """Blocks until there is mail or the mailbox is no longer open, at most ``timeout`` seconds; True if there is
+        mail."""
         with self._lock:
             if not self._mail and self._machine.state is MailboxState.OPEN:
                 self._arrived.wait(timeout)
             return bool(self._mail)
 
     def quiesce(self) -> None:
-        """Takes no new mail; what is there may still be processed."""
+        """Refuses new mail from now on; mail that is already there may still be processed."""
         with self._lock:
             self._machine.try_move(MailboxState.QUIESCED)
             self._arrived.notify_all()
 
     def close(self) -> None:
-        """Takes no new mail and answers what is left with an error."""
+        """Refuses new mail from now on, and answers the mail that is left with an error."""
         with self._lock:
             self._machine.try_move(MailboxState.CLOSED)
             left, self._mail = list(self._mail), deque()
@@ -102,8 +103,8 @@ class Mailbox:
 class MailboxProcessor:
     """Runs mail, then the default action, one bounded step at a time, always in one thread.
 
-    The default action says itself when it cannot go on: it sets ``suspended``, and whoever makes it possible again takes that back (in the same
-    thread; other threads send mail that does).
+    When the default action cannot go on, it sets ``suspended``. Whoever makes it possible again clears that in the
+    same thread; other threads send mail that does.
     """
 
     MAIL_PER_STEP = 64
@@ -120,7 +121,7 @@ class MailboxProcessor:
             raise EngineError(f"{self.mailbox.owner}: called from thread {threading.get_ident()}, its main thread is {self._thread}")
 
     def adopt_thread(self) -> None:
-        """Makes the calling thread the main one."""
+        """Makes the calling thread the main thread."""
         self._thread = threading.get_ident()
 
     @property
@@ -128,7 +129,7 @@ class MailboxProcessor:
         return not self.suspended or len(self.mailbox) > 0
 
     def process_mail(self) -> None:
-        """Runs what mail there is, up to a bound."""
+        """Runs the mail there is, at most ``MAIL_PER_STEP``."""
         for _ in range(self.MAIL_PER_STEP):
             mail = self.mailbox.take_nowait()
             if mail is None:
@@ -137,7 +138,7 @@ class MailboxProcessor:
             mail.action()
 
     def run_step(self) -> bool:
-        """Mail first, then the default action once; True while there is more to do."""
+        """Runs mail, then the default action once; True while there is more to do."""
         mailbox = self.mailbox
         if mailbox._mail:
             self.process_mail()

@@ -1,4 +1,5 @@
-"""How much memory records take. Every few batches some records of one, or a batch of columns, are measured, and a running mean is kept."""
+"""Estimates of the memory that records take: every few batches a few rows, or a whole batch of columns, are measured;
+a running mean is kept."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 
-MEASURED_ROWS = 4  # of a measured batch
-MEASURE_EVERY = 16  # batches
+MEASURED_ROWS = 4  # rows of a batch that is measured
+MEASURE_EVERY = 16  # batches between two measurements
 _DEPTH = 4
 _WIDTH = 32
 _SCALARS = frozenset({str, int, float, bytes, bool, type(None)})
 
 
 class SizeEstimator:
-    """Estimates how many bytes batches hold, from a few of their records. One estimator serves batches of one kind, such as those of one output."""
+    """Estimates the bytes of batches from a few of their records. One estimator serves batches of one kind, such as
+    those of one output."""
 
     __slots__ = ("_column_rate", "_columns_countdown", "_countdown", "bytes_per_row")
 
@@ -25,10 +27,11 @@ class SizeEstimator:
         self._countdown = self._columns_countdown = 0
 
     def bytes_of(self, batch: Batch) -> int:
-        """Bytes the batch holds in memory, estimated."""
+        """An estimate of the bytes the batch takes in memory."""
         if type(batch) is RowBatch:
             values, stamps = batch.values, batch.timestamps
-            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))  # a single one may be large
+            # a single record may be large, so it is always measured
+            size = size_of(values[0]) if len(values) == 1 else int(self.bytes_of_rows(values))
             return size if stamps is None else size + 32 * len(stamps)
         assert isinstance(batch, ColumnBatch)
         return self._bytes_of_columns(batch) + (0 if batch.timestamps is None else batch.timestamps.nbytes)
@@ -42,11 +45,12 @@ class SizeEstimator:
         return count * self.bytes_per_row
 
     def bytes_of_column_rows(self, rows: int) -> float:
-        """Bytes of that many rows of columns, by what was measured before."""
+        """The bytes of ``rows`` rows of columns, from earlier measurements."""
         return rows * self._column_rate
 
     def _bytes_of_columns(self, batch: ColumnBatch) -> int:
-        """Arrow takes some 20 µs to count a batch's bytes, which is long for a batch that is handed over in 2 µs."""
+        """Measures only some batches: Arrow takes about 20 µs to count a batch's bytes, and handing one over takes 2
+        µs."""
         rows = len(batch)
         if self._columns_countdown and rows > 1:
             self._columns_countdown -= 1
@@ -63,11 +67,13 @@ class SizeEstimator:
         sample = values[step // 2 :: step]
         mean = sum(map(size_of, sample)) / len(sample)
         known = self.bytes_per_row
-        self.bytes_per_row = mean if mean > known else (known + mean) / 2  # up at once, down slowly: too much is safer than too little
+        # raised at once, lowered slowly: an estimate that is too large is safer than one that is too small
+        self.bytes_per_row = mean if mean > known else (known + mean) / 2
 
 
 def size_of(value: Any, depth: int = _DEPTH) -> int:
-    """Bytes of one record, roughly: nested containers to a bounded depth, long ones by their first items.
+    """Roughly the bytes of one record: follows nested containers to a bounded depth, and only the first items of long
+    ones.
 
     >>> size_of("x" * 1000) > 1000
     True

@@ -1,8 +1,9 @@
-"""Whether values could be changed in place by one who receives them, decided per batch by the types of their first level; and copies of them.
+"""Decides per batch, from the types of the values and their first level, whether a receiver could change values in
+place; and copies them.
 
-Copies are made only where a value reaches more than one who could change it (two consumers of one output, a reduce's state and its output).
-Numbers, text, bytes, dates, enums, and tuples of these need none. Deeper levels are not looked at: a tuple that holds a list counts as mutable, a
-tuple that holds a tuple that holds a list does so too, since only tuples of atoms count as safe.
+Copies are made only where a value reaches more than one party that could change it: two consumers of one output, or a
+reduce's state and its output. Numbers, text, bytes, dates, enums and tuples of these need no copy. Deeper levels are
+not examined: only tuples of such atoms count as safe, so a tuple in a tuple counts as mutable.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def _are_atoms(kinds: set[type]) -> bool:
 
 
 def _is_numpy_scalar(kind: type) -> bool:
-    """Without importing numpy: what of it is here, is imported already. ``void`` is a record, with fields to set."""
+    """Works without importing numpy: if there are numpy scalars, it is imported. ``void`` is excluded, as its fields
+    can be set."""
     found = kind.__module__ == "numpy" and kind.__name__ != "void" and any(each.__name__ == "generic" for each in kind.__mro__)
     if found:
         ATOMS.add(kind)
@@ -36,7 +38,7 @@ def _is_numpy_scalar(kind: type) -> bool:
 
 
 def could_be_mutated(values: Collection[Any]) -> bool:
-    """Whether one of the values could be changed in place.
+    """Whether any of the values could be changed in place.
 
     >>> could_be_mutated([("a", 1), None, 2.5]), could_be_mutated([["a"]]), could_be_mutated([("a", [])])
     (False, True, True)
@@ -52,12 +54,13 @@ def could_be_mutated(values: Collection[Any]) -> bool:
 
 
 def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of two values that are state, given copies: what it, or who gets its results, changes in place is not in the state."""
+    """``function`` called with private copies of its two values, which are state: in-place changes by it, or by
+    receivers of its results, do not reach the state."""
     return lambda one, other, *more: function(private_copy(one), private_copy(other), *more)
 
 
 def is_safe(value: Any) -> bool:
-    """Whether the one value cannot be changed in place."""
+    """Whether this one value cannot be changed in place."""
     kind = type(value)
     if kind in ATOMS:
         return True
@@ -70,7 +73,7 @@ def is_safe(value: Any) -> bool:
 
 
 def private_copy(value: Any) -> Any:
-    """A copy that shares nothing that can change with the value; the value itself where nothing can."""
+    """A copy that shares nothing changeable with the value; the value itself if nothing in it can be changed."""
     if is_safe(value):
         return value
     kind = type(value)

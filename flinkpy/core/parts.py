@@ -1,4 +1,4 @@
-"""A batch of rows that is given out in parts, first to last."""
+"""A batch of rows that is handed out in parts, first to last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flinkpy.core.elements import RowBatch
 
 
 class Parts:
-    """False when everything was given out.
+    """The part of a batch that is left to take; false when nothing is left.
 
     >>> parts = Parts(RowBatch([1, 2, 3]))
     >>> parts.take(2).values, bool(parts), parts.take(2).values, bool(parts)
@@ -22,7 +22,7 @@ class Parts:
         return self._at < len(self._batch.values)
 
     def take(self, rows: int | None = None) -> RowBatch:
-        """The next so many records, or all that are left."""
+        """The next ``rows`` records, or all that are left."""
         start, values, stamps = self._at, self._batch.values, self._batch.timestamps
         end = self._at = len(values) if rows is None else start + rows
         return RowBatch(values[start:end], None if stamps is None else stamps[start:end])

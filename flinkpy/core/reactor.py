@@ -1,7 +1,7 @@
-"""What a slot's loop offers to those who live in it: sockets, timers, and a way in from other threads.
+"""What a slot loop offers to the code that runs in it: sockets, timers, and a way in from other threads.
 
-``flinkpy.runtime.loop.slot_loop`` implements it on one selector. All calls but ``call_soon_threadsafe`` belong to the loop's thread,
-and so do all callbacks.
+``flinkpy.runtime.loop.slot_loop`` implements it on one selector. All calls except ``call_soon_threadsafe`` must come
+from the loop's thread; all callbacks run in it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Reactor(Protocol):
     clock: Clock
 
     def add_reader(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        """Calls back while the socket is readable."""
+        """Calls ``callback`` whenever the socket is readable."""
         ...
 
     def remove_reader(self, sock: socket.socket) -> None: ...
 
     def add_writer(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        """Calls back while the socket is writable; add it only while there is something left to send."""
+        """Calls ``callback`` whenever the socket is writable; add it only while there is something left to send."""
         ...
 
     def remove_writer(self, sock: socket.socket) -> None: ...
@@ -39,9 +39,9 @@ class Reactor(Protocol):
         ...
 
     def maybe_yield(self) -> None:
-        """Records were sent to another process: it may run first."""
+        """Records were sent to another process: gives that process a chance to run first."""
         ...
 
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
-        """From any thread: runs the action in the loop's thread and wakes it up."""
+        """Wakes the loop and runs the action in its thread; may be called from any thread."""
         ...

@@ -1,6 +1,7 @@
-"""A file for what does not fit into memory: written at its end, read anywhere, and gone with its owner.
+"""A file for what does not fit into memory: appended to, read at any offset, and gone with its owner.
 
-It has no name in the file system (it is deleted as soon as it is open), so nothing is left behind however the process ends.
+The file is deleted as soon as it is open, so it has no name in the file system and nothing is left behind however the
+process ends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _turns = itertools.count()
 
 
 class SpillFile:
-    """Belongs to one thread. ``folders`` (option ``io.tmp.dirs``) are used in turn; none means the system's temporary folder.
+    """A spill file, used by one thread. Files take turns in ``folders`` (option ``io.tmp.dirs``); without any, they
+    lie in the system's temporary folder.
 
     >>> file = SpillFile()
     >>> file.append([b"ab", b"cd"]), file.read(2, 2)
@@ -27,7 +29,7 @@ class SpillFile:
     __slots__ = ("_descriptor", "_folder", "size")
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
-        """Raises ResourceUnavailableError, naming the option, where no file can be made."""
+        """Raises ResourceUnavailableError, which names the option, if no file can be created."""
         self._folder = folders[next(_turns) % len(folders)] if folders else tempfile.gettempdir()
         self.size = 0
         self._descriptor = -1
@@ -39,7 +41,7 @@ class SpillFile:
         self._descriptor = descriptor
 
     def append(self, buffers: Iterable[bytes | bytearray | memoryview]) -> int:
-        """Writes them one behind the other; gives the offset of the first byte."""
+        """Writes the buffers one after the other; returns the offset of the first byte."""
         start = self.size
         try:
             for buffer in buffers:
@@ -53,7 +55,7 @@ class SpillFile:
         return start
 
     def read(self, offset: int, length: int) -> bytes:
-        """So many bytes from there; fewer only at the end of the file."""
+        """``length`` bytes from ``offset`` on; fewer only at the end of the file."""
         try:
             data = os.pread(self._descriptor, length, offset)
             while len(data) < length and (more := os.pread(self._descriptor, length - len(data), offset + len(data))):
@@ -63,7 +65,7 @@ class SpillFile:
         return data
 
     def close(self) -> None:
-        """Gives the space back. May be called again."""
+        """Frees the space. May be called more than once."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -22,12 +22,14 @@ _ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunction
 
 
 class AsyncDataStream:
-    """Calls an :class:`AsyncFunction`, or a function declared with ``async def``, for each record of a stream; each subtask makes up to
-    ``capacity`` calls at a time. A function returns a list of results; they get the record's timestamp.
+    """Calls an :class:`AsyncFunction`, or a function declared with ``async def``, for each record of a stream. Each
+    subtask makes up to ``capacity`` calls at a time. The function returns a list of results, which get the record's
+    timestamp.
 
-    ``timeout`` (a Time, a timedelta, or milliseconds; 0: none) covers all attempts at a record. A record that exceeds it fails the job, unless
-    the function's ``timeout(value)`` returns results instead. Checkpoints contain the records whose calls are not done; after a failure these
-    calls are made again, so each is made at least once.
+    ``timeout`` (a Time, a timedelta, or milliseconds; 0: none) covers all attempts for a record. A record that
+    exceeds it fails the job, unless the function's ``timeout(value)`` returns results instead. Checkpoints contain
+    the records whose calls have not finished. After a failure they are called again, so each record is called at
+    least once. Raises ProgramError for invalid arguments.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -47,7 +49,8 @@ class AsyncDataStream:
     def unordered_wait_with_retry(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout,
                                   async_retry_strategy: AsyncRetryStrategy, capacity: int = 100,
                                   output_type: TypeInformation | None = None) -> DataStream:
-        """The same, with retries: the strategy says which failures and which results make it call again, and when.
+        """Like ``unordered_wait``, with retries: the strategy says after which failures and results a call is made
+        again, and when.
 
         >>> from flinkpy.datastream.async_retry_predicates import empty_result_predicate
         >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, empty_result_predicate)
@@ -66,7 +69,8 @@ class AsyncDataStream:
     def ordered_wait_with_retry(data_stream: DataStream, async_function: AsyncFunctionLike, timeout: Timeout,
                                 async_retry_strategy: AsyncRetryStrategy, capacity: int = 100,
                                 output_type: TypeInformation | None = None) -> DataStream:
-        """The same, and calls that failed, or gave results of no use, are made again as the strategy says."""
+        """Like ``ordered_wait``, with retries: the strategy says after which failures and results a call is made
+        again, and when."""
         return _async_wait("ordered_wait_with_retry()", data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED)
 
 

@@ -18,10 +18,10 @@ def empty_result_predicate(result: list[Any] | None) -> bool:
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:
-    """Whether the call raised, whatever it was."""
+    """Whether the call raised any exception."""
     return error is not None
 
 
 def exception_type_predicate(error: BaseException | None, expected_error_type: type[BaseException]) -> bool:
-    """Whether the call raised this; bind the type with ``functools.partial``."""
+    """Whether the call raised an exception of this type; bind the type with ``functools.partial``."""
     return isinstance(error, expected_error_type)

@@ -1,4 +1,4 @@
-"""When asynchronous calls are made again, under PyFlink's module path."""
+"""Retry strategies for asynchronous calls, under PyFlink's module path."""
 
 from flinkpy.operators.async_io.retry import (
     NO_RETRY_STRATEGY,

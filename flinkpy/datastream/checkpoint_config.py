@@ -1,6 +1,6 @@
 """Checkpoint settings: the options ``execution.checkpointing.*`` with types.
 
-They are kept, checked and shown today; they take effect with the checkpoints milestone.
+The settings are stored, checked and shown; they take effect with the checkpoints milestone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class ExternalizedCheckpointCleanup(Enum):
 
 
 class CheckpointConfig:
-    """Given by ``env.get_checkpoint_config()``; changes take effect in the environment. Spans are milliseconds unless a method says timedelta.
+    """Returned by ``env.get_checkpoint_config()``; changes apply to the environment. Durations are in milliseconds
+    unless a method says timedelta. Setters raise ConfigurationError for invalid values.
 
     >>> CheckpointConfig().set_checkpoint_interval(5000).get_checkpoint_interval()
     5000
@@ -69,7 +70,7 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_MODE, checkpointing_mode.value)
 
     def get_checkpoint_interval(self) -> int:
-        """-1: no checkpoints."""
+        """The interval in milliseconds; -1: no checkpoints."""
         interval = read(self._values, options.CHECKPOINT_INTERVAL)
         return -1 if interval is None else to_milliseconds(interval)
 
@@ -104,7 +105,7 @@ class CheckpointConfig:
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """False tolerates any number of failed checkpoints."""
+        """With False, any number of checkpoints may fail."""
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
@@ -154,18 +155,19 @@ class CheckpointConfig:
         return self.set_externalized_checkpoint_cleanup(cleanup_mode)
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Where checkpoints are kept, as an object (Flink 1.x): JobManagerCheckpointStorage or FileSystemCheckpointStorage."""
+        """Sets where checkpoints are kept, as an object (Flink 1.x): JobManagerCheckpointStorage or
+        FileSystemCheckpointStorage."""
         if not isinstance(storage, CheckpointStorage):
             raise ConfigurationError(f"set_checkpoint_storage() takes a CheckpointStorage, this is {storage!r:.80}")
         self._values.update(storage.options())
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
-        """Checkpoints go to files below that folder or URI."""
+        """Keeps checkpoints in files below that folder or URI."""
         return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """What was set; None: the configuration says neither storage nor directory."""
+        """The storage that was set; None if the options name neither a storage nor a directory."""
         return storage_of(self._values)
 
     def __repr__(self) -> str:

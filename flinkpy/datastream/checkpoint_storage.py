@@ -1,6 +1,7 @@
-"""Where checkpoints are kept: in the JobManager's memory, or in files. Each sets options (``execution.checkpointing.*``).
+"""Where checkpoints are kept: in the JobManager's memory, or in files. Each class sets options
+(``execution.checkpointing.*``).
 
-They are kept today; they take effect with the checkpoints milestone.
+The options are stored; they take effect with the checkpoints milestone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from flinkpy.core.options.schema import read
 
 
 class CheckpointStorage(ABC):
-    """One of the classes below."""
+    """The base class of the checkpoint storages."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -32,7 +33,7 @@ class CheckpointStorage(ABC):
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """In the JobManager's memory: for tests and small state. ``max_state_size`` is in bytes.
+    """Keeps checkpoints in the JobManager's memory: for tests and small state. ``max_state_size`` is in bytes.
 
     >>> JobManagerCheckpointStorage().get_max_state_size()
     5242880
@@ -45,7 +46,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._max_state_size = _whole(self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size, "max_state_size", 1)
 
     def get_checkpoint_path(self) -> str | None:
-        """Where the metadata goes; None: nowhere."""
+        """Where checkpoint metadata is written; None: nowhere."""
         return self._path
 
     def get_savepoint_path(self) -> str | None:
@@ -86,11 +87,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """Bytes."""
+        """The threshold in bytes: smaller state is stored in the checkpoint's metadata."""
         return self._threshold if self._threshold >= 0 else int(kept.CHECKPOINT_FILE_THRESHOLD.default)
 
     def get_write_buffer_size(self) -> int:
-        """Bytes."""
+        """The size of the write buffer in bytes."""
         return self._buffer if self._buffer >= 0 else int(kept.CHECKPOINT_WRITE_BUFFER.default)
 
     def options(self) -> dict[str, Any]:

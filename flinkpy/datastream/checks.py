@@ -1,6 +1,6 @@
-"""Checks of what a program passes to a verb, and the file and line of its call.
+"""Checks the arguments of the API's methods.
 
-A mistake is refused when the program is built, with the file and line of the call.
+A mistake is refused while the program is built, by a ProgramError with the file and line of the call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", 
 
 
 def check_type(type_info: Any, call: str) -> TypeInformation | None:
-    """A declared type, or None."""
+    """The declared type, or None; refuses anything else."""
     if type_info is None or isinstance(type_info, TypeInformation):
         return type_info
     hint = f"call it: {type_info.__qualname__}()" if hasattr(type_info, "__qualname__") else "use one of Types, such as Types.STRING()"
@@ -27,7 +27,7 @@ def check_type(type_info: Any, call: str) -> TypeInformation | None:
 
 
 def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
-    """The watermark strategy, if it can be used here."""
+    """The watermark strategy; refuses one that cannot be used in this call."""
     if not isinstance(strategy, WatermarkStrategy):
         raise refuse(f"{call} takes a WatermarkStrategy, this is {strategy!r:.80}")
     if strategy.alignment is not None and call != "from_source()":
@@ -37,7 +37,7 @@ def check_strategy(strategy: Any, call: str) -> WatermarkStrategy:
 
 
 def _check_assigner(assigner: Any, call: str) -> None:
-    """Refuses an assigner that takes neither the record, nor the record and its timestamp so far."""
+    """Refuses an assigner that takes neither the record, nor the record and its previous timestamp."""
     import inspect
 
     if not callable(assigner) or isinstance(assigner, TimestampAssigner):
@@ -45,7 +45,7 @@ def _check_assigner(assigner: Any, call: str) -> None:
     try:
         signature = inspect.signature(assigner)
     except (ValueError, TypeError):
-        return  # written in C, and does not say
+        return  # written in C, without a signature
     for arguments in ([None], [None, None]):
         try:
             signature.bind(*arguments)
@@ -57,7 +57,7 @@ def _check_assigner(assigner: Any, call: str) -> None:
 
 
 def check_function(function: Any, kind: type[Function], method: str, arguments: int, call: str) -> None:
-    """Refuses what could never be called as ``method`` with so many arguments."""
+    """Refuses a function that cannot be called as ``method`` with this many arguments."""
     if isinstance(function, type) and issubclass(function, Function):  # other classes are called like any function: map(str)
         raise refuse(f"{call} takes a function object, not a class: write {function.__name__}()")
     found = getattr(function, method, None)
@@ -73,8 +73,8 @@ def check_function(function: Any, kind: type[Function], method: str, arguments: 
 
 
 def _check_returns(function: Callable[..., Any], method: str, call: str) -> None:
-    """Refuses a function that is only made when it is called: a coroutine or a generator, where a value is wanted. It would never run, and as the
-    answer of a filter it would always be true."""
+    """Refuses a coroutine or a generator function if a value is wanted. Its body would never run, and as the result
+    of a filter it would always count as true."""
     import inspect
 
     name = getattr(function, "__name__", type(function).__name__)
@@ -85,7 +85,7 @@ def _check_returns(function: Callable[..., Any], method: str, call: str) -> None
 
 
 def check_process_function(function: Any, kind: type[Function]) -> None:
-    """Refuses what has no ``process_element(value, ctx)``, so also a plain function."""
+    """Refuses an object without ``process_element(value, ctx)``, such as a plain function."""
     if not isinstance(function, type) and callable(function) and not hasattr(function, "process_element"):
         raise refuse(f"process() takes a {kind.__name__} object, {function!r:.80} is a plain function: write a class with "
                      "process_element(self, value, ctx), or call map(...) or flat_map(...) with the function")
@@ -93,7 +93,8 @@ def check_process_function(function: Any, kind: type[Function]) -> None:
 
 
 def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
-    """The error for a method that the stream does not have; one that a ``keyed`` stream has asks for ``key_by``."""
+    """The error for a method that the stream does not have; if a ``keyed`` stream has it, the message suggests
+    ``key_by``."""
     message = f"{type(stream).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_") and hasattr(keyed, name):
         whole = f"; {name}_all(...) takes the whole stream" if hasattr(type(stream), f"{name}_all") else ""
@@ -102,13 +103,13 @@ def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
 
 
 def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:
-    """Refuses a function that cannot take so many positional arguments."""
+    """Refuses a function that cannot take this many positional arguments."""
     import inspect
 
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        return  # written in C, and does not say
+        return  # written in C, without a signature
     try:
         signature.bind(*[None] * arguments)
     except TypeError:

@@ -1,9 +1,11 @@
-"""The public classes of streams and their environment, under PyFlink's module path. Every call records something; nothing runs before ``execute``.
+"""The public classes of streams and their environment, under PyFlink's module path. Every call only records; nothing
+runs before ``execute``.
 
-These classes name each other in the types of their methods: ``key_by`` gives a KeyedStream, which is a DataStream; an environment gives streams,
-which give their environment back. So they are in one module, as they are in PyFlink. What a verb does is in ``verbs``, ``windowed``, ``joined``,
-``results`` and ``env``, which know none of these classes. A new verb that gives a plain stream is a method of ``verbs.stream_verbs.StreamVerbs``;
-one that gives a stream of another class is a method here.
+These classes refer to each other in the types of their methods: ``key_by`` returns a KeyedStream, which is a
+DataStream; environments return streams, and streams their environment. So they are in one module, as in PyFlink. The
+methods are implemented in ``verbs``, ``windowed``, ``joined``, ``results`` and ``env``, which import none of these
+classes. A new method that returns a plain stream belongs in ``verbs.stream_verbs.StreamVerbs``; one that returns a
+stream of another class belongs here.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 
 
 class DataStream(StreamVerbs["DataStream"], StreamResults):
-    """A stream of Python values, or of columns (``is_columnar``): then expressions work on whole batches, and functions get a Row per record.
+    """A stream of Python values, or of columns (``is_columnar``). With columns, expressions work on whole batches,
+    and functions get a Row per record.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -64,20 +67,21 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """The execution settings of its program."""
+        """The execution settings of the stream's program."""
         return self._env.get_config()
 
     # -- windows --------------------------------------------------------------------------------------------------------------
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """All records in windows, whatever their keys: one subtask does the work.
+        """Puts all records into windows, whatever their keys; one subtask does all the work.
 
         >>> stream.window_all(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)  # doctest: +SKIP
         """
         return AllWindowedStream(self, checked_assigner(self.recorded, window_assigner, "window_all()"))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of ``size`` records. A new one begins with every ``slide``-th record; with 0, when the one before is full.
+        """Windows of ``size`` records. A new window begins with every ``slide``-th record or, if ``slide`` is 0, when
+        the one before is full.
 
         A window is evaluated once, when it is full.
         """
@@ -87,7 +91,8 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     # -- several streams ------------------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
-        """The records of all these streams, in no particular order among them."""
+        """The records of all these streams, in no particular order. Raises ProgramError for streams of different
+        types or environments."""
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise refuse(f"union() takes streams, this is {stream!r:.80}")
@@ -100,18 +105,20 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams for one function; their types may differ. The second may be a BroadcastStream."""
+        """Connects two streams, whose types may differ, for one function. The second may be a BroadcastStream."""
         if isinstance(ds, BroadcastStream):
             self.recorded.refuse_stranger(ds.input_stream.recorded, "connect()")
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, self._partner(ds, "connect()"))
 
     def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
-        """Records of this and another stream with equal keys, within windows: ``.where(key).equal_to(key).window(assigner).apply(function)``."""
+        """Joins records of this and another stream that have equal keys and are in the same window:
+        ``.where(key).equal_to(key).window(assigner).apply(function)``."""
         return JoinedStreams(self, self._partner(other_stream, "join()"), self._stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
-        """Like ``join``, but the function gets all records of a key and window of both streams at once, so that it can be an outer join."""
+        """Like ``join``, but the function gets all records of a key and window of both streams at once, so outer
+        joins are possible."""
         return CoGroupedStreams(self, self._partner(other_stream, "co_group()"), self._stream)
 
     def _partner(self, other: Any, call: str) -> DataStream:
@@ -121,10 +128,11 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return other
 
     def iterate(self, max_wait_time: Duration | timedelta | int | None = None) -> IterativeStream:
-        """Begins a loop. ``close_with`` on the stream it returns closes the loop: the records given to it go through the loop again.
+        """Begins a loop. ``close_with`` on the returned stream closes it: the records given to it go through the loop
+        again.
 
-        ``max_wait_time`` (a Duration, or milliseconds): how long the loop waits, after its input has ended and it is empty, for what timers may
-        still give.
+        ``max_wait_time`` (a Duration, or milliseconds): how long the loop waits, after its input has ended and it is
+        empty, for records that timers may still emit.
 
         >>> iteration = numbers.iterate()  # doctest: +SKIP
         >>> steps = iteration.map(lambda n: n - 1)  # doctest: +SKIP
@@ -133,13 +141,14 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         return IterativeStream(self._env, iterate(self.recorded, max_wait_time))
 
     def cache(self) -> CachedDataStream:
-        """This bounded stream, cached: the first job computes it, and later jobs read what it kept."""
+        """This bounded stream, cached: the first job computes it, and later jobs read the cache."""
         return CachedDataStream(self._env, Cache(self.recorded))
 
     # -- to which subtask -----------------------------------------------------------------------------------------------------
 
     def key_by(self, key_selector: Any, *more: Any, key_type: TypeInformation | None = None) -> KeyedStream:
-        """Records of one key go to one subtask: a function of the record, a KeySelector, or the names of fields.
+        """Sends all records of a key to one subtask. The key is a function of the record, a KeySelector, or the names
+        of fields.
 
         >>> stream.key_by(lambda pair: pair[0]); flights.key_by("carrier", "origin")  # doctest: +SKIP
         """
@@ -152,7 +161,8 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     def broadcast(self, broadcast_state_descriptor: MapStateDescriptor, /, *more: MapStateDescriptor) -> BroadcastStream: ...
 
     def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> DataStream | BroadcastStream:
-        """Every record to every subtask. With descriptors: a BroadcastStream, for ``connect``; its records write these states.
+        """Sends every record to every subtask. With descriptors, returns a BroadcastStream for ``connect``, whose
+        records write these states.
 
         >>> rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())  # doctest: +SKIP
         >>> events.connect(changes.broadcast(rules)).process(Apply())  # doctest: +SKIP
@@ -162,7 +172,7 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
             return BroadcastStream(self._stream(rows), broadcast_state_descriptors)
         return self._stream(routing.partitioned(self.recorded, BROADCAST, "broadcast()"))
 
-    if not TYPE_CHECKING:  # for mypy a name that is not there is an error
+    if not TYPE_CHECKING:  # mypy must report a missing attribute
 
         def __getattr__(self, name: str) -> NoReturn:
             raise no_such_method(self, name, KeyedStream)
@@ -172,7 +182,8 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
 
 
 class KeyedStream(KeyedVerbs["DataStream"], DataStream):
-    """Given by ``key_by``. A function object may keep state per key: ``runtime_context.get_state(...)`` in its ``open``.
+    """Returned by ``key_by``. A function object may keep state per key: ``runtime_context.get_state(...)`` in its
+    ``open``.
 
     >>> sales.key_by(lambda sale: sale[0]).sum(1)  # doctest: +SKIP
     """
@@ -185,25 +196,27 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         SUM = 5
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
-        """The records of each key in windows.
+        """Puts the records of each key into windows.
 
         >>> stream.key_by(lambda bid: bid[0]).window(SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))).max(1)  # doctest: +SKIP
         """
         return WindowedStream(self, checked_assigner(self.recorded, window_assigner, "window()"))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of ``size`` records of a key. A new one begins with every ``slide``-th record; with 0, when the one before is full.
+        """Windows of ``size`` records of a key. A new window begins with every ``slide``-th record or, if ``slide``
+        is 0, when the one before is full.
 
         A window is evaluated once, when it is full.
 
-        Flink's Java API also evaluates sliding windows that are not full yet: ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and
-        ``CountTrigger.of(slide)`` does so.
+        Flink's Java API also evaluates sliding windows that are not full yet. For that use
+        ``window(GlobalWindows.create())`` with ``CountEvictor.of(size)`` and ``CountTrigger.of(slide)``.
         """
         assigner, trigger = count_windows(size, slide, "count_window()")
         return WindowedStream(self, assigner).trigger(trigger)
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
-        """Records of this and another keyed stream with equal keys, the other's within an interval of event time around this one's.
+        """Joins records of this and another keyed stream with equal keys, if the other's event time lies within an
+        interval around this one's.
 
         >>> clicks.key_by(user).interval_join(orders.key_by(user)).between(Time.minutes(0), Time.minutes(10)).process(Sale())  # doctest: +SKIP
         """
@@ -212,15 +225,16 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         return IntervalJoin(self, other_stream, self._stream)
 
     def cache(self) -> NoReturn:
-        """Not for a keyed stream: cache what comes before ``key_by``."""
+        """Raises ProgramError: cache the stream before ``key_by``."""
         raise refuse("cache() is not for a keyed stream: call it before key_by(...)")
 
 
 class CachedDataStream(NoOperator, DataStream):
-    """Given by ``stream.cache()``. Its first job computes it and writes the cache. What is built on it after that job has ended reads the cache.
+    """Returned by ``stream.cache()``. Its first job computes it and writes the cache. Streams derived from it after
+    that job has ended read the cache.
 
-    The cache is in files of this program's machine, and is deleted when the program ends. If the workers' files cannot be seen from here, each job
-    computes the stream again.
+    The cache is in files on this program's machine, and is deleted when the program ends. If this program cannot see
+    the workers' files, each job computes the stream again.
 
     >>> squares = env.from_sequence(1, 100).map(lambda x: x * x).cache()  # doctest: +SKIP
     >>> list(squares.execute_and_collect()); list(squares.filter(lambda x: x > 50).execute_and_collect())  # doctest: +SKIP
@@ -239,7 +253,7 @@ class CachedDataStream(NoOperator, DataStream):
         self._cache.invalidate()
 
     def cache(self) -> CachedDataStream:
-        """It is cached already."""
+        """The stream itself: it is cached already."""
         return self
 
     def __repr__(self) -> str:
@@ -247,16 +261,16 @@ class CachedDataStream(NoOperator, DataStream):
 
 
 class IterativeStream(DataStream):
-    """Given by ``iterate``: the input, and what comes back. Has the parallelism of the input.
+    """Returned by ``iterate``: the input and what comes back, with the parallelism of the input.
 
     After the input has ended, the loop runs until it is empty, and ``max_wait_time`` longer. So a job whose sources end also ends.
 
-    Event time in the loop is the event time of the input. After the input has ended it is 2**62 or above, which is later than any timestamp. Records
-    that come back keep their timestamps, and may be late. The way back is an unbounded queue in memory; while it is long, the loop takes no further
-    input.
+    Event time in the loop is the event time of the input. After the input has ended, the watermark is 2**62 or above,
+    which is later than any timestamp. Records that come back keep their timestamps, and may be late. The way back is
+    an unbounded queue in memory; while it is long, the loop takes no further input.
 
-    Loops can follow each other, but cannot be nested. A program with a loop cannot have checkpoints, because records on their way back would be in
-    none of them, and it cannot run in runtime mode BATCH.
+    Loops can follow each other, but cannot be nested. A program with a loop cannot have checkpoints, because they
+    would lack the records on their way back, and it cannot run in runtime mode BATCH.
 
     >>> from flinkpy.datastream import StreamExecutionEnvironment
     >>> iteration = StreamExecutionEnvironment.get_execution_environment().from_collection([3]).iterate()
@@ -273,8 +287,8 @@ class IterativeStream(DataStream):
     def close_with(self, feedback_stream: DataStream) -> DataStream:
         """Sends the records of ``feedback_stream`` back to the beginning of the loop.
 
-        The stream must be made from this iteration, and have its parallelism. Returns ``feedback_stream``. Raises ProgramError for a stream from
-        elsewhere or of another parallelism, and when called twice.
+        The stream must be derived from this iteration, and have its parallelism. Returns ``feedback_stream``. Raises
+        ProgramError for other streams, and if it is called twice.
         """
         if not isinstance(feedback_stream, DataStream):
             raise refuse(f"close_with() takes a stream, this is {feedback_stream!r:.80}")
@@ -283,7 +297,7 @@ class IterativeStream(DataStream):
 
 
 class WindowedStream(KeyedWindows[DataStream]):
-    """Given by ``KeyedStream.window``: the records of each key in windows.
+    """Returned by ``KeyedStream.window``: the records of each key in windows.
 
     >>> from flinkpy.common import Time
     >>> from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -300,7 +314,7 @@ class WindowedStream(KeyedWindows[DataStream]):
 
 
 class AllWindowedStream(AllWindows[DataStream]):
-    """Given by ``DataStream.window_all``: all records in windows, in one subtask.
+    """Returned by ``DataStream.window_all``: all records in windows, in one subtask.
 
     >>> from flinkpy.common import Time
     >>> from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -317,7 +331,8 @@ class AllWindowedStream(AllWindows[DataStream]):
 
 
 class ConnectedStreams(Connected[DataStream]):
-    """Given by ``connect``. The function has a method for each input; the methods share state through attributes of the function.
+    """Returned by ``connect``. The function has a method for each input; the methods share state through attributes
+    of the function.
 
     >>> orders.connect(rates).map(Convert())  # doctest: +SKIP
     """
@@ -326,16 +341,17 @@ class ConnectedStreams(Connected[DataStream]):
         super().__init__(stream1, stream2, stream1._stream)
 
     def key_by(self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None) -> ConnectedStreams:
-        """Records of one key, from both, meet in one subtask."""
+        """Sends records of one key, from both streams, to one subtask."""
         return ConnectedStreams(self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type))
 
 
 class BroadcastStream(Broadcast[DataStream]):
-    """Given by ``stream.broadcast(descriptor, ...)``: for ``other.connect(...)``. The descriptors name the states its elements write."""
+    """Returned by ``stream.broadcast(descriptor, ...)``, for ``other.connect(...)``. The descriptors name the states
+    that its elements write."""
 
 
 class BroadcastConnectedStream(BroadcastConnected[DataStream]):
-    """Given by ``stream.connect(broadcast_stream)``."""
+    """Returned by ``stream.connect(broadcast_stream)``."""
 
     def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream,
                  broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
@@ -343,7 +359,8 @@ class BroadcastConnectedStream(BroadcastConnected[DataStream]):
 
 
 class StreamExecutionEnvironment(Environment[DataStream]):
-    """One program. Options come from the configuration file, the environment, ``-D`` and the program's code; later ones win.
+    """The environment of one program. Options come from the configuration file, environment variables, ``-D`` and the
+    program's code; later ones win.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> env.set_parallelism(2).get_parallelism()

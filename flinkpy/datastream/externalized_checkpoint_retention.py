@@ -1,4 +1,4 @@
-"""What becomes of a job's checkpoints when it is cancelled."""
+"""What happens to a job's checkpoints when it is cancelled."""
 
 from enum import Enum
 

@@ -1,6 +1,7 @@
 """The classes user functions derive from, under PyFlink's module path.
 
-A lambda will do for ``map``, ``filter``, ``reduce`` and the like. A class is for what needs ``open``, state, timers or two inputs:
+A lambda is enough for ``map``, ``filter``, ``reduce`` and similar methods. A class is for what needs ``open``, state,
+timers or two inputs:
 
 >>> class Parse(MapFunction):
 ...     def map(self, value):

@@ -1,4 +1,4 @@
-"""Slot sharing groups with demands: what a slot of the group must have."""
+"""Slot sharing groups with resources: what a slot of the group must have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MemorySize:
 
     @staticmethod
     def parse(text: str) -> MemorySize:
-        """``64 mb``, ``1g``."""
+        """Parses an amount such as ``64 mb`` or ``1g``."""
         return MemorySize(parse_memory(text))
 
     def get_bytes(self) -> int:
@@ -60,7 +60,7 @@ class MemorySize:
 
 
 class SlotSharingGroup:
-    """A name, and what a slot of that group must have.
+    """A slot sharing group: its name, and what its slots must have.
 
     >>> group = SlotSharingGroup.builder("gpu").set_cpu_cores(2).set_external_resource("gpu", 1).build()
     >>> group.get_cpu_cores(), group.get_external_resources()
@@ -95,7 +95,8 @@ class SlotSharingGroup:
         return dict(self._external)
 
     def profile(self) -> ResourceProfile:
-        """Its demands on a slot: the resource called ``gpu`` counts as GPUs, the others are named Ray resources."""
+        """The group's demand on a slot. The resource called ``gpu`` counts as GPUs; the others are named Ray
+        resources."""
         memory = sum(each.get_bytes() for each in (self._heap, self._off_heap, self._managed) if each is not None)
         external = dict(self._external)
         gpus = external.pop("gpu", external.pop("GPU", 0.0))
@@ -111,7 +112,8 @@ class SlotSharingGroup:
         return f"SlotSharingGroup({self._name!r}, {self.profile()})"
 
     class Builder:
-        """Sets demands one by one; what is not set may be anything."""
+        """Sets the demands one by one; a demand that is not set may be met by anything. Setters raise ProgramError
+        for invalid values."""
 
         def __init__(self, name: str) -> None:
             if not isinstance(name, str) or not name:
@@ -154,7 +156,7 @@ class SlotSharingGroup:
             return self
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """``gpu``, or a named resource of the Ray cluster."""
+            """Sets an amount of ``gpu``, or of a named resource of the Ray cluster."""
             if not isinstance(name, str) or not name or not value > 0:
                 raise ProgramError(f"set_external_resource() takes a name and a number above 0, these are {name!r:.80} and {value!r:.80}")
             self._external[name] = float(value)

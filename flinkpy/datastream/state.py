@@ -7,7 +7,7 @@
 >>> descriptor.get_name()
 'last seen'
 
-States are asked for in ``open`` and belong to the key at hand:
+A function gets its states in ``open``; they refer to the current key:
 
 >>> from flinkpy.datastream.functions import KeyedProcessFunction
 >>> from flinkpy.datastream.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor

@@ -1,4 +1,5 @@
-"""Which time a Flink 1.x program counted in. Kept for programs that name it: event time is what assigned timestamps give."""
+"""The notion of time of a Flink 1.x program. Kept for programs that set it; event time depends on assigned
+timestamps."""
 
 from enum import Enum
 

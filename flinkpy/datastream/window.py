@@ -1,4 +1,5 @@
-"""Windows, assigners, triggers and evictors, under PyFlink's module path (evictors and the delta trigger are Flink's Java API's)."""
+"""Windows, assigners, triggers and evictors, under PyFlink's module path (evictors and the delta trigger come from
+Flink's Java API)."""
 
 from flinkpy.windowing.assigners import (
     CountSlidingWindowAssigner,

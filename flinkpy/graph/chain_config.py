@@ -11,16 +11,16 @@ from flinkpy.graph.partitioning import Partitioning
 
 
 class ChainingStrategy(Enum):
-    """Whether an operator may run in its predecessor's task, and its successor in its own."""
+    """Whether an operator may be chained to the one before it, and the next one to it."""
 
     ALWAYS = "ALWAYS"
-    HEAD = "HEAD"  # starts a chain, others may follow
+    HEAD = "HEAD"  # begins a chain; others may follow
     NEVER = "NEVER"
 
 
 @dataclass(frozen=True)
 class ChainedEdge:
-    """An output to an operator further down the same chain, by position."""
+    """An output to an operator further down the same chain; ``target`` is its position."""
 
     target: int
     side_tag: str | None = None  # None: the main output
@@ -33,7 +33,7 @@ class NetworkEdge:
     output_index: int
     partitioning: Partitioning
     side_tag: str | None = None
-    buffer_timeout_ms: int = 100  # -1: only full batches, and when idle; 0: after every batch
+    buffer_timeout_ms: int = 100  # -1: send only full batches, and when idle; 0: send after every batch
     type_info: Any = None  # the records' declared type (flinkpy.common.typeinfo), or None
 
 
@@ -48,7 +48,8 @@ class ChainedOperator:
 
 @dataclass(frozen=True)
 class ChainConfig:
-    """Head first; each operator's chained successors stand behind it. ``inputs`` counts the inputs of the head: 0 for a source."""
+    """The operators of a chain, head first; an operator's chained successors come after it. ``inputs`` is the number
+    of inputs of the head: 0 for a source."""
 
     operators: tuple[ChainedOperator, ...]
     inputs: int = 0

@@ -1,8 +1,9 @@
-"""Whether a stream only adds records, or also brings new versions of earlier ones: updates, one for a key whenever its aggregate has changed.
+"""Whether a stream only adds records, or also brings updates: a new version of a key's row whenever its aggregate has
+changed.
 
-The number of updates depends on how records are grouped in batches; only the last update of a key is valid. So updates must not be added up, joined,
-or put into windows: operators declare whether they accept them (``takes_updates``), and other programs are refused. In BATCH there is one row for
-each key, so the question does not arise.
+The number of updates depends on how records are grouped into batches, and only a key's last update is valid. So
+updates must not be aggregated, joined, or put into windows. Operators declare whether they accept them
+(``takes_updates``); other programs are refused. In BATCH there is only one row per key, so there are no updates.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from flinkpy.graph.transformations import Transformation
 
 
 def refuse_added_updates(transformation: Transformation) -> None:
-    """ProgramError for an operator that would add up updates."""
+    """Raises ProgramError for an operator that would aggregate updates."""
     maker = next((each.updates_of for each in transformation.inputs if each.updates_of is not None), None)
     if maker is not None and not getattr(getattr(transformation, "operator", None), "takes_updates", True):
         raise ProgramError(

@@ -16,7 +16,7 @@ from flinkpy.graph.resources import ANY, ResourceProfile
 
 @dataclass(frozen=True)
 class TaskManagerLocation:
-    """Where a TaskExecutor is: its RPC address, and host and port of its data connection."""
+    """Where a TaskExecutor is: its RPC address, and the host and port of its data connection."""
 
     resource_id: ResourceId
     address: str
@@ -33,8 +33,8 @@ class ShuffleDescriptor:
 
 
 class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
-    """The producers of a wide edge, shared by its consumers and pickled once: a thousand TaskExecutors get the same thousands of
-    producers, and each message carries the same bytes."""
+    """The producers of an edge with many of them, shared by all consumers and pickled once: a thousand TaskExecutors
+    get the same thousands of producers, and each message contains the same bytes."""
 
     _pickled: bytes | None = None
 
@@ -50,7 +50,7 @@ def _open_shuffle_descriptors(pickled: bytes) -> ShuffleDescriptors:
 
 @dataclass(frozen=True)
 class ResultPartitionDescriptor:
-    """One partition this subtask writes: a subpartition per consumer."""
+    """One partition that this subtask writes: a subpartition per consumer."""
 
     partition_id: ResultPartitionId
     output_index: int
@@ -60,10 +60,11 @@ class ResultPartitionDescriptor:
 
 @dataclass(frozen=True)
 class InputGateDescriptor:
-    """One gate this subtask reads: subpartition ``subpartition_index`` of every producer listed, one channel each.
+    """One gate that this subtask reads: subpartition ``subpartition_index`` of each listed producer, with one channel
+    each.
 
-    The tuple of producers is one object shared by all consumers that read the same producers, so a wide job costs
-    producers + consumers, not their product.
+    All consumers that read the same producers share one tuple of them, so a wide job costs producers + consumers, not
+    their product.
     """
 
     data_set_id: IntermediateDataSetId
@@ -105,14 +106,15 @@ class TaskExecutionState:
     state: ExecutionState
     error: BaseException | None = None
     accumulators: dict[str, Any] = field(default_factory=dict)
-    metrics: TaskMetrics | None = None  # the final counters, with a terminal state: a short task ends before its first heartbeat
+    # With a terminal state: the final counters, as a short task ends before its first heartbeat
+    metrics: TaskMetrics | None = None
 
 
 @dataclass(frozen=True)
 class TaskMetrics:
-    """Counters of one task, cumulative since it started; carried by heartbeats.
+    """Counters of one task since its start, carried by heartbeats.
 
-    ``read_ms`` is the monotonic time at which the task's process read them, which orders two readings of one attempt;
+    ``read_ms`` is the monotonic time at which the task's process read them; it orders two readings of one attempt.
     ``accumulators`` comes from :class:`flinkpy.metrics.live.LiveAccumulators`.
     """
 
@@ -129,7 +131,7 @@ class TaskMetrics:
 
 @dataclass(frozen=True)
 class SlotOffer:
-    """A slot a TaskExecutor offers to a JobMaster."""
+    """A slot that a TaskExecutor offers to a JobMaster."""
 
     allocation_id: AllocationId
     slot_index: int
@@ -138,7 +140,7 @@ class SlotOffer:
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """One line of a TaskExecutor's slot report: which job holds the slot, if any."""
+    """One line of a TaskExecutor's slot report: which job, if any, holds the slot."""
 
     slot_index: int
     profile: ResourceProfile = ANY
@@ -148,7 +150,7 @@ class SlotStatus:
 
 @dataclass(frozen=True)
 class JobMasterRegistration:
-    """How a JobMaster introduces itself to the ResourceManager and the TaskExecutors."""
+    """What a JobMaster says about itself when it registers with the ResourceManager and the TaskExecutors."""
 
     job_id: JobId
     resource_id: ResourceId

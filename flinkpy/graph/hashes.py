@@ -1,15 +1,17 @@
 """Operator ids: the same program has the same ids on every machine and in every run, so that state can be restored to its operator.
 
-An id set by the user wins: ``uid`` is hashed, ``uid_hash`` taken as it is. Otherwise the id is computed from the operator's
-kind, and for each input from the id of the operator that is read, the input's number, and the side output. Operators for which all this is equal are
-distinguished by their order in the program.
+An id set by the user has precedence: ``uid`` is hashed, ``uid_hash`` is used as it is. Otherwise the id is computed
+from the operator's kind and, for each input, from the id of the operator that it reads, the input's number, and the
+side output. Operators for which all this is equal are told apart by their order in the program.
 
-A source has no inputs: it is identified by its class and name, and where several sources of a program share both, by their configuration. So the
-sides of a union may change places. The order in the program decides between equal sources only. (Flink's own hash has neither rule.)
+A source has no inputs. It is identified by its class and name and, if several sources of a program share both, by
+their configuration. So the sides of a union may change places. Only between equal sources does the order in the
+program decide. (Flink's own hash has neither rule.)
 
-Deliberately left out are names and functions (so that renaming or editing a lambda keeps its state), parallelism and chaining (so
-that rescaling, or switching chaining off to debug, does too), and the position among unrelated operators (so that a branch added elsewhere
-changes nothing here; Flink's own hash counts the nodes visited before, and does change).
+Deliberately left out are names and functions (so that renaming or editing a lambda keeps its state), parallelism and
+chaining (so that rescaling, or switching chaining off to debug, does too), and the position among unrelated operators
+(so that a branch added elsewhere changes nothing here; Flink's own hash counts the nodes visited before, so it does
+change).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def digest(*parts: str) -> str:
-    """128 bits over the parts; each part is length-prefixed, so that no two lists of parts have the same bytes."""
+    """A 128-bit hash of the parts. Each part is prefixed with its length, so that different lists of parts never have
+    the same bytes."""
     hasher = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -37,7 +40,8 @@ def digest(*parts: str) -> str:
 
 
 def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
-    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash`` and when two operators get the same id."""
+    """The operator id of every node. Raises ProgramError for a malformed ``uid_hash``, and if two operators get the
+    same id."""
     ids: dict[int, OperatorId] = {}
     owners: dict[str, StreamNode] = {}
     equals: dict[str, int] = {}
@@ -57,7 +61,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, OperatorId]:
 
 
 def data_set_id(vertex: JobVertexId, output_index: int) -> IntermediateDataSetId:
-    """The id of a vertex's result on one of its network outputs."""
+    """The id of the data set of one of a vertex's network outputs."""
     return IntermediateDataSetId(digest("data set", vertex, str(output_index)))
 
 
@@ -71,20 +75,21 @@ def _given(node: StreamNode) -> str | None:
 
 
 def _place(node: StreamNode, graph: StreamGraph, ids: dict[int, OperatorId], source: str) -> str:
-    """The node's kind and inputs. A union reads its inputs in any order, so they are sorted."""
+    """A hash of the node's kind and inputs. Inputs are sorted, because a union reads its inputs in any order."""
     inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in _read_through_local_phases(node, graph))
     return digest(node.kind.value, type(node.operator).__qualname__, source, *inputs)
 
 
 def _read_through_local_phases(node: StreamNode, graph: StreamGraph) -> Iterator[StreamEdge]:
-    """What the program says the node reads: whether there is a local phase in between depends on the parallelism."""
+    """The node's inputs as the program defines them: local phases are skipped, because they depend on the
+    parallelism."""
     for edge in node.in_edges:
         source = graph.nodes[edge.source]
         yield source.in_edges[0] if source.is_local_phase else edge
 
 
 def _sources(graph: StreamGraph) -> dict[int, str]:
-    """The identity of each source that has no id of its own."""
+    """The identity of each source without an id set by the user."""
     alike: dict[str, list[StreamNode]] = {}
     for node in graph.nodes.values():
         if node.kind is NodeKind.SOURCE and _given(node) is None:
@@ -102,7 +107,8 @@ def _read_by(node: StreamNode) -> Any:
 
 
 def _depth_then_program_order(graph: StreamGraph) -> Callable[[StreamNode], tuple[float, int]]:
-    """Inputs first; otherwise in the order of the program, whichever sink was registered first. A local phase changes nobody's place."""
+    """A sort key: inputs first; otherwise the order of the program, whichever sink was registered first. A local
+    phase changes nobody's position."""
     depth: dict[int, float] = {}
     for node in graph.nodes.values():
         deepest = max((int(depth[edge.source]) for edge in node.in_edges), default=-1)

@@ -1,8 +1,9 @@
-"""The JobGraph: chained vertices, the data sets between them, and how they are distributed. The client submits it.
+"""The JobGraph, which the client submits: chained vertices, the data sets between them, and how these are distributed.
 
-Everything here pickles without the user's code: functions travel inside ``JobVertex.chain`` and ``JobVertex.sources`` as bytes, made by
-``flinkpy.core.program.code.dumps`` on the client and opened only where they run. Tables and collections in the program's memory go beside those
-bytes: in the program's own process by reference, and on Ray as the cluster's client has prepared them.
+Everything here can be pickled without the user's code. Functions travel as bytes in ``JobVertex.chain`` and
+``JobVertex.sources``; ``flinkpy.core.program.code.dumps`` makes these on the client, and they are unpickled only
+where they run. Tables and collections in the program's memory travel beside those bytes: by reference within the
+program's own process, and on Ray in the form that the cluster's client has prepared.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class DistributionPattern(Enum):
 
 
 class ResultPartitionType(Enum):
-    """PIPELINED passes records on as they are produced; the consumers of BLOCKING wait until all are produced."""
+    """PIPELINED passes records on as they are produced; with BLOCKING, consumers wait until all are produced."""
 
     PIPELINED = "PIPELINED"
     BLOCKING = "BLOCKING"
@@ -57,13 +58,14 @@ class IntermediateDataSet:
 
 @dataclass(frozen=True)
 class JobEdge:
-    """An input of a vertex: the data set it reads, how it is distributed, and the input of the head operator it leads to."""
+    """An input of a vertex: the data set that it reads, how it is distributed, and which input of the head operator
+    it is."""
 
     data_set: IntermediateDataSet
     consumer: JobVertexId
     pattern: DistributionPattern
     ship_strategy: str  # the partitioner's name, for display: FORWARD, REBALANCE, HASH ...
-    input_index: int = 0  # which input of the head operator (0 or 1 for two-input operators)
+    input_index: int = 0  # the input of the head operator (0 or 1 for two-input operators)
 
 
 @dataclass
@@ -81,8 +83,9 @@ class JobVertex:
     slot_sharing_group: str = DEFAULT_SLOT_SHARING_GROUP
     co_location_group: str | None = None
     resources: ResourceProfile = ANY  # of its slot sharing group
-    sources: tuple[tuple[OperatorId, bytes], ...] = ()  # operator -> pickled Source, whose enumerator runs in the JobMaster
-    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that chain and sources name and do not carry
+    # Operator -> pickled Source, whose enumerator runs in the JobMaster
+    sources: tuple[tuple[OperatorId, bytes], ...] = ()
+    out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain and sources refer to but do not contain
 
     @property
     def is_source(self) -> bool:
@@ -104,7 +107,8 @@ class JobGraph:
 
     @property
     def slots_needed(self) -> int:
-        """Slots needed to run the whole job at once: for each sharing group its largest parallelism."""
+        """The number of slots needed to run the whole job at once: the sum of each sharing group's largest
+        parallelism."""
         widest: dict[str, int] = {}
         for vertex in self.vertices:
             widest[vertex.slot_sharing_group] = max(widest.get(vertex.slot_sharing_group, 0), vertex.parallelism)

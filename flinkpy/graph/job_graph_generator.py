@@ -1,6 +1,7 @@
-"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex, and the other edges cross the network.
+"""From StreamGraph to JobGraph: operators that can share a task are chained into one vertex; the other edges cross
+the network.
 
-A chain is a tree: a chained operator has exactly one input, so every edge from outside enters at the head.
+A chain is a tree: a chained operator has exactly one input, so every edge from outside the chain enters at its head.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from flinkpy.graph.resources import ANY
 from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
 
 LONGEST_CHAIN = 100
-"""Operators one behind the other in one task. A watermark goes through them as calls within calls, some five for each operator, and Python allows a
-thousand; a user's function needs some of them too. The next operator starts another chain."""
+"""The greatest number of operators in one chain, in succession. A watermark passes them in nested calls, about five
+per operator; Python allows a thousand, and the user's functions need some of them too. The next operator begins
+another chain."""
 
 _INPUTS = {NodeKind.SOURCE: 0, NodeKind.ONE_INPUT: 1, NodeKind.TWO_INPUT: 2}
 
 
 def build_job_graph(stream_graph: StreamGraph, job_id: JobId, configuration: Mapping[str, Any] | None = None) -> JobGraph:
-    """The JobGraph: vertices in topological order, user code pickled. Raises ProgramError that names an operator which cannot be pickled."""
+    """The JobGraph, with vertices in topological order and user code pickled. Raises ProgramError, which names the
+    operator, if one cannot be pickled."""
     chains = Chains(stream_graph)
     ids = operator_ids(stream_graph)
     vertices: dict[int, JobVertex] = {}
@@ -63,7 +66,7 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
 
 
 class Chains:
-    """The operators that run together: trees, each identified by the node at its head."""
+    """The operators that run in one task, as trees; each is identified by the node at its head."""
 
     def __init__(self, graph: StreamGraph) -> None:
         self.graph = graph
@@ -75,7 +78,7 @@ class Chains:
         return edge in self._chained
 
     def members(self, head: int) -> list[StreamNode]:
-        """Head first, each operator before its chained successors, branch by branch."""
+        """The chain's operators, head first: each before its chained successors, branch by branch."""
         found: list[StreamNode] = []
         stack = [head]
         while stack:
@@ -89,7 +92,7 @@ class Chains:
         return [edge for node in self.members(head) for edge in node.out_edges if edge not in self._chained]
 
     def name(self, head: int) -> str:
-        """Flink's spelling: ``Source: x -> Map -> (Filter, Sink: y)``."""
+        """The chain's name in Flink's notation: ``Source: x -> Map -> (Filter, Sink: y)``."""
         names: dict[int, str] = {}
         for node in reversed(self.members(head)):
             following = [names[edge.target] for edge in node.out_edges if edge in self._chained]
@@ -101,7 +104,7 @@ class Chains:
 def _chained_edges(graph: StreamGraph) -> set[StreamEdge]:
     chained: set[StreamEdge] = set()
     depth: dict[int, int] = {}
-    for node in graph.nodes.values():  # a node comes before its readers
+    for node in graph.nodes.values():  # a node comes before its consumers
         here = depth.setdefault(node.id, 1)
         for edge in node.out_edges:
             if here < LONGEST_CHAIN and is_chainable(graph, edge):
@@ -140,7 +143,8 @@ def _chain_config(chains: Chains, head: int, members: list[StreamNode], ids: Map
 
 
 def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[code.OutOfBand]) -> bytes:
-    """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if that fails are the operators tried one by one."""
+    """Pickles the chain as a whole, so that objects shared by its operators stay shared. Only if that fails does it
+    try the operators one by one, to name the culprit."""
     try:
         return code.dumps(chain, "the operator " + members[0].label if len(members) == 1 else "the chain", out_of_band)
     except ProgramError:
@@ -150,7 +154,8 @@ def _pickled(chain: ChainConfig, members: list[StreamNode], out_of_band: list[co
 
 
 def _refuse_scattered_co_location(vertices: Iterable[JobVertex]) -> None:
-    """Co-located subtasks share a slot, so their vertices must be in one slot sharing group."""
+    """Raises ProgramError if co-located vertices are in different slot sharing groups, because co-located subtasks
+    share a slot."""
     groups: dict[str, JobVertex] = {}
     for vertex in vertices:
         if vertex.co_location_group is None:

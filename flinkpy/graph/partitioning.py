@@ -23,8 +23,8 @@ class PartitioningKind(Enum):
 
 @dataclass(frozen=True)
 class KeySpec:
-    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream sets both (the selector then
-    takes a row tuple of the batch's columns)."""
+    """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream has both; its
+    selector takes a row of the batch as a tuple."""
 
     selector: Callable[[Any], Any] | None = None
     columns: tuple[str, ...] | None = None
@@ -34,12 +34,12 @@ class KeySpec:
 class Partitioning:
     kind: PartitioningKind
     key: KeySpec | None = None  # HASH and CUSTOM
-    max_parallelism: int | None = None  # HASH: set when the job graph is made
+    max_parallelism: int | None = None  # HASH: set when the stream graph is built
     custom: Callable[[Any, int], int] | None = None  # CUSTOM: (key, channels) -> channel
 
     @property
     def pattern(self) -> DistributionPattern:
-        """Forward and rescale connect pointwise, all others all to all."""
+        """POINTWISE for FORWARD and RESCALE, ALL_TO_ALL for all others."""
         pointwise = self.kind in (PartitioningKind.FORWARD, PartitioningKind.RESCALE)
         return DistributionPattern.POINTWISE if pointwise else DistributionPattern.ALL_TO_ALL
 

@@ -54,13 +54,14 @@ def _node_json(node: StreamNode) -> dict[str, Any]:
 
 
 def _side(node: StreamNode, edge: StreamEdge) -> str:
-    """Flink calls every input "second"; we call the first input of an operator with two "first"."""
+    """Flink calls every input "second"; here the first input of an operator with two is called "first"."""
     return "first" if node.kind is NodeKind.TWO_INPUT and edge.input_index == 0 else "second"
 
 
 def _tree(chains: Chains, head: StreamNode) -> list[str]:
     lines: list[str] = []
-    stack: list[tuple[StreamNode, str, str, str]] = [(head, "", "", "")]  # node, indent, elbow, what its successors are indented by
+    # Node, indent, elbow, indent of its successors
+    stack: list[tuple[StreamNode, str, str, str]] = [(head, "", "", "")]
     while stack:
         node, indent, elbow, below = stack.pop()
         lines.append(indent + elbow + node.name)
@@ -91,5 +92,5 @@ def _box(head: StreamNode, number: int, contents: list[str], width: int) -> list
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal: East Asian characters take two."""
+    """The width of a text in terminal columns: East Asian characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

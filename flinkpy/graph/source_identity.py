@@ -1,5 +1,5 @@
-"""The identity of a source, as text: its class and its configuration. It is the same in every run, so it does not depend on memory addresses, on the
-order of a set, or on the code of a function."""
+"""The identity of a source as text: its class and its configuration. It must be the same in every run, so it does not
+depend on memory addresses, on the order of a set, or on the code of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 PLAIN = (type(None), bool, int, float, complex, str, bytes, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
          pathlib.PurePath, uuid.UUID, range)
 DEEPEST = 12
-MOST = 10_000  # of a collection's values; of the rest only their number counts
+MOST = 10_000  # values of a collection that are described; of the rest only the number counts
 
 
 def described(value: Any, depth: int = 0) -> str:

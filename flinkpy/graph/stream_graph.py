@@ -1,8 +1,8 @@
-"""The StreamGraph: the program as nodes and edges, one node per operator. Partitioning, union and side outputs, which the API
-records as transformations of their own, are virtual here: written onto the edges that pass through them.
+"""The StreamGraph: the program as nodes and edges, one node per operator. The API records partitionings, unions and
+side outputs as transformations; here they are virtual, and become properties of the edges that pass through them.
 
-All defaults (parallelism, max parallelism, partitioning, slot sharing group, buffer timeout) are filled in here, so that readers of a StreamGraph
-need not repeat these decisions.
+All defaults (parallelism, max parallelism, partitioning, slot sharing group, buffer timeout) are set here, so code
+that reads a StreamGraph need not decide them again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class StreamEdge:
-    """One stream from one operator to one input of another. Compared by identity: a union may read the same stream twice."""
+    """A stream from one operator to one input of another. Edges are compared by identity, because a union may read the same
+    stream twice."""
 
     source: int
     target: int
@@ -72,7 +73,8 @@ class StreamNode:
     where: str | None = None
     source: Any = None  # the Source whose enumerator the JobMaster runs, or None
     is_bounded: bool = True
-    is_local_phase: bool = False  # of the operator it feeds, which has the ids and settings of the program (``flinkpy.graph.two_phases``)
+    # Of the operator it feeds, which has the id and settings from the program (``flinkpy.graph.two_phases``)
+    is_local_phase: bool = False
     in_edges: list[StreamEdge] = field(default_factory=list)
     out_edges: list[StreamEdge] = field(default_factory=list)
 
@@ -83,13 +85,13 @@ class StreamNode:
 
     @property
     def is_sink(self) -> bool:
-        """Whether no operator reads it."""
+        """Whether no operator reads its output."""
         return not self.out_edges and self.kind is not NodeKind.SOURCE
 
 
 @dataclass(eq=False)
 class StreamGraph:
-    """Nodes by id, in topological order (inputs first)."""
+    """The nodes of a program by id, in topological order (inputs first)."""
 
     name: str
     nodes: dict[int, StreamNode]
@@ -109,12 +111,13 @@ def build_stream_graph(
     batch_form: Callable[[Any], Any] = lambda operator: operator, two_phases: Callable[[Any], TwoPhases | None] | None = None,
     phases: AggregatePhases = AggregatePhases.AUTO,
 ) -> StreamGraph:
-    """The graph of everything that leads to ``transformations`` (the ends are enough; naming others too is harmless).
-    In BATCH mode ``batch_form`` returns the operator that runs in place of another. In STREAMING mode ``two_phases`` says what of an operator can run
-    before an exchange by key; ``phases`` where it does.
+    """The graph of everything that ``transformations`` depend on; the sinks are enough, and naming others too is
+    harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of another. In STREAMING mode
+    ``two_phases`` says which part of an operator can run before an exchange by key, and ``phases`` where it does.
 
-    Raises ProgramError for programs that cannot run: an empty program, a forward edge between unequal parallelisms, a parallelism above the
-    max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH mode, an aggregate of updates in a stream.
+    Raises ProgramError for programs that cannot run: an empty program, a forward edge between different parallelisms,
+    a parallelism above the max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH
+    mode, an aggregate of updates in STREAMING mode.
     """
     order = _topological(transformations)
     is_bounded = all(each.is_bounded for each in order if isinstance(each, SourceTransformation))
@@ -133,8 +136,8 @@ def build_stream_graph(
 
 
 def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transformation]) -> RuntimeMode:
-    """Resolves AUTOMATIC, in this one place: it is BATCH when every source is bounded and there is no loop; BATCH with an unbounded source is
-    refused."""
+    """The mode a program runs in; only this function resolves AUTOMATIC. That is BATCH if all sources are bounded and
+    there is no loop. Raises ProgramError for BATCH with an unbounded source."""
     transformations = list(transformations)
     unbounded = [each for each in transformations if isinstance(each, SourceTransformation) and not each.is_bounded]
     if wanted is RuntimeMode.AUTOMATIC:
@@ -147,7 +150,7 @@ def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transform
 
 
 class _Upstream(NamedTuple):
-    """A real node seen through virtual ones. None: no virtual node set the field."""
+    """A real node as seen through virtual ones. None: no virtual node sets the field."""
 
     node: StreamNode
     partitioning: Partitioning | None = None
@@ -179,7 +182,7 @@ class _Builder:
 
     def _expand(self, transformation: Transformation) -> list[_Upstream]:
         upstream = [each for reader in transformation.inputs for each in self._seen[id(reader)]]
-        if isinstance(transformation, PartitionTransformation):  # the partitioning nearest to the consumer counts
+        if isinstance(transformation, PartitionTransformation):  # the partitioning nearest to the consumer wins
             return [each._replace(partitioning=transformation.partitioning) for each in upstream]
         if isinstance(transformation, SideOutputTransformation):
             return [each._replace(side_tag=transformation.tag_id) for each in upstream]
@@ -195,7 +198,8 @@ class _Builder:
         return [_Upstream(node)]
 
     def _phases_of(self, node: StreamNode, upstream: Sequence[_Upstream]) -> TwoPhases | None:
-        """Two where records go by key, and from several tasks or to several: between two tasks nothing is saved."""
+        """The two phases, if records are exchanged by key. In AUTO mode not between two single tasks, where nothing
+        is saved."""
         if self._two_phases is None or node.kind is not NodeKind.ONE_INPUT:
             return None
         if self._phases is AggregatePhases.AUTO and node.parallelism == max(each.node.parallelism for each in upstream) == 1:
@@ -205,13 +209,14 @@ class _Builder:
         return self._two_phases(node.operator)
 
     def _local_phase(self, operator: Any, key: KeySpec, upstream: _Upstream, target: StreamNode) -> _Upstream:
-        """The sender's part of ``target``, a node in front of it. Its id is negative, as those of the program are positive."""
+        """The sender's phase of ``target``: a node before it. Its id is negative, because ids from the program are
+        positive."""
         source = upstream.node
         node = StreamNode(
             -len(self.nodes), f"Local{target.name}", NodeKind.ONE_INPUT, operator, source.parallelism, source.max_parallelism,
             source.slot_sharing_group, source.co_location_group, ChainingStrategy.ALWAYS, where=target.where, is_local_phase=True)
         self.nodes[node.id] = node
-        self.nodes[target.id] = self.nodes.pop(target.id)  # behind it, as inputs come first
+        self.nodes[target.id] = self.nodes.pop(target.id)  # moved behind it, because inputs come first
         self._timeouts[node.id], self._types[node.id] = self._timeouts[source.id], None
         self._connect(upstream._replace(partitioning=FORWARD), node, 0)
         return _Upstream(node, Partitioning(PartitioningKind.HASH, key))
@@ -257,7 +262,7 @@ class _Builder:
                 "make them equal with set_parallelism, or use rebalance() or rescale()")
         if partitioning.kind is PartitioningKind.HASH:
             partitioning = replace(partitioning, max_parallelism=target.max_parallelism)
-        # Side outputs have a type of their own, which only the API's OutputTag knows.
+        # Side outputs have their own type, which only the API's OutputTag knows.
         edge = StreamEdge(source.id, target.id, input_index, partitioning, upstream.side_tag, self._timeouts[source.id],
                           None if upstream.side_tag is not None else self._types[source.id], self._partition_type)
         source.out_edges.append(edge)
@@ -265,7 +270,8 @@ class _Builder:
 
 
 def _topological(ends: Iterable[Transformation]) -> list[Transformation]:
-    """Every transformation that leads to the ends, inputs first; without recursion, as programs may be thousands of steps long."""
+    """All transformations that the ends depend on, inputs first. Not recursive, because programs may have thousands
+    of steps."""
     order: list[Transformation] = []
     entered: set[int] = set()
     for end in ends:
@@ -297,7 +303,7 @@ def _display_name(transformation: Transformation) -> str:
 
 
 def _slot_sharing_group(transformation: Transformation, upstream: Sequence[_Upstream]) -> str:
-    """The node's own group, else the common group of all inputs, else the default."""
+    """The transformation's own group, else the common group of all inputs, else the default."""
     if transformation.slot_sharing_group is not None:
         return transformation.slot_sharing_group
     groups = {each.node.slot_sharing_group for each in upstream}
@@ -319,7 +325,8 @@ def _resources_by_group(order: list[Transformation], nodes: dict[int, StreamNode
 
 
 def _check_loops(order: Iterable[Transformation], mode: RuntimeMode) -> None:
-    """Every loop is closed; and none is in a BATCH program, where its body would wait for the end of its head's output (Flink refuses it too)."""
+    """Raises ProgramError for a loop that is not closed, and for a loop in BATCH, where its body would wait for the
+    end of its head's output (Flink refuses it too)."""
     for each in order:
         if isinstance(each, IterationHeadTransformation):
             begun = f"the loop begun by iterate() at {each.where}"

@@ -1,4 +1,5 @@
-"""Transformations: the program as the API records it, before any graph is made. Each has its inputs; the environment keeps the sinks."""
+"""Transformations: the program as the API records it, before a graph is built. Each refers to its inputs; the
+environment keeps the sinks."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from flinkpy.graph.resources import ANY, ResourceProfile
 
 @dataclass(eq=False, kw_only=True)
 class Transformation:
-    """The fields of every node of the program. ``None`` means not set: the default applies."""
+    """What all nodes of the program have. ``None`` means not set: the default applies."""
 
     id: int
     name: str
@@ -21,7 +22,7 @@ class Transformation:
     uid: str | None = None
     uid_hash: str | None = None
     description: str | None = None
-    slot_sharing_group: str | None = None  # None: the inputs' common one, else "default"
+    slot_sharing_group: str | None = None  # None: the common group of the inputs, else "default"
     co_location_group: str | None = None
     resources: ResourceProfile = ANY
     buffer_timeout_ms: int | None = None
@@ -41,7 +42,7 @@ class Transformation:
 
     @property
     def label(self) -> str:
-        """Its name, and the line of the program."""
+        """Its name and the line of the program, for error messages."""
         return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
 
 
@@ -56,15 +57,16 @@ class SourceTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class IterationHeadTransformation(SourceTransformation):
-    """The head of a loop, as the second source of its body. The way back from ``tail`` is no edge: it leads through memory."""
+    """The head of a loop, as a second source of the loop's body. The way back from ``tail`` is no edge: it is a
+    channel in memory."""
 
-    entry: Transformation  # through which the loop's input comes
+    entry: Transformation  # where the loop's input comes in
     tail: Transformation | None = None  # None until the loop is closed
 
 
 @dataclass(eq=False, kw_only=True)
 class OneInputTransformation(Transformation):
-    """Also used for sinks, which have no readers."""
+    """An operator with one input; also a sink, which has no consumers."""
 
     input: Transformation
     operator: Any
@@ -90,7 +92,7 @@ class TwoInputTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class PartitionTransformation(Transformation):
-    """Virtual: stored on the edge."""
+    """Virtual: becomes the partitioning of an edge."""
 
     input: Transformation
     partitioning: Partitioning
@@ -102,7 +104,7 @@ class PartitionTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class UnionTransformation(Transformation):
-    """Virtual: an edge per input."""
+    """Virtual: becomes an edge per input."""
 
     union: list[Transformation] = field(default_factory=list)
 
@@ -113,7 +115,7 @@ class UnionTransformation(Transformation):
 
 @dataclass(eq=False, kw_only=True)
 class SideOutputTransformation(Transformation):
-    """Virtual: the edge carries that side output instead of the main one."""
+    """Virtual: the edge carries this side output instead of the main output."""
 
     input: Transformation
     tag_id: str

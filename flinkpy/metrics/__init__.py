@@ -1,4 +1,4 @@
-"""What functions count and measure, under PyFlink's names: ``runtime_context.get_metrics_group().counter("late")``."""
+"""Metrics of functions, under PyFlink's names: ``runtime_context.get_metrics_group().counter("late")``."""
 
 from flinkpy.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
 

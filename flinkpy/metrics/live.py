@@ -1,4 +1,5 @@
-"""The accumulators and metrics of a running task: read on the task's own thread and pickled there, so that a reading does not change afterwards."""
+"""Readings of the accumulators and metrics of a running task. They are read and pickled in the task's own thread, so
+a reading does not change later."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from flinkpy.metrics.reported import reported
 
 LOG = logging.getLogger(__name__)
 
-APART_S = 0.2  # between two readings
-SHARE = 0.05  # of the thread's time: reading takes no more, however large the accumulators are
+APART_S = 0.2  # the least time between two readings
+SHARE = 0.05  # the greatest share of the thread's time that reading takes, however large the accumulators are
 
 
 class LiveAccumulators:
-    """Those of one task. ``last_reading``: pickled; empty if there was no reading, or nothing to read."""
+    """The accumulators of one task. ``last_reading`` is pickled; it is empty if there was no reading, or nothing to
+    read."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,8 +28,8 @@ class LiveAccumulators:
         self.last_reading = b""
 
     def read(self, accumulators: Mapping[str, Any]) -> bool:
-        """On the task's thread: reads them, unless the last reading is recent. True if anything has changed. What cannot be pickled is left out, and
-        logged once."""
+        """Reads them, in the task's thread, unless the last reading is recent. True if anything has changed. Values
+        that cannot be pickled are left out, and logged once."""
         began = self._clock.monotonic()
         if not accumulators or began < self._next_s:
             return False
@@ -37,11 +39,11 @@ class LiveAccumulators:
         return self.last_reading != before
 
     def _pickled(self, values: dict[str, Any]) -> bytes:
-        import cloudpickle  # classes of accumulators may be the program's own
+        import cloudpickle  # accumulators may have classes of the program
 
         try:
             return cast(bytes, cloudpickle.dumps(values, protocol=5))
-        except Exception:  # whatever a foreign __reduce__ raises
+        except Exception:  # a class's __reduce__ may raise anything
             return cast(bytes, cloudpickle.dumps({name: value for name, value in values.items() if self._travels(name, value)}, protocol=5))
 
     def _travels(self, name: str, value: Any) -> bool:
@@ -58,7 +60,7 @@ class LiveAccumulators:
 
 
 def opened(reading: bytes) -> dict[str, Any]:
-    """The values of a reading; none, with a warning, when their classes cannot be loaded here."""
+    """The values of a reading; if their classes cannot be loaded here, none, with a warning."""
     if not reading:
         return {}
     try:

@@ -1,4 +1,5 @@
-"""Metrics and the groups they are named in. All calls belong to the task's thread; reading the values does, too."""
+"""Metrics, and the groups that name them. All calls, including those that read values, must come from the task's
+thread."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ M = TypeVar("M", bound="Metric")
 
 
 class Metric(ABC):
-    """Something with a value at any time."""
+    """Something that has a value at any time."""
 
     @abstractmethod
     def value(self) -> Any:
-        """Numbers, or a mapping of names to numbers."""
+        """The value: a number, or a mapping of names to numbers."""
 
 
 class Counter(Metric):
@@ -45,7 +46,8 @@ class Counter(Metric):
 
 
 class Meter(Metric):
-    """How many events there were, and how many a second over the last ``time_span_in_seconds``."""
+    """Counts events, and measures how many there were per second over the last ``time_span_in_seconds``. Raises
+    ProgramError for a time span below 1."""
 
     def __init__(self, clock: Clock, time_span_in_seconds: int = 60) -> None:
         if isinstance(time_span_in_seconds, bool) or not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
@@ -55,7 +57,7 @@ class Meter(Metric):
         self._marks: deque[tuple[int, int]] = deque()  # second, events in it
 
     def mark_event(self, value: int = 1) -> None:
-        """That many events happened now."""
+        """Notes that ``value`` events happened now."""
         self._count += value
         second = int(self._clock.monotonic())
         if self._marks and self._marks[-1][0] == second:
@@ -67,7 +69,7 @@ class Meter(Metric):
         return self._count
 
     def get_rate(self) -> float:
-        """Events a second."""
+        """The number of events per second."""
         self._forget(int(self._clock.monotonic()))
         return sum(events for _, events in self._marks) / self._span
 
@@ -80,7 +82,7 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """What a number was like: how often it was told, its least, greatest and mean.
+    """The distribution of a number: the count, minimum, maximum and mean of its values.
 
     >>> sizes = Distribution(); sizes.update(3); sizes.update(5); sizes.value()
     {'count': 2, 'min': 3, 'max': 5, 'mean': 4.0}
@@ -102,7 +104,7 @@ class Distribution(Metric):
 
 
 class Gauge(Metric):
-    """A function asked for the value when somebody looks."""
+    """A function that is called for the value when the metric is read."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -112,8 +114,8 @@ class Gauge(Metric):
 
 
 class MetricGroup:
-    """Where a metric's name belongs: the operator and subtask, and what ``add_group`` put below. One name is one metric: asked for again, it is
-    the same.
+    """Names metrics: by operator and subtask, and by what ``add_group`` adds. Each name stands for one metric: asking
+    again returns the same metric, and raises ProgramError if it is of another kind.
 
     >>> from flinkpy.core.clock import SYSTEM_CLOCK
     >>> group = MetricGroup({}, ("Map", "0"), SYSTEM_CLOCK).add_group("cache")
@@ -125,7 +127,8 @@ class MetricGroup:
         self._metrics, self._scope, self._clock, self._variables = metrics, scope, clock, dict(variables or {})
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group below this one. With ``extra`` two: of the key and of its value, which become a variable of the group."""
+        """A group below this one. With ``extra`` it is two levels below, named by a key and its value, which also
+        become a variable of the group."""
         if extra is None:
             return MetricGroup(self._metrics, (*self._scope, name), self._clock, self._variables)
         return MetricGroup(self._metrics, (*self._scope, name, extra), self._clock, {**self._variables, f"<{name}>": extra})
@@ -134,7 +137,8 @@ class MetricGroup:
         return self._register(name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """``obj()`` is asked for the value; it should be quick."""
+        """Adds a gauge, whose value is ``obj()``; the function should be quick. Raises ProgramError unless it can be
+        called."""
         if not callable(obj):
             raise ProgramError(f"gauge {name!r} takes a function without arguments, this is {obj!r:.80}")
         self._register(name, Gauge, lambda: Gauge(obj))
@@ -146,15 +150,15 @@ class MetricGroup:
         return self._register(name, Distribution, Distribution)
 
     def get_scope_components(self) -> list[str]:
-        """What stands in front of a metric's name."""
+        """The parts of a metric's name before the last."""
         return list(self._scope)
 
     def get_all_variables(self) -> dict[str, str]:
-        """The keys and values of the groups made with ``add_group(key, value)``."""
+        """The keys and values of the groups that ``add_group(key, value)`` made."""
         return dict(self._variables)
 
     def get_metric_identifier(self, metric_name: str) -> str:
-        """The name under which the job's result has the value."""
+        """The name of the metric in the job's result."""
         return ".".join((*self._scope, metric_name))
 
     def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:

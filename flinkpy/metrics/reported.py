@@ -1,4 +1,4 @@
-"""How the metrics of a task reach the job's result: as one accumulator of the engine's own, read when the task ends."""
+"""How a task's metrics reach the job's result: as one accumulator of the engine, which is read when the task ends."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any
 
 from flinkpy.metrics.metricbase import Metric
 
-ACCUMULATOR = "flinkpy.metrics"  # among a task's accumulators; programs do not see it there
+ACCUMULATOR = "flinkpy.metrics"  # the name among a task's accumulators; hidden from programs
 
 LOG = logging.getLogger(__name__)
 
 
 def metrics_of(accumulators: dict[str, Any]) -> dict[str, Metric]:
-    """The task's metrics, which live among its accumulators."""
+    """The task's metrics, which are stored among its accumulators."""
     found: dict[str, Metric] = accumulators.setdefault(ACCUMULATOR, {})
     return found
 
 
 def reported(accumulators: Mapping[str, Any]) -> dict[str, Any]:
-    """The accumulators as they are sent, with the metrics as values. A gauge that raises is left out: counting must not fail a task."""
+    """The accumulators as they are sent, with the metrics as values. A gauge that raises is left out, because a
+    metric must not fail a task."""
     sent = dict(accumulators)
     metrics = sent.pop(ACCUMULATOR, None)
     if metrics is None:
         return sent
-    values: list[tuple[str, Any]] = []  # a list, because accumulators that are lists are joined over the tasks
+    values: list[tuple[str, Any]] = []  # a list, because lists of several tasks are concatenated
     for identifier, metric in metrics.items():
         try:
             values.append((identifier, metric.value()))
@@ -36,6 +37,6 @@ def reported(accumulators: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_metrics(accumulators: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The program's accumulators, and the metrics' values."""
+    """The program's accumulators, and the values of the metrics."""
     own = dict(accumulators)
     return own, dict(own.pop(ACCUMULATOR, ()))

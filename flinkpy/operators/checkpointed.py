@@ -1,6 +1,7 @@
 """CheckpointedFunction: how a user function keeps state that belongs to no key, in any operator.
 
-``initialize_state`` is called before ``open``, ``snapshot_state`` at the beginning of each checkpoint; both in the task's thread.
+``initialize_state`` is called before ``open``, ``snapshot_state`` at the start of each checkpoint, both in the task's
+thread.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from flinkpy.state.api import OperatorStateStore
 
 
 class FunctionInitializationContext:
-    """Where a function gets its state from."""
+    """What ``initialize_state`` gets: access to the function's state."""
 
     def __init__(self, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
         self._context, self._keyed_state_store = context, keyed_state_store
 
     def is_restored(self) -> bool:
-        """Whether the operator starts from a snapshot; states then hold what was saved."""
+        """Whether the operator starts from a snapshot. If so, the states hold what was saved."""
         return self._context.operator_state.restored
 
     def get_operator_state_store(self) -> OperatorStateStore:
@@ -29,12 +30,12 @@ class FunctionInitializationContext:
         return self._context.operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State per key, as from the runtime context; on a stream without keys it refuses what is asked of it."""
+        """State per key, as the runtime context gives it; on a stream without keys its calls raise ProgramError."""
         return self._keyed_state_store
 
 
 class FunctionSnapshotContext:
-    """Which checkpoint is being taken."""
+    """What ``snapshot_state`` gets: which checkpoint is being taken."""
 
     def __init__(self, checkpoint_id: int, timestamp_ms: int) -> None:
         self._checkpoint_id, self._timestamp_ms = checkpoint_id, timestamp_ms
@@ -43,12 +44,12 @@ class FunctionSnapshotContext:
         return self._checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:
-        """When the JobMaster began it, in milliseconds."""
+        """When the JobMaster triggered the checkpoint, in milliseconds since 1970-01-01 UTC."""
         return self._timestamp_ms
 
 
 class CheckpointedFunction(ABC):
-    """Derive from this beside the function's own class (Flink's CheckpointedFunction).
+    """A second base class for a function that keeps state which belongs to no key (Flink's CheckpointedFunction).
 
     >>> from flinkpy.common import Types
     >>> from flinkpy.datastream.functions import CheckpointedFunction, SinkFunction
@@ -65,17 +66,18 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Before ``open``: take the states, and what they hold after a restore."""
+        """Called before ``open``: get the states, and what they hold after a restore."""
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """A checkpoint begins: bring the states up to date. A source's is called while no record of it is under way."""
+        """Called at the start of a checkpoint: bring the states up to date. A source's is called while none of its
+        records is under way."""
 
 
 def initialize_function(function: Any, context: OperatorContext, keyed_state_store: KeyedStateStore) -> None:
-    """Calls ``initialize_state``, and arranges the calls of ``snapshot_state``; other functions are left alone.
+    """Calls the function's ``initialize_state``, and registers its ``snapshot_state``. Other functions are left alone.
 
-    ``wrapped_function`` of the engine's own wrappers says whom they stand for.
+    The engine's wrappers have the user's function as ``wrapped_function``.
     """
     if not isinstance(function, CheckpointedFunction):
         function = getattr(function, "wrapped_function", None)

@@ -1,4 +1,4 @@
-"""What a task gives to an operator in ``setup``: where it runs, the services of its task, and the output that takes its results."""
+"""What a task gives an operator in ``setup``: where it runs, its task's services, and the output for its results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Output(ABC):
 
     @abstractmethod
     def emit_control(self, element: ControlElement) -> None:
-        """Passes a control element on to every consumer, behind everything that was emitted before."""
+        """Passes a control element on to every consumer, after everything emitted before."""
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Which subtask of which job this is."""
+    """Identifies the subtask and its job."""
 
     job_name: str
     task_name: str
@@ -53,7 +53,7 @@ class TimerHandle(Protocol):
 
 
 class ProcessingTimeService(Protocol):
-    """Timers on processing time; callbacks run in the task's thread."""
+    """Processing time and its timers; callbacks run in the task's thread."""
 
     def now_ms(self) -> int: ...
 
@@ -70,7 +70,8 @@ class OperatorContext:
     task: TaskInfo
     clock: Clock
     timers: ProcessingTimeService
-    run_in_task: Callable[[Callable[[], None]], None]  # from any thread: runs the action in the task's thread, soon
+    # Runs the action soon in the task's thread; may be called from any thread
+    run_in_task: Callable[[Callable[[], None]], None]
     send_operator_event: Callable[[Any], None]  # to this operator's coordinator in the JobMaster
     configuration: dict[str, Any] = field(default_factory=dict)
     accumulators: dict[str, Any] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""User functions: the classes a program derives from when a lambda is not enough, with PyFlink's names and signatures.
+"""User functions: the classes that a program derives from when a lambda is not enough, with PyFlink's names and
+signatures.
 
-Every function has ``open(runtime_context)`` before its first record and ``close()`` at the end, also after a failure. What cannot travel
-(connections, locks, models) is made in ``open``.
+flinkpy calls ``open(runtime_context)`` of every function before its first record and ``close()`` at the end, also
+after a failure. What cannot be pickled (connections, locks, models) belongs in ``open``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from flinkpy.state.descriptors import (
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: which subtask, of how many, with which parameters; on a keyed stream, its state."""
+    """Where a function runs: its subtask, the parallelism, the job's parameters; on a keyed stream also its state."""
 
     def __init__(self, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
         self._context, self._backend = context, backend
@@ -46,11 +47,11 @@ class RuntimeContext(KeyedStateStore):
             raise with_line(error) from None
 
     def get_task_name(self) -> str:
-        """The name of the task: its operators', joined."""
+        """The name of the task: the names of its operators, joined."""
         return self._context.task.task_name
 
     def get_task_name_with_subtasks(self) -> str:
-        """With the subtask's number and attempt: ``Map (1/2)#0``."""
+        """The task's name with the subtask's number and the attempt: ``Map (1/2)#0``."""
         return self._context.task.subtask_name
 
     def get_number_of_parallel_subtasks(self) -> int:
@@ -62,20 +63,23 @@ class RuntimeContext(KeyedStateStore):
         return self._context.task.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """From 0."""
+        """The index of this subtask, from 0."""
         return self._context.task.subtask_index
 
     def get_attempt_number(self) -> int:
-        """0 for the first attempt."""
+        """The number of this attempt; 0 for the first."""
         return self._context.task.attempt_id.attempt
 
     def get_job_parameter(self, key: str, default_value: Any = None) -> Any:
-        """A value of the job's configuration: options of the engine, and the program's own under ``user.``."""
+        """A value of the job's configuration: an option of the engine, or one of the program's own, with or without
+        ``user.`` before its key."""
         values = self._context.configuration
         return values.get(key, values.get(f"user.{key}", default_value))
 
     def add_accumulator(self, name: str, accumulator: Any) -> None:
-        """An accumulator: any mutable, picklable object. The job's result carries its last value, merged over subtasks by ``merge(other)``."""
+        """Adds an accumulator: any mutable object that can be pickled. The job's result has its last value, merged
+        over all subtasks with ``merge(other)``. Raises ProgramError if the task already has an accumulator of that
+        name."""
         if name in self._context.accumulators:
             raise ProgramError(f"accumulator {name!r} exists already in this task: give each one a name of its own")
         self._context.accumulators[name] = accumulator
@@ -85,7 +89,8 @@ class RuntimeContext(KeyedStateStore):
         return self._context.accumulators.get(name)
 
     def get_cached_file(self, name: str) -> str:
-        """The path of a file given to ``env.register_cached_file(path, name)``; ProgramError when there is none of that name."""
+        """The path of a file that the program registered with ``env.register_cached_file(path, name)``. Raises
+        ProgramError if there is none of that name."""
         for entry in str(self._context.configuration.get("pipeline.cached-files") or "").split(";"):
             fields = dict(part.split(":", 1) for part in entry.split(",") if ":" in part)
             if fields.get("name") == name:
@@ -93,7 +98,8 @@ class RuntimeContext(KeyedStateStore):
         raise ProgramError(f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})")
 
     def get_metrics_group(self) -> MetricGroup:
-        """Where this function's metrics are named: operator and subtask. The job's result has their last values (``get_metrics()``).
+        """The group of this function's metrics, named by operator and subtask. The job's result has their last values
+        (``get_metrics()``).
 
         >>> self.late = runtime_context.get_metrics_group().counter("late")  # doctest: +SKIP
         """
@@ -104,85 +110,87 @@ class RuntimeContext(KeyedStateStore):
         return f"<RuntimeContext of {self._context.name} in {self.get_task_name_with_subtasks()}>"
 
 
-class Function(ABC):  # noqa: B024  # abstract for its subclasses, which say what must be written
-    """What all user functions share."""
+class Function(ABC):  # noqa: B024  # abstract: subclasses have the abstract methods
+    """The base class of all user functions."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
-        """The class itself: programs for PyFlink write some with type parameters, ``ProcessWindowFunction[tuple, tuple, str, TimeWindow]``."""
+        """The class itself: PyFlink programs may write type parameters, as in ``ProcessWindowFunction[tuple, tuple,
+        str, TimeWindow]``."""
         return cls
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Before the first record: take what is needed."""
+        """Called before the first record, to acquire what the function needs."""
 
     def close(self) -> None:
-        """After the last record, or after a failure: give it back."""
+        """Called after the last record or after a failure, to release it."""
 
 
 class MapFunction(Function):
-    """One value for each value, where a lambda is not enough: it may have ``open`` and, on a keyed stream, state."""
+    """Turns each value into one value. Unlike a lambda it may have ``open`` and, on a keyed stream, state."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """One value for each value."""
+        """The result for one value."""
 
 
 class FlatMapFunction(Function):
-    """Any number of values for each value."""
+    """Turns each value into any number of values."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Any number of values for each value: yield them, or return an iterable; None counts as empty."""
+        """The results for one value: yield them, or return an iterable; None counts as empty."""
 
 
 class FilterFunction(Function):
-    """Says which values stay."""
+    """Decides which values are kept."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether the value stays."""
+        """Whether to keep the value."""
 
 
 class ReduceFunction(Function):
-    """Makes two values of a key, or of a window, one."""
+    """Combines two values of a key or window into one."""
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The two values as one of the same type; ``value1`` is the result so far."""
+        """Combines the two values into one of the same type; ``value1`` is the result so far."""
 
 
 class AggregateFunction(Function):
-    """Values gathered in an accumulator, from which a result is made. ``add`` may change the accumulator and give it back."""
+    """Gathers values in an accumulator, and makes a result from it. ``add`` may change the accumulator in place and
+    return it."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """A new one, of no values."""
+        """A new, empty accumulator."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """The accumulator with the value."""
+        """The accumulator with the value added."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any: ...
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Both accumulators as one."""
+        """Both accumulators combined into one."""
 
 
 class KeySelector(Function):
-    """Finds a value's key."""
+    """Extracts the key of a value."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The value's key: a number, text, bytes, date, enum, or a tuple of these."""
 
     def __call__(self, value: Any) -> Any:
-        """The same, for the writers that partition by key: they know no functions but plain ones."""
+        """The same as ``get_key``: the writers that partition by key call plain functions."""
         return self.get_key(value)
 
 
 class Partitioner(Function):
-    """Says which channel a key goes to: ``stream.partition_custom(partitioner, key_selector)``."""
+    """Decides which channel a key goes to: ``stream.partition_custom(partitioner, key_selector)``."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
@@ -190,7 +198,7 @@ class Partitioner(Function):
 
 
 class CoMapFunction(Function):
-    """One value for each value of two connected streams."""
+    """Turns each value of two connected streams into one value; each stream has its own method."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any: ...
@@ -200,7 +208,7 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Any number of values for each value of two connected streams."""
+    """Turns each value of two connected streams into any number of values; each stream has its own method."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None: ...
@@ -213,29 +221,31 @@ class CoFlatMapFunction(Function):
 
 
 class TimerService(Protocol):
-    """Time, and timers for the current key (keyed process functions only)."""
+    """Gives the time, and sets timers for the current key (timers only in keyed process functions)."""
 
     def current_processing_time(self) -> int:
         """Milliseconds since 1970-01-01 UTC, by the machine's clock."""
 
     def current_watermark(self) -> int:
-        """How far event time has come, in milliseconds."""
+        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01 UTC."""
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """``on_timer`` is called when the clock has passed it; the same timer again is no second one."""
+        """Has ``on_timer`` called when the machine's clock passes ``timestamp``. Registering the same timer again has
+        no effect."""
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """``on_timer`` is called when the watermark has reached it."""
+        """Has ``on_timer`` called when the watermark reaches ``timestamp``. Registering the same timer again has no
+        effect."""
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forgets it; nothing happens where there is none."""
+        """Deletes the timer; does nothing if there is none."""
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """The same, of event time."""
+        """Deletes the timer; does nothing if there is none."""
 
 
 class ProcessContext:
-    """What a process function learns of the record at hand. One object serves all records: do not keep it."""
+    """What a process function can ask about the current record. One object serves all records: do not keep it."""
 
     __slots__ = ("_timer_service", "_timestamp")
 
@@ -252,7 +262,7 @@ class ProcessContext:
 
 
 class KeyedProcessContext(ProcessContext):
-    """The same on a keyed stream: it knows the key."""
+    """A ProcessContext that also knows the current key."""
 
     __slots__ = ("_current",)
 
@@ -265,14 +275,14 @@ class KeyedProcessContext(ProcessContext):
 
 
 class TimeDomain(Enum):
-    """Which time a timer was set on."""
+    """The time that a timer was set on."""
 
     EVENT_TIME = 0
     PROCESSING_TIME = 1
 
 
 class TimerContext(KeyedProcessContext):
-    """What ``on_timer`` learns of the timer: its time, its key, and which time it was set on."""
+    """What ``on_timer`` can ask about the timer: its time, its key and its time domain."""
 
     __slots__ = ("_domain",)
 
@@ -286,7 +296,7 @@ class TimerContext(KeyedProcessContext):
 
 
 class ProcessFunction(Function):
-    """Yields results; ``yield output_tag, value`` sends to a side output."""
+    """Sees each value with its context. Results are yielded; ``yield output_tag, value`` sends to a side output."""
 
     Context: TypeAlias = ProcessContext
 
@@ -295,7 +305,8 @@ class ProcessFunction(Function):
 
 
 class KeyedProcessFunction(Function):
-    """Sees each value of a keyed stream with its context: time, key, state, timers. ``yield tag, value`` sends to a side output."""
+    """Sees each value of a keyed stream with its context: time, key, state, timers. ``yield output_tag, value`` sends
+    to a side output."""
 
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
@@ -304,7 +315,8 @@ class KeyedProcessFunction(Function):
     def process_element(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
 
     def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
-        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
+        for."""
 
 
 class CoProcessFunction(Function):
@@ -320,7 +332,8 @@ class CoProcessFunction(Function):
 
 
 class KeyedCoProcessFunction(Function):
-    """The same where both streams are keyed: both sides share the state and the timers of a key."""
+    """Sees each value of two connected keyed streams with its context. Both sides share the state and the timers of a
+    key."""
 
     Context: TypeAlias = KeyedProcessContext
     OnTimerContext: TypeAlias = TimerContext
@@ -332,14 +345,15 @@ class KeyedCoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
 
     def on_timer(self, timestamp: int, ctx: TimerContext) -> Iterable[Any] | None:
-        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
+        for."""
 
 
 # -- sources and sinks of the older kind ------------------------------------------------------------------------------------
 
 
 class SourceContext(Protocol):
-    """Where a :class:`SourceFunction` puts what it reads. Calls may block: that is back-pressure."""
+    """Takes what a :class:`SourceFunction` reads. Its calls block under back-pressure."""
 
     def collect(self, value: Any) -> None: ...
 
@@ -351,36 +365,38 @@ class SourceContext(Protocol):
     def mark_as_temporarily_idle(self) -> None: ...
 
     def get_checkpoint_lock(self) -> Any:
-        """Held over ``collect`` and the change of state that belongs to it (``with ctx.get_checkpoint_lock():``), both are before a barrier or
-        both behind it. For a source that is a CheckpointedFunction."""
+        """A lock for a source that is a CheckpointedFunction. Hold it (``with ctx.get_checkpoint_lock():``) over
+        ``collect`` and the change of state that belongs to it, so that no barrier comes between the two."""
 
 
 class SourceFunction(Function):
-    """A source that may block: ``run`` has a thread of its own and returns when there is no more, or after ``cancel``."""
+    """A source that may block. ``run`` has a thread of its own, and returns when there is no more to read, or after
+    ``cancel``."""
 
     @abstractmethod
     def run(self, ctx: SourceContext) -> None: ...
 
     @abstractmethod
     def cancel(self) -> None:
-        """From another thread: make ``run`` return soon."""
+        """Called from another thread: makes ``run`` return soon."""
 
 
 class SinkFunction(Function):
-    """Takes each value to where it goes: ``stream.add_sink(function)``."""
+    """Writes each value to its destination: ``stream.add_sink(function)``."""
 
     Context: TypeAlias = SinkContext
 
     @abstractmethod
     def invoke(self, value: Any, context: Any = None) -> None:
-        """Takes one value. Where it can take a context, that knows the value's event time, the watermark and the clock."""
+        """Writes one value. An ``invoke`` with a second parameter gets a context, which knows the value's event time,
+        the watermark and the processing time."""
 
 
 # -- how operators hold functions ------------------------------------------------------------------------------------------
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
-    """``function.name`` of a function object, else the callable itself; raises ProgramError for anything else."""
+    """The method ``name`` of a function object, or else the callable itself; raises ProgramError for anything else."""
     method = getattr(function, name, None)
     if isinstance(function, type) and issubclass(function, Function):
         raise ProgramError(f"a function object is needed, not its class: write {function.__name__}()")
@@ -395,8 +411,8 @@ _BEFORE_RECORDS = NoKey("there is no record yet, and so no key: open() takes the
 
 
 def open_function(function: Any, context: OperatorContext, backend: KeyedStateBackend | None = None) -> None:
-    """Calls ``open`` of a function object; callables without one have nothing to open. On keyed streams it may ask for state.
-    Before that, a CheckpointedFunction gets its state back."""
+    """Calls ``open`` of a function object, after a CheckpointedFunction got its state back. On keyed streams ``open``
+    may ask for state. Plain callables have no ``open``."""
     if isinstance(backend, KeyedStateBackend):
         backend.current.key = _BEFORE_RECORDS
     runtime_context = RuntimeContext(context, backend)
@@ -406,6 +422,6 @@ def open_function(function: Any, context: OperatorContext, backend: KeyedStateBa
 
 
 def close_function(function: Any) -> None:
-    """Calls ``close`` of a function object."""
+    """Calls ``close`` if it is a function object."""
     if isinstance(function, Function):
         function.close()

@@ -1,4 +1,4 @@
-"""The life of an operator's key selectors: each is opened and closed once, also where two inputs have the same one."""
+"""Opens and closes an operator's key selectors, each once, even if two inputs share one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from flinkpy.operators.functions import close_function, open_function
 
 
 def open_selectors(keys: Iterable[KeySpec], context: OperatorContext) -> None:
-    """Calls ``open`` of those that have one."""
+    """Calls ``open`` of the selectors that have one."""
     for selector in _distinct(keys):
         open_function(selector, context)
 
 
 def close_selectors(keys: Iterable[KeySpec]) -> None:
-    """Calls ``close`` of those that have one."""
+    """Calls ``close`` of the selectors that have one."""
     for selector in _distinct(keys):
         close_function(selector)
 

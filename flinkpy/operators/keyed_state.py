@@ -1,4 +1,4 @@
-"""What operators with keyed state share: a backend for their key groups, which they create, snapshot, restore and close."""
+"""What operators with keyed state share: they create, snapshot, restore and close a backend for their key groups."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
 
 
 def may_ask_for_state(function: Any) -> bool:
-    """Whether the function may have kept its runtime context in order to ask for state while it processes records."""
+    """Whether the function may ask for state while it processes records, because it may have kept its runtime
+    context."""
     function = getattr(function, "wrapped_function", function)
     return isinstance(function, CheckpointedFunction) or (isinstance(function, Function) and type(function).open is not Function.open)
 
 
 class KeyedStateOperator(StreamOperator):
-    """Has keyed state from ``initialize_state`` to ``close``."""
+    """An operator that has keyed state from ``initialize_state`` to ``close``."""
 
     backend: KeyedStateBackend
     _has_backend = False
@@ -61,12 +62,12 @@ class KeyedStateOperator(StreamOperator):
 
 
 class EndsKeys(KeyedStateOperator):
-    """Must be told in a batch job when a key has no more records."""
+    """An operator that must be told in a batch job when a key has no more records."""
 
     batch_form = BatchForm.BY_KEY
-    key: KeySpec  # where it has one input
+    key: KeySpec  # of operators with one input
 
     @abstractmethod
     def end_key(self) -> Work | None:
-        """Fires the current key's timers, those on event time first. Timers that these register are dropped, as in Flink: a timer that sets
-        itself again would never come to an end."""
+        """Fires the current key's timers, event time first. Timers that these set are dropped, as in Flink, because a
+        timer that sets itself again would never end."""

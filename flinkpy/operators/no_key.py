@@ -1,4 +1,4 @@
-"""What stands as the current key where there is none: before the first record, and while a broadcast element is processed."""
+"""The current key where there is none: before the first record, and while a broadcast element is processed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flinkpy.core.program.program_line import refuse
 
 
 class NoKey:
-    """Every keyed state looks its key up by hash, so this refuses without a check per access."""
+    """Raises when it is hashed. All keyed state hashes its key, so no check per access is needed."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -16,7 +16,7 @@ class NoKey:
     def __hash__(self) -> int:
         self._refuse()
 
-    def __reduce__(self) -> NoReturn:  # a backend that pickles its keys
+    def __reduce__(self) -> NoReturn:  # called by a backend that pickles its keys
         self._refuse()
 
     def _refuse(self) -> NoReturn:

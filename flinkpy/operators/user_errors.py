@@ -1,7 +1,9 @@
-"""Turns an exception in user code into a :class:`UserCodeError` that says where it happened: user's frames, operator, subtask, record.
+"""Turns an exception of user code into a :class:`UserCodeError` that says where it happened: user's frames, operator,
+subtask, record.
 
-The record named is always the one that failed. The results of the records before it in the same batch are not passed on: the attempt has failed, and
-in Flink too it is a matter of chance how many of an attempt's last results got out. A restart goes back to the last checkpoint anyway.
+The error always names the record that failed. Results of the records before it in the same batch are not emitted: the
+attempt has failed, and in Flink too it is chance how many of an attempt's last results get out. A restart goes back
+to the last checkpoint anyway.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from flinkpy.operators.context import OperatorContext
 RECORD_REPR_CHARS = 200
 MESSAGE_CHARS = 4000
 ORIGINAL_BYTES = 1 << 20
-FRAMES_AT_EACH_END = 8  # of those that are shown; endless recursion has a thousand
+FRAMES_AT_EACH_END = 8  # of the frames that are shown; endless recursion has a thousand
 
-_TOOLS = ("pyarrow", "numpy", "pandas")  # called by the engine too, like the standard library: as outermost frames they are not the user's
+_TOOLS = ("pyarrow", "numpy", "pandas")  # the engine calls them too, so as outermost frames they are not the user's
 _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 _NO_RECORD = object()
 
 
 def user_code_error(error: BaseException, context: OperatorContext, record: Any = _NO_RECORD) -> FlinkpyError:
-    """The error to raise for what a user's function raised. An error of the engine itself passes unchanged."""
+    """The error to raise for an exception of a user's function. Errors of the engine are returned unchanged."""
     if isinstance(error, FlinkpyError):
         return error
     if record is _NO_RECORD:
-        record = getattr(error, "record_at_fault", _NO_RECORD)  # of a key selector called by a writer
+        record = getattr(error, "record_at_fault", _NO_RECORD)  # set if a writer called the key selector
     frames = user_frames(error.__traceback__) or _frames_of_cause(error)
     return UserCodeError(
         format_error(error) if frames else format_error(error) + _hint(error),
@@ -48,7 +50,7 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
 
 
 def by_value(error: BaseException) -> bytes | None:
-    """The exception itself, pickled for the program that waits for the job; None if it cannot be pickled or is too large."""
+    """The pickled exception, for the program that waits for the job; None if it cannot be pickled or is too large."""
     try:
         data = dumps(error, "the exception")
         return data if len(data) <= ORIGINAL_BYTES else None
@@ -57,7 +59,8 @@ def by_value(error: BaseException) -> bytes | None:
 
 
 def _hint(error: BaseException) -> str:
-    """What to change if the function returned, but its result was of no use to the engine: then no frame of the user's shows it."""
+    """What to change if the function returned something the engine cannot use; the traceback then has no frame of the
+    user."""
     text = str(error) if type(error) is TypeError else ""
     if text.startswith("unhashable type"):
         return "; a key must be hashable: instead of a list or a dict use a tuple of what tells records apart"
@@ -67,12 +70,14 @@ def _hint(error: BaseException) -> str:
 
 
 def _frames_of_cause(error: BaseException) -> tuple[UserFrame, ...]:
-    """For a StopIteration raised in a generator: the interpreter makes a RuntimeError of it, and only its cause has the user's frame."""
+    """The frames of the error's cause. The interpreter turns a StopIteration raised in a generator into a
+    RuntimeError, and only its cause has the user's frame."""
     return () if error.__cause__ is None else user_frames(error.__cause__.__traceback__)
 
 
 def format_error(error: BaseException) -> str:
-    """The error's type, text and notes, and the errors it was raised from; bounded, whatever its ``__str__`` does."""
+    """The error's type, text and notes, and those of the errors it was raised from; of bounded length, whatever
+    ``__str__`` does."""
     text = _text(error)
     cause, seen = error.__cause__, {id(error)}
     while cause is not None and id(cause) not in seen:
@@ -94,7 +99,7 @@ def _text(error: BaseException) -> str:
 
 
 def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
-    """The value's repr, at most ``limit`` characters, whatever its ``__repr__`` does."""
+    """The value's repr with at most ``limit`` characters, whatever its ``__repr__`` does."""
     try:
         text = repr(value) if not _is_large(value) else reprlib.repr(value)
     except Exception as error:
@@ -107,7 +112,8 @@ def _is_large(value: Any) -> bool:
 
 
 def user_frames(start: TracebackType | None) -> tuple[UserFrame, ...]:
-    """The user's frames of the traceback: not the engine's, nor those of libraries it calls. Outermost first; of very many, those at both ends."""
+    """The user's frames of the traceback, outermost first; frames of the engine and of libraries that it calls are
+    left out. If there are very many, only those at both ends."""
     found: list[tuple[CodeType, int]] = []
     here = start
     while here is not None:

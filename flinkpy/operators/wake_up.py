@@ -1,4 +1,4 @@
-"""One timer of the task for all the moments of processing time that an operator waits for."""
+"""One timer of the task, which serves all moments of processing time that an operator waits for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
 
 class WakeUp:
-    """Set for the earliest moment it is told; calls ``due`` with the last millisecond that is over, which is that moment or a later one.
+    """Is set for the earliest moment it is given, and calls ``due`` with the last millisecond that is over: that
+    moment or a later one.
 
-    A moment has come when its millisecond is over, as in Flink: what is processed in that millisecond still belongs to it.
+    As in Flink, a moment is due when its millisecond is over: what is processed within that millisecond still belongs
+    to it.
     """
 
     def __init__(self, time: ProcessingTimeService, due: Callable[[int], None]) -> None:
@@ -18,7 +20,7 @@ class WakeUp:
         self._set: tuple[int, TimerHandle] | None = None
 
     def at(self, moment: int | None) -> None:
-        """Not later than when this moment is over; None: there is none."""
+        """Wakes up no later than when ``moment`` is over; None means that there is nothing to wait for."""
         if moment is None or (self._set is not None and self._set[0] <= moment):
             return
         self.cancel()
@@ -30,7 +32,7 @@ class WakeUp:
         self._due(self._time.now_ms() - 1)
 
     def cancel(self) -> None:
-        """It is not needed any more, until it is set again."""
+        """Cancels the timer; ``at`` may set it again."""
         if self._set is not None:
             self._set[1].cancel()
             self._set = None

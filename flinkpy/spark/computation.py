@@ -1,6 +1,7 @@
 """Spark's computation of a DataFrame's partitions, seen from the program: which partitions are ready, and what failed.
 
-Spark's driver lives in this program and knows where each partition that an executor keeps is; it is asked again and again.
+Spark's driver runs in this program and knows which executor keeps each partition; the computation asks it again and
+again.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from flinkpy.spark.partitions import Partitions, own_namespace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BEGINNINGS = 3  # in all, where partitions are lost with an executor before they could be fetched
+BEGINNINGS = 3  # how often to start it at most: partitions may be lost with an executor before they are fetched
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 class Computation:
-    """The Arrow batches of a DataFrame. What Spark says of the frame itself passes through.
+    """The Arrow batches of a DataFrame.
 
     A frame with a shuffle is planned as it runs: then Spark computes all stages but the last before the number of partitions is known.
     """
@@ -30,17 +31,17 @@ class Computation:
 
         context = frame.sparkSession.sparkContext
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is used here of Spark is old
-            level = context._getJavaStorageLevel(StorageLevel.DISK_ONLY)  # the heap is for what Spark computes
+            warnings.simplefilter("ignore")  # the code uses deprecated parts of Spark
+            level = context._getJavaStorageLevel(StorageLevel.DISK_ONLY)  # the heap is for Spark's computation
         jvm: Any = context._jvm
         writer = jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
         self._jvm, self._context = jvm, context._jsc.sc()
-        self._rdd = frame._jdf.toArrowBatchRdd().persist(level)  # Spark itself forgets one that nobody holds
+        self._rdd = frame._jdf.toArrowBatchRdd().persist(level)  # Spark forgets it once nobody refers to it
         self.partitions = Partitions(self._rdd.id(), self._rdd.getNumPartitions(), writer.toArrowSchema(frame._jdf).toJson(), writer.driverAgentUrl(),
                                      own_namespace())
         self._block = re.compile(rf"rdd_{self.partitions.rdd}_(\d+)\b")
         self._known: set[int] = set()
-        self._actors: dict[str, str] = {}  # Spark's id of an executor -> the one it was started with
+        self._actors: dict[str, str] = {}  # Spark's id of an executor -> the id it was started with
         self._beginnings = 0
 
     def begin(self) -> None:
@@ -49,9 +50,9 @@ class Computation:
         self._job = self._rdd.toJavaRDD().countAsync()
 
     def found(self) -> dict[int, str]:
-        """The partitions that are there since the last call, and the place of each. When all have been found Spark may still be at work; raises what
-        Spark says where it failed."""
-        is_over = self._job.isDone()  # asked first: then what is there is all there is
+        """Returns the partitions computed since the last call, with the place of each. When all have been found,
+        Spark may still be at work. Raises Spark's error if it failed."""
+        is_over = self._job.isDone()  # asked first: then the partitions found now are all
         found: dict[int, str] = {}
         for status in self._context.env().blockManager().master().getStorageStatus():
             here = {int(number) for number in self._block.findall(status.rddBlocks().keys().mkString(" "))} - self._known
@@ -86,7 +87,8 @@ class Computation:
         self._context.setLogLevel("OFF")
 
     def advice(self, error: BaseException) -> str:
-        """Why the partitions cannot be had and what to do, as text for the user, from what Spark or Ray said."""
+        """Returns a text for the user, from Spark's or Ray's error: why the partitions are not available, and what to
+        do."""
         if _OUT_OF_MEMORY in str(error):
             return ("Spark's executor has too little memory to hand over a partition: give the DataFrame more partitions, df.repartition(n), or the "
                     "executors more memory, spark_session(memory=)")

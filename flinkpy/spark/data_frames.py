@@ -1,7 +1,7 @@
 """Spark DataFrames as Arrow blocks in Ray's object store, and blocks as DataFrames; types map both ways.
 
-Out of Spark each partition becomes a block (``flinkpy.spark.hand_over``). Into Spark each block is one partition, which an executor reads
-by itself.
+From Spark, each partition becomes a block (``flinkpy.spark.hand_over``). Into Spark, each block becomes one
+partition, which an executor reads by itself.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from flinkpy.spark.hand_over import HandOver
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_EXACT = b"flinkpy.schema"  # with what is never null, of which Spark hears from its own schema
-DECIMAL_DIGITS = 38  # of Spark
-BATCH_ROWS = 1 << 16  # that an executor has in memory at a time
+# The schema that also says which columns are never null; Spark gets that from its own schema
+_EXACT = b"flinkpy.schema"
+DECIMAL_DIGITS = 38  # Spark's limit
+BATCH_ROWS = 1 << 16  # how many an executor has in memory at a time
 
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
 def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]]:
-    """Begins to make the DataFrame's partitions blocks in the store: their keeper, how many there will be, their schema, and what to call when nobody
-    needs them any more.
+    """Begins to copy the DataFrame's partitions into the store. Returns the keeper of the blocks, their number, their
+    schema, and a function to call when nobody needs them any more.
 
-    ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray went away before.
+    Raises ProgramError for a type that Arrow does not have, ResourceUnavailableError when Spark or Ray is gone.
     """
     require_on_ray(frame.sparkSession, "from_spark()")
     schema = _arrow_schema(frame)
@@ -48,7 +49,7 @@ def hand_over(frame: DataFrame) -> tuple[str, int, pa.Schema, Callable[[], None]
 
 
 def require_on_ray(spark: SparkSession, call: str) -> None:
-    """Refuses a session that has been stopped, or that runs elsewhere; and where Ray is gone."""
+    """Refuses a session that was stopped, or that does not run on Ray, and a session whose Ray is gone."""
     if not ray.is_initialized():
         raise ResourceUnavailableError(f"{call}: this program's connection to Ray has ended, and Spark with it: begin again with stop_spark() and "
                                        "spark_session()")
@@ -70,7 +71,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
 
 
 def _kinds(frame: DataFrame) -> list[tuple[str, dict[str, Any]]]:
-    """Name and JSON description of each column, from Spark itself: PySpark does not know all of its types."""
+    """Returns name and JSON description of each column, from Spark itself: PySpark does not know all of its types."""
     return [(field["name"], field) for field in json.loads(frame._jdf.schema().json())["fields"]]
 
 
@@ -90,8 +91,8 @@ def _arrow_field(spark: SparkSession, name: str, described: dict[str, Any]) -> p
 
 
 def stream_bytes(table: pa.Table) -> bytes:
-    """A block as Spark's executors read it: the bytes of an Arrow stream, in Spark's own types."""
-    exact, into = spark_schema(table.schema), io.BytesIO()  # which gives its bytes away without a copy
+    """Returns a block in the form that Spark's executors read: the bytes of an Arrow stream, with Spark's own types."""
+    exact, into = spark_schema(table.schema), io.BytesIO()  # BytesIO returns its bytes without a copy
     given = conformed(table, pa.schema([pa.field(field.name, nullable(field.type)) for field in exact]))
     with pa.ipc.new_stream(into, given.schema.with_metadata({_EXACT: exact.serialize().to_pybytes()})) as stream:
         stream.write_table(given, max_chunksize=BATCH_ROWS)
@@ -99,17 +100,18 @@ def stream_bytes(table: pa.Table) -> bytes:
 
 
 def schema_of(block: Any) -> pa.Schema:
-    """What ``stream_bytes`` was given, in Spark's types."""
+    """Returns the schema that ``stream_bytes`` was given, in Spark's types."""
     return pa.ipc.read_schema(pa.py_buffer(pa.ipc.open_stream(block).schema.metadata[_EXACT]))
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in types that Spark has. ProgramError for a column of another."""
+    """Returns the schema in Spark's types. Raises ProgramError for a column without such a type."""
     return pa.schema([pa.field(field.name, spark_type(field.type, field.name), field.nullable) for field in schema])
 
 
 def dataframe_of(spark: SparkSession, blocks: list[Any], schema: pa.Schema) -> DataFrame:
-    """A DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors read them themselves, without Python between."""
+    """Returns a DataFrame of these blocks (``stream_bytes``), one partition each. Spark's executors read them without
+    Python."""
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -130,7 +132,7 @@ def _spark_field(field: pa.Field) -> Any:
 
 
 def _spark_data_type(kind: pa.DataType) -> Any:
-    """Spark's type, with what may be null inside it, which PySpark's own mapping forgets."""
+    """Returns Spark's type, including what may be null inside it, which PySpark's own mapping drops."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -144,7 +146,8 @@ def _spark_data_type(kind: pa.DataType) -> Any:
 
 
 def spark_type(kind: pa.DataType, column: str) -> pa.DataType:
-    """The Arrow type Spark takes for this one, which holds every value of it. ProgramError for what Spark has nothing for.
+    """Returns an Arrow type that Spark reads and that holds every value of ``kind``. Raises ProgramError if there is
+    none.
 
     >>> spark_type(pa.timestamp("ms"), "t"), spark_type(pa.dictionary(pa.int32(), pa.large_string()), "s")
     (TimestampType(timestamp[us]), DataType(string))

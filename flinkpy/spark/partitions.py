@@ -1,8 +1,8 @@
 """The partitions of a Spark DataFrame as blocks in Ray's object store.
 
-Spark computes them once and keeps them, as Arrow bytes, in its executors (as RayDP's recoverable way has it); a call of the executor puts the bytes
-of a partition into the store. So a block that is lost with its node is asked for again, and computed again where Spark has lost it too, for as long
-as Spark runs and somebody needs it.
+Spark computes them once and keeps them, as Arrow bytes, in its executors (RayDP's recoverable way does the same); a
+call to the executor puts the bytes of a partition into the store. So a block that is lost with its node is fetched
+again, and computed again if Spark has lost it too, as long as Spark runs and somebody needs it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 
 import ray
 
-CALLS_PER_EXECUTOR = 8  # at once: RayDP's executors carry out two, the others wait there, so that small partitions follow one another
+# At once: RayDP's executors carry out two while the others wait, so that small partitions need no pause
+CALLS_PER_EXECUTOR = 8
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """What Spark keeps, as a ``flinkpy.connectors.ray.block_keeper.Recipe``: a place is the id an executor was started with."""
+    """The partitions that Spark keeps, as a ``flinkpy.connectors.ray.block_keeper.Recipe``. A place is the id that an
+    executor was started with."""
 
     rdd: int
     count: int
@@ -35,6 +37,6 @@ class Partitions:
 
 
 def own_namespace() -> str:
-    """The nodes of this program's executors."""
+    """Returns the Ray namespace of this program's executors."""
     name: str = ray.get_runtime_context().namespace
     return name

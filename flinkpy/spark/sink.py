@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes it, have a block in memory several times over
+BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes a block, have it in memory several times
 
 
 class SparkSink(RayBlockSink):
-    """Takes a stream of columns. After the job, ``dataframe`` returns the records written; the blocks stay as long as this program runs."""
+    """Takes a stream of columns. After the job, ``dataframe`` returns the records written. The blocks stay as long as
+    this program runs."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         super().__init__(keeper, block_bytes)
@@ -28,7 +29,8 @@ class SparkSink(RayBlockSink):
         return stream_bytes(table)
 
     def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
-        """The records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only where there are none."""
+        """Returns the records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only if there are no
+        records."""
         store = Store(self.keeper)
         if not store.is_complete():
             raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")

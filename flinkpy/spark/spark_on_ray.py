@@ -1,4 +1,5 @@
-"""Spark on the Ray cluster the streams run on, through RayDP, with all the settings it needs on Java 17, so that users need not know them."""
+"""Spark on the same Ray cluster as the streams, through RayDP, with all settings that Java 17 needs, so that users
+need not know them."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 ENDS_WITHIN_S, LOOK_S = 15.0, 0.05
 _MASTER = "RAY_APP_MASTER"
 EXTRA = "Spark is not installed: `pip install 'flinkpy[spark]'` brings pyspark, raydp and a Java"
-# Java 17 hides these packages, and RayDP and Spark look into them.
+# Java 17 hides these packages, which RayDP and Spark access.
 _OPENED = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent",
            "java.util.concurrent.atomic", "java.math", "java.text", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
 _JVMS = ("spark.ray.raydp_app_master.extraJavaOptions", "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-_BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}  # what counts is how much gets through, not how long a pause is
+_BY_DEFAULT = {"spark.executor.extraJavaOptions": "-XX:+UseParallelGC"}  # throughput matters here, not short pauses
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC",
              "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
@@ -43,13 +44,15 @@ def spark_session(
     app_name: str = "flinkpy", *, executors: int | None = None, cores: int | None = None, memory: str = "1g", stream_cpus: float | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A SparkSession whose executors are actors of the Ray cluster this program is connected to; one is started on this machine where there is none.
+    """Starts Spark, with executors that are actors of this program's Ray cluster; without a cluster, one is started
+    on this machine.
 
-    ``executors`` of ``cores`` cores and ``memory`` each; left out, what the streams leave: they are taken to need ``stream_cpus`` CPUs (default: the
-    default parallelism, one slot each). ``configs`` are Spark's own options. The session's time zone is UTC unless they say otherwise.
+    There are ``executors`` of ``cores`` cores and ``memory`` each. By default they take what the streams leave, which
+    are assumed to need ``stream_cpus`` CPUs (default: the default parallelism times the CPUs per slot). ``configs``
+    are Spark's own options. The session's time zone is UTC unless they set another one.
 
-    Raises ResourceUnavailableError when Spark and the streams do not fit the cluster together, or there is no Java that Spark runs on; ProgramError
-    when a session is there already.
+    Raises ResourceUnavailableError when the cluster is too small for Spark and the streams together, or has no Java
+    that Spark runs on; ProgramError when the program has a session already.
 
     >>> spark = spark_session(executors=1, cores=1)  # doctest: +SKIP
     """
@@ -73,13 +76,13 @@ def spark_session(
     try:
         return raydp.init_spark(f"{app_name}-{IdFactory().hex(6)}", size.executors, size.cores, memory, configs=options)
     except Exception as error:
-        cause = getattr(error, "cause", None) or error  # Ray's own words are those of the call, not of what went wrong
+        cause = getattr(error, "cause", None) or error  # Ray's own text describes the failed call, not the reason
         raise ResourceUnavailableError(f"Spark did not start on Ray: {reason_of(str(cause)) or type(cause).__name__}") from error
 
 
 def stop_spark() -> None:
-    """Ends Spark and gives its CPUs back. What was handed over to a stream stays until that stream has ended: where Spark still computes it, this
-    waits until it is there."""
+    """Ends Spark and returns its CPUs. A DataFrame handed over to a stream stays until that stream has ended; if
+    Spark still computes it, this waits for that."""
     _require_packages()
     import raydp
 
@@ -92,7 +95,7 @@ def stop_spark() -> None:
 
 
 def _forget_stopped() -> None:
-    """A session that was ended by its own ``stop()``: RayDP would not begin another one."""
+    """Forgets a session that was ended by its own ``stop()``: RayDP would not start another one."""
     import raydp
     from raydp import context
 
@@ -101,7 +104,7 @@ def _forget_stopped() -> None:
 
 
 def _refuse_two_in_one_namespace() -> None:
-    """RayDP's master has one name, so there is one Spark in each of Ray's namespaces."""
+    """RayDP's master has one fixed name, so each Ray namespace can have only one Spark."""
     own = ray.get_runtime_context().namespace
     deadline = SYSTEM_CLOCK.monotonic() + (ENDS_WITHIN_S if _began.is_set() else 0)
     while {"name": _MASTER, "namespace": own} in ray.util.list_named_actors(all_namespaces=True):
@@ -113,7 +116,7 @@ def _refuse_two_in_one_namespace() -> None:
 
 
 def _stop_without_ray() -> None:
-    """Ray is gone, and the executors with it; RayDP would begin another Ray to tell them."""
+    """Stops the session when Ray is gone, and the executors with it; RayDP would start another Ray to stop them."""
     from pyspark.sql import SparkSession as Session
     from raydp import context
 
@@ -124,7 +127,8 @@ def _stop_without_ray() -> None:
 
 
 def spark_configs(own: Mapping[str, str]) -> dict[str, str]:
-    """Spark's options: ours, then the user's; the modules Java must open stand in front of the user's own Java options."""
+    """Returns Spark's options: flinkpy's, then the user's. The modules that Java must open come before the user's own
+    Java options."""
     opened = " ".join(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
     merged = {**_DEFAULTS, **own}
     for key in _JVMS:
@@ -146,7 +150,7 @@ def _size(stream_cpus: float, executors: int | None, cores: int | None) -> Spark
 
 
 def _check_nodes() -> None:
-    """Every node that could hold an executor must be able to run Java."""
+    """Checks that every node that could hold an executor can run Java."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     check: Any = ray.remote(trouble_on_node)

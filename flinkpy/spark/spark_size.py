@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.options.engine import TASK_CPUS
 
-MASTER_CPUS = 0.0  # of RayDP's master, which only manages
+MASTER_CPUS = 0.0  # for RayDP's master, which only manages
 
 
 @dataclass(frozen=True)
 class SparkSize:
-    """So many executors of so many cores each."""
+    """The number of executors and the cores of each."""
 
     executors: int
     cores: int
@@ -23,8 +23,9 @@ class SparkSize:
 
 
 def fit(node_cpus: list[float], stream_cpus: float, executors: int | None = None, cores: int | None = None) -> SparkSize:
-    """The size asked for, or all that the stream leaves, one executor on each node. Raises ResourceUnavailableError, with the numbers and what to
-    change, when Spark and the stream's slots cannot run side by side.
+    """Returns the size asked for, or all that the stream leaves, one executor on each node. Raises
+    ResourceUnavailableError, with the numbers and what to change, when Spark and the stream's slots do not fit side
+    by side.
 
     >>> fit([4.0], stream_cpus=2)
     SparkSize(executors=1, cores=2)
@@ -53,7 +54,7 @@ def _default_executors(node_cpus: list[float], stream_cpus: float) -> int:
 
 
 def _largest_fit(node_cpus: list[float], executors: int) -> int:
-    """The most cores an executor can have when so many must find a node."""
+    """Returns the most cores an executor can have if all ``executors`` must find a node."""
     cores = int(max(node_cpus, default=0))
     while cores > 1 and _places(node_cpus, cores) < executors:
         cores -= 1

@@ -1,5 +1,5 @@
-"""For tests. Of a user's program: harnesses that run a function by hand, a scripted source, a sink to look into (docs/testing.md). Of flinkpy
-itself: the simulated cluster, and a reactor that is stepped by hand.
+"""For tests. Of a user's program: harnesses that run a function without a job, a scripted source, a sink that
+collects records (docs/testing.md). Of flinkpy itself: the simulated cluster, and a reactor that the test steps.
 """
 
 from flinkpy.core.elements import Watermark

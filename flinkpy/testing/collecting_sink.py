@@ -1,4 +1,4 @@
-"""A sink whose records the test can look at while and after the job runs, as long as both are in one process."""
+"""A sink whose records the test can read during and after the job, as long as both run in one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _here: weakref.WeakValueDictionary[str, _Collected] = weakref.WeakValueDictionar
 
 
 class CollectingSink(Sink):
-    """Keeps every record, of all subtasks, in the order they came. For embedded jobs: on Ray the records are in another process.
+    """Keeps the records of all subtasks in the order of arrival. For embedded jobs: on Ray the records are in another
+    process.
 
     >>> from flinkpy.testing import embedded_environment
     >>> env, sink = embedded_environment(), CollectingSink()
@@ -39,17 +40,17 @@ class CollectingSink(Sink):
 
     @property
     def values(self) -> list[Any]:
-        """The records so far."""
+        """The records received so far."""
         return [value for value, _ in self.stamped]
 
     @property
     def stamped(self) -> list[tuple[Any, int | None]]:
-        """(record, event time in milliseconds or None)."""
+        """(record, event time in milliseconds or None) for each record."""
         with self._collected.lock:
             return list(self._collected.stamped)
 
     def clear(self) -> None:
-        """Forgets them."""
+        """Forgets the records received so far."""
         with self._collected.lock:
             self._collected.stamped.clear()
 

@@ -1,4 +1,4 @@
-"""An environment for tests of whole jobs: in this process, with the options of the test and no others."""
+"""An environment for tests of whole jobs: it runs them in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from flinkpy.datastream import StreamExecutionEnvironment
 
 
 def embedded_environment(configuration: Mapping[str, Any] | None = None, *, parallelism: int = 1) -> StreamExecutionEnvironment:
-    """A new environment whose jobs run on threads of this process; whatever a configuration file or variable says about where jobs run is overruled.
+    """Returns a new environment whose jobs run on threads of this process, whatever a configuration file or variable
+    sets as the target.
 
     >>> env = embedded_environment({"execution.buffer-timeout": "5 ms"}, parallelism=2)
     >>> env.get_parallelism(), env.get_buffer_timeout()

@@ -1,4 +1,4 @@
-"""The harnesses users make: of a function, by kind of input, or of a piece of stream."""
+"""The harnesses that users create: for a function, by kind of input, or for a piece of stream."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class OneInputHarness(OperatorHarness):
     ...     harness.stamped_output, harness.watermarks
     ([(8, 100)], [100])
 
-    Keyword arguments of all harnesses: ``parallelism``, ``subtask_index``, ``max_parallelism`` (which key groups it owns), ``configuration``
-    (options by key, such as ``state.backend.type``) and ``start_ms``, the time its clock begins at.
+    Keyword arguments of all harnesses: ``parallelism``, ``subtask_index``, ``max_parallelism`` (these decide which
+    key groups it owns), ``configuration`` (options by key, such as ``state.backend.type``) and ``start_ms``, the time
+    at which its clock starts.
     """
 
     def __init__(self, function: Any, **options: Any) -> None:
@@ -52,7 +53,7 @@ class OneInputHarness(OperatorHarness):
 
     @classmethod
     def of(cls, build: Callable[[DataStream], DataStream], **options: Any) -> OneInputHarness:
-        """Of a piece of stream: what ``build`` makes of its input.
+        """Makes a harness of a piece of stream: ``build`` gets the input and returns the output.
 
         >>> with OneInputHarness.of(lambda stream: stream.map(len).filter(lambda size: size > 1)) as harness:
         ...     harness.push_all(["a", "bc"])
@@ -64,20 +65,22 @@ class OneInputHarness(OperatorHarness):
         return made
 
     def push(self, value: Any, timestamp: int | None = None) -> None:
-        """One element, with its event time in milliseconds if it has one."""
+        """Pushes one element, with its event time in milliseconds if it has one."""
         self._push(0, [value], None if timestamp is None else [timestamp])
 
     def push_all(self, values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
-        """Several elements as one batch."""
+        """Pushes several elements as one batch."""
         self._push(0, values, timestamps)
 
     def push_watermark(self, timestamp: int) -> None:
-        """No element at or before that time follows."""
+        """Pushes a watermark: no element with this event time (in milliseconds) or an earlier one follows. Raises
+        ValueError if it goes back."""
         self._push_watermark(0, timestamp)
 
 
 class KeyedOneInputHarness(OneInputHarness):
-    """Runs a function of a keyed stream, with state and timers: a KeyedProcessFunction, ReduceFunction or one of the others.
+    """Runs a function of a keyed stream, with state and timers: a KeyedProcessFunction, ReduceFunction or one of the
+    others.
 
     >>> from flinkpy.datastream import KeyedProcessFunction
     >>> class Remind(KeyedProcessFunction):
@@ -120,7 +123,8 @@ class TwoInputHarness(OperatorHarness):
 
     @classmethod
     def of(cls, build: Callable[[DataStream, DataStream], DataStream], **options: Any) -> TwoInputHarness:
-        """Of a piece of stream: what ``build`` makes of both inputs. For joins, co-groups, unions and broadcast state.
+        """Makes a harness of a piece of stream: ``build`` gets both inputs and returns the output. For joins,
+        co-groups, unions and broadcast state.
 
         >>> with TwoInputHarness.of(lambda left, right: left.map(str).union(right)) as harness:
         ...     harness.push1(1)
@@ -133,24 +137,25 @@ class TwoInputHarness(OperatorHarness):
         return made
 
     def push1(self, value: Any, timestamp: int | None = None) -> None:
-        """An element of the first input."""
+        """Pushes an element into the first input."""
         self._push(0, [value], None if timestamp is None else [timestamp])
 
     def push2(self, value: Any, timestamp: int | None = None) -> None:
-        """An element of the second input."""
+        """Pushes an element into the second input."""
         self._push(1, [value], None if timestamp is None else [timestamp])
 
     def push_watermark1(self, timestamp: int) -> None:
-        """Of the first input: the operator sees the lower of both."""
+        """Pushes a watermark into the first input. The operator sees the lower watermark of both inputs."""
         self._push_watermark(0, timestamp)
 
     def push_watermark2(self, timestamp: int) -> None:
-        """Of the second input."""
+        """Pushes a watermark into the second input."""
         self._push_watermark(1, timestamp)
 
 
 class KeyedTwoInputHarness(TwoInputHarness):
-    """The same where both streams are keyed, and share state and timers: a KeyedCoProcessFunction, CoMapFunction or CoFlatMapFunction.
+    """Runs a function of two keyed streams, which share state and timers: a KeyedCoProcessFunction, CoMapFunction or
+    CoFlatMapFunction.
 
     >>> from flinkpy.datastream import CoMapFunction
     >>> class Tell(CoMapFunction):
@@ -171,7 +176,7 @@ class KeyedTwoInputHarness(TwoInputHarness):
 
 
 def _applied(stream: Any, function: Any, *, keyed: bool = True) -> DataStream:
-    """The stream's method for a function of that class, called with it."""
+    """Calls the stream's method for functions of that class with the function."""
     method = next((name for kind, name in _METHODS.items() if isinstance(function, kind) and hasattr(stream, name)), None)
     if isinstance(function, _KEYED) and not keyed:
         raise ProgramError(f"{type(function).__name__} is a function of a keyed stream: use the Keyed… harness, with a key selector")
@@ -198,14 +203,14 @@ def _recipe(inputs: int, build: Callable[..., DataStream]) -> bytes:
 
 
 class _Gathered:
-    """The operators between the harness's inputs and the end of a stream, each behind those it reads from."""
+    """Collects the operators between the harness's inputs and the end of a stream, each after those it reads from."""
 
     def __init__(self, starts: Sequence[Transformation]) -> None:
         self._origins: dict[Transformation, tuple[Origin, ...]] = {start: (Origin(-1 - number),) for number, start in enumerate(starts)}
         self._piece = Piece([], [], ())
 
     def piece(self, end: Transformation) -> Piece:
-        """All that leads to the end."""
+        """Returns all operators that lead to the end."""
         ends = self._origins_of(end)
         if not self._piece.operators:
             raise ProgramError("there is no operator to test: apply one to the stream")

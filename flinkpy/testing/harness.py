@@ -1,8 +1,9 @@
-"""Harnesses: run a user function, or a short piece of a stream, by hand and without a job.
+"""Harnesses: they run a user function, or a short piece of a stream, without a job.
 
-The test pushes elements and watermarks in and sets the time, which otherwise stands still; the harness keeps everything that comes out. The operators
-are those of a job, made by the same calls of the DataStream API, and the function is copied into the harness as it would be to a worker. So a test
-looks at the output, or at ``harness.function``, not at the function it passed.
+The test pushes elements and watermarks in and sets the time, which otherwise stands still; the harness records all
+output. The operators are those of a job, built by the same calls of the DataStream API, and the function is copied
+into the harness as it would be to a worker. So the test must look at the output, or at ``harness.function``, not at
+the function that it passed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _BATCH_RECORDS = 4096
 
 
 class OperatorHarness:
-    """What all harnesses share. Made of a pickled piece of stream; use one of the others to make it of a function or a stream."""
+    """What all harnesses share. It is created from a pickled piece of stream; the other harnesses are created from a
+    function or a stream."""
 
     _number_of_inputs = 1
 
@@ -96,12 +98,14 @@ class OperatorHarness:
             self._inputs[index].emit_control(Watermark(timestamp))
 
     def set_processing_time(self, now_ms: int) -> None:
-        """It is so late now; fires the timers that are due: those whose millisecond is over, so one at 1000 fires at 1001."""
+        """Sets the processing time, in milliseconds, and fires the timers whose millisecond is over: a timer for 1000
+        fires at 1001."""
         self._mail.run_all()
         self._timers.set_ms(now_ms)
 
     def end_input(self) -> None:
-        """The input has ended: event time too, and the operators emit what they held back. Asynchronous functions are waited for."""
+        """Ends the input and event time: the operators emit the rest of their results. Waits for asynchronous
+        functions."""
         for index in range(len(self._inputs)):
             self._push_watermark(index, MAX_TIMESTAMP)
         for operator in self._operators:
@@ -115,32 +119,32 @@ class OperatorHarness:
 
     @property
     def output(self) -> list[Any]:
-        """The values, in order."""
+        """The values emitted, in order."""
         self._mail.run_all()
         return [value for value, _ in self._recorder.stamped]
 
     @property
     def stamped_output(self) -> list[tuple[Any, int | None]]:
-        """(value, event time in ms or None)."""
+        """(value, event time in milliseconds or None) for each value emitted."""
         self._mail.run_all()
         return self._recorder.stamped
 
     @property
     def watermarks(self) -> list[int]:
-        """The timestamps of the watermarks."""
+        """The timestamps of the watermarks emitted, in milliseconds."""
         return self._recorder.watermarks
 
     @property
     def elements(self) -> list[Any]:
-        """Everything: (value, event time) pairs and control elements as they came."""
+        """All output in order: (value, event time) pairs and control elements."""
         return list(self._recorder.elements)
 
     def side_output(self, tag: OutputTag) -> list[Any]:
-        """What went to that side output."""
+        """The values emitted to that side output."""
         return list(self._recorder.sides.get(tag.tag_id, ()))
 
     def clear_output(self) -> None:
-        """Forgets what came out so far."""
+        """Forgets the output so far."""
         self._recorder.elements.clear()
         self._recorder.sides.clear()
 
@@ -148,11 +152,11 @@ class OperatorHarness:
 
     @property
     def function(self) -> Any:
-        """The function as it lives in the harness (of the last operator, where there are several)."""
+        """The harness's copy of the function (that of the last operator, if there are several)."""
         return getattr(self._operators[-1], "function", None)
 
     def num_keyed_state_entries(self, name: str | None = None) -> int:
-        """How many keys hold something, in the state of that name or in all states together."""
+        """Returns how many keys have a value, in the state of that name or in all states together."""
         counts = [backend.statistics.keys for operator in self._operators if (backend := getattr(operator, "backend", None)) is not None]
         return sum(count for of_operator in counts for state, count in of_operator.items() if name is None or state == name)
 
@@ -165,20 +169,21 @@ class OperatorHarness:
         return sum(len(service.processing_timers) for service in _timer_services(self._operators))
 
     def snapshot(self, checkpoint_id: int = 1) -> bytes:
-        """What a checkpoint would save of this subtask; give it to ``restore``."""
+        """Returns what a checkpoint would save of this subtask; pass it to ``restore``."""
         for operator in self._operators:
             operator.prepare_snapshot_pre_barrier(checkpoint_id)
         barrier = CheckpointBarrier(checkpoint_id, self.clock.time_ms())
         return pickle.dumps([tuple(operator.freeze_state(barrier).write()) for operator in self._operators])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable."""
+        """Tells the operators that the checkpoint is complete."""
         for operator in self._operators:
             operator.notify_checkpoint_complete(checkpoint_id)
 
     def restore(self: H, *snapshots: bytes, parallelism: int = 1, subtask_index: int = 0, configuration: Mapping[str, Any] | None = None) -> H:
-        """A new harness that goes on from the snapshots, those of all subtasks there were: as one of ``parallelism`` subtasks. The clock shows the
-        time of this one. ``configuration`` replaces this harness's, say for another state backend."""
+        """Returns a new harness that continues from ``snapshots``, those of all former subtasks, as one of
+        ``parallelism`` subtasks. Its clock starts at this harness's time. ``configuration`` replaces this harness's,
+        for example to use another state backend."""
         made = object.__new__(type(self))
         OperatorHarness.__init__(
             made, self._recipe, snapshots=snapshots, parallelism=parallelism, subtask_index=subtask_index, max_parallelism=self._max_parallelism,
@@ -188,7 +193,7 @@ class OperatorHarness:
     # -- end ------------------------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Closes the operators; a second call does nothing."""
+        """Closes the operators. A second call does nothing."""
         if not self._closed:
             self._closed = True
             for operator in self._operators:
@@ -211,5 +216,5 @@ def _timer_services(operators: Sequence[StreamOperator]) -> list[KeyedTimerServi
 
 
 def pickled(piece: Piece, what: str) -> bytes:
-    """The recipe of a harness."""
+    """Pickles a piece of stream, from which a harness is created."""
     return dumps(piece, what)

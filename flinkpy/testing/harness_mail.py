@@ -1,4 +1,4 @@
-"""What other threads have for the operators of a harness: results of asynchronous functions."""
+"""Actions of other threads for the operators of a harness: results of asynchronous functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATIENCE_S = 30
 
 
 class HarnessMail:
-    """Actions from any thread, which run when the test does its next step."""
+    """Actions from any thread, which run at the test's next step."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -23,7 +23,7 @@ class HarnessMail:
             self._queue.get()()
 
     def wait_and_run(self, operator: str) -> None:
-        """Waits for one action and runs it; ProgramError, with the operator's name, if none arrives."""
+        """Waits for one action and runs it. Raises ProgramError, with the operator's name, if none arrives."""
         try:
             self._queue.get(timeout=PATIENCE_S)()
         except Empty:

@@ -1,4 +1,4 @@
-"""A reactor that a test turns by hand: real sockets, one thread, bounded steps.
+"""A reactor that a test steps: real sockets, one thread, bounded steps.
 
 >>> with ManualReactor() as reactor:
 ...     reactor.call_soon(lambda: print("ran"))
@@ -29,7 +29,8 @@ class ManualTimer:
 
 
 class ManualReactor:
-    """Implements ``flinkpy.core.reactor.Reactor``. With a ManualClock, timers run when the test has advanced it."""
+    """Implements ``flinkpy.core.reactor.Reactor``. With a ManualClock, timers run once the test has advanced the
+    clock."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
@@ -65,7 +66,7 @@ class ManualReactor:
         self._soon.append(action)
 
     def maybe_yield(self) -> None:
-        """Nobody else has anything to do."""
+        """Does nothing: no other task waits."""
 
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
         with self._lock:
@@ -73,7 +74,8 @@ class ManualReactor:
         self._waker.send(b"w")
 
     def step(self, timeout_s: float = 0.0) -> None:
-        """One round: what was called soon, due timers, then sockets, for which it waits at most ``timeout_s``."""
+        """Runs one round: the actions of ``call_soon``, due timers, then sockets, for which it waits at most
+        ``timeout_s``."""
         for _ in range(len(self._soon)):
             self._soon.popleft()()
         while self._timers and self._timers[0][0] <= self.clock.monotonic():
@@ -87,7 +89,7 @@ class ManualReactor:
                     callback()
 
     def run_until(self, condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "the condition") -> None:
-        """Steps until the condition holds; AssertionError after ``timeout_s`` of real time."""
+        """Steps until the condition holds. Raises AssertionError after ``timeout_s`` of real time."""
         deadline = SYSTEM_CLOCK.monotonic() + timeout_s
         while not condition():
             self.step(0.001)

@@ -1,4 +1,4 @@
-"""Time that moves only when a test says so, and the timers that hang on it."""
+"""Time that moves only when a test sets it, and timers that depend on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ROUNDING_MS = 1e-6  # a delay in seconds is not always a whole number of millis
 
 
 class ManualClock:
-    """A clock in whole milliseconds.
+    """A clock in whole milliseconds that stands still until the test sets it.
 
     >>> clock = ManualClock(); clock.set_ms(1500); clock.time_ms(), clock.monotonic()
     (1500, 1.5)
@@ -27,7 +27,7 @@ class ManualClock:
         return self._now_ms * 1_000_000
 
     def set_ms(self, now_ms: int) -> None:
-        """Raises ValueError for a time that has passed."""
+        """Sets the time. Raises ValueError for a time in the past."""
         if now_ms < self._now_ms:
             raise ValueError(f"time does not go back (from {self._now_ms} ms to {now_ms} ms)")
         self._now_ms = now_ms
@@ -52,7 +52,7 @@ class ManualTimers:
         return timer
 
     def set_ms(self, now_ms: int) -> None:
-        """It is so late now: fires what is due, and what the fired ones add that is due too."""
+        """Sets the time; fires the timers that are due, and those that they add if these are due too."""
         self.clock.set_ms(now_ms)
         while self.pending:
             timer = min(self.pending, key=lambda timer: timer.due_ms)
@@ -63,7 +63,7 @@ class ManualTimers:
 
 
 class ManualTimer:
-    """One of them."""
+    """One processing-time timer."""
 
     def __init__(self, timers: ManualTimers, due_ms: float, action: Callable[[], None]) -> None:
         self._timers, self.due_ms, self.action = timers, due_ms, action

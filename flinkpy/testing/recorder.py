@@ -1,4 +1,4 @@
-"""All that comes out of a piece of stream, kept for a test to look at."""
+"""Records the output of a piece of stream for a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark
 
 
 class Recorder:
-    """What was emitted, in order."""
+    """The elements emitted, in order."""
 
     def __init__(self) -> None:
         self.elements: list[tuple[Any, int | None] | ControlElement] = []

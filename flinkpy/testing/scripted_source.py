@@ -1,4 +1,5 @@
-"""A source that plays a script: values, times, watermarks, idleness and failures stand in it in the order in which they happen."""
+"""A source that plays a script: a list of values, times, watermarks, idleness and failures, in the order in which
+they happen."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from flinkpy.core.elements import Batch, RowBatch, Watermark, WatermarkStatus
 IDLE = WatermarkStatus(True)
 ACTIVE = WatermarkStatus(False)
 
-_failed: dict[str, int] = {}  # by the id of the failure: how often it happened in this process
+_failed: dict[str, int] = {}  # by the id of the Fail: how often the source failed there in this process
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class At:
 
 @dataclass(frozen=True)
 class Fail:
-    """Here the source fails, the first ``times`` times it comes by; after that it reads on. Counted in one process: for embedded jobs.
+    """Makes the source fail here, the first ``times`` times; after that the source reads on. Counted in one process:
+    for embedded jobs.
 
     >>> Fail("the disk is full").times
     1
@@ -51,12 +53,12 @@ class Fail:
 
 
 class ScriptedFailure(Exception):
-    """What a :class:`Fail` raises."""
+    """The exception that a :class:`Fail` raises."""
 
 
 @dataclass(frozen=True)
 class ScriptSplit:
-    """One script and how far it was played."""
+    """One script and the position reached in it."""
 
     number: int
     position: int = 0
@@ -69,8 +71,9 @@ class ScriptSplit:
 class ScriptedSource(Source[ScriptSplit]):
     """Plays its items in order: plain values, :class:`At` for a value with a time, ``Watermark(ms)``, ``IDLE`` and ``ACTIVE``, :class:`Fail`.
 
-    Each value is a batch of its own with ``batch=1``; by default all up to the next item that is no value travel together. ``bounded=False``: the
-    source stays, silent, when its script is over. Its position is part of checkpoints: after a restart it goes on from the last one.
+    With ``batch=1`` each value is a batch of its own; by default all values up to the next other item form one batch.
+    With ``bounded=False`` the source stays, silent, when its script is over. Checkpoints include its position: after
+    a restart it continues from the last one.
 
     >>> source = ScriptedSource([At(10, "a"), Watermark(10), IDLE, At(20, "b"), Fail(times=1), At(30, "c")])
     >>> stream = env.from_source(source)  # doctest: +SKIP
@@ -82,7 +85,8 @@ class ScriptedSource(Source[ScriptSplit]):
 
     @staticmethod
     def several(*scripts: Iterable[Any], bounded: bool = True, batch: int | None = None) -> ScriptedSource:
-        """A split a script: with a parallelism of as many, each subtask plays one."""
+        """Returns a source with one split per script: if the parallelism is the number of scripts, each subtask plays
+        one."""
         made = ScriptedSource((), bounded=bounded, batch=batch)
         made._scripts = [list(script) for script in scripts]
         return made

@@ -1,7 +1,8 @@
-"""A piece of stream, wired for a harness: operators, which of them stands behind which, and the harness's own inputs and output at its ends.
+"""Wires a piece of stream for a harness: its operators, which of them reads from which, and the harness's own inputs
+and output at its ends.
 
-What a job does between operators is done by the same parts here: an output that several consume gives each a copy where the values could be changed,
-and where several meet, a valve passes on the least of their watermarks.
+The parts between operators are those of a job: an output with several consumers copies values that could be changed,
+and where several streams meet, a valve passes on the lowest of their watermarks.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from flinkpy.testing.recorder import Recorder
 
 
 class Origin(NamedTuple):
-    """Where records come from: the output of an operator, by its number, or an input of the harness: -1, -2. ``tag_id``: of a side output."""
+    """The origin of records: an operator's output, by the operator's number, or an input of the harness: -1, -2. With
+    ``tag_id``: a side output."""
 
     number: int
     tag_id: str | None = None
 
 
 class Piece(NamedTuple):
-    """The operators, each behind those it reads from; for each, per input, where that comes from; and what comes out in the end."""
+    """The operators, each after those it reads from; for each, by input, the origins of its records; and the origins
+    of the output."""
 
     operators: list[StreamOperator]
     inputs: list[tuple[tuple[Origin, ...], ...]]
@@ -34,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class _Edge(Output):
-    """To one consumer."""
+    """The connection to one consumer."""
 
     def __init__(self, push: Callable[[Batch], None], control: Callable[[ControlElement], None]) -> None:
         self._push, self._control = push, control
@@ -44,14 +47,14 @@ class _Edge(Output):
             self._push(batch)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
-        """A side output does not follow the main one."""
+        """Drops the batch: a side output does not follow the main one."""
 
     def emit_control(self, element: ControlElement) -> None:
         self._control(element)
 
 
 class _Outputs(Output):
-    """The main output of an operator, and its side outputs: those nobody consumes are recorded."""
+    """The main output of an operator, and its side outputs; those without a consumer are recorded."""
 
     def __init__(self, edges: dict[str | None, CopyingBroadcastingOutput], recorder: Recorder) -> None:
         self._edges, self._recorder, self._main = edges, recorder, edges.get(None)
@@ -73,7 +76,7 @@ class _Outputs(Output):
 
 
 class Wiring:
-    """``outputs``: of each operator, for its ``setup``. ``inputs``: the ways in, by the harness's inputs."""
+    """``outputs`` are those of each operator, for its ``setup``; ``inputs`` are the harness's inputs."""
 
     def __init__(self, piece: Piece, inputs: int, recorder: Recorder) -> None:
         self._edges: dict[Origin, list[Output]] = {}

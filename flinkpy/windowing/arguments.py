@@ -1,4 +1,5 @@
-"""Checks of what a program says about windows: sizes, counts, offsets, thresholds. Mistakes are refused while the program is built."""
+"""Checks the arguments of windows: sizes, counts, offsets, thresholds. Mistakes are refused while the program is
+built."""
 
 from __future__ import annotations
 
@@ -14,21 +15,21 @@ Span: TypeAlias = Time | timedelta
 
 
 def milliseconds_of(span: Any, what: str) -> int:
-    """A Time or Duration in whole milliseconds."""
+    """A Time or a timedelta in whole milliseconds; raises ProgramError for anything else."""
     if not isinstance(span, (Time, timedelta)):
         raise refuse(f"{what} is a Time or a Duration, such as Time.seconds(10), this is {span!r:.80}")
     return to_milliseconds(span)
 
 
 def positive(number: Any, what: str) -> int:
-    """A whole number from 1 on."""
+    """The number, if it is an integer from 1 on; else raises ProgramError."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise refuse(f"{what} is a whole number from 1 on, this is {number!r:.80}")
     return number
 
 
 def offset_within(offset: Any, span: int, what: str, of: str) -> int:
-    """An offset that shifts windows by less than ``span``, in either direction."""
+    """An offset, if it shifts windows by less than ``span`` in either direction; else raises ProgramError."""
     if isinstance(offset, bool) or not isinstance(offset, int) or abs(offset) >= span:
         raise refuse(f"{what}: the offset ({offset!r:.80} ms) must be smaller than the {of} ({span} ms), in either direction")
     return offset

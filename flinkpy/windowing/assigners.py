@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Gives each record zero or more windows. It has no state of its own, as one object serves all keys.
+    """Assigns zero or more windows to each record. It keeps no state of its own, because one object serves all keys.
 
     >>> from flinkpy.windowing.serializers import TimeWindowSerializer
     >>> from flinkpy.windowing.triggers import EventTimeTrigger
@@ -42,7 +42,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """
 
     class WindowAssignerContext(ABC):
-        """The clock and the runtime context, for an assigner."""
+        """What an assigner can ask for: the machine's clock and the runtime context."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -50,15 +50,15 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """Gives access to state of the current key."""
+            """The runtime context, which gives access to state of the current key."""
 
     @abstractmethod
     def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
-        """The record's windows; ``timestamp`` is MIN_TIMESTAMP where it has none."""
+        """The record's windows; ``timestamp`` is MIN_TIMESTAMP if the record has none."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, W]:
-        """The trigger where the program sets none."""
+        """The trigger to use if the program sets none."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]: ...
@@ -69,7 +69,8 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """Its windows can merge as records come. Their state is merged too, and their trigger must support it (``can_merge``)."""
+    """An assigner whose windows may merge as records come. Their state merges too, so the trigger must support it
+    (``can_merge``)."""
 
     MergeCallback: TypeAlias = MergeCallback
 
@@ -79,7 +80,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
 
 class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
-    """What windows of event time and of processing time share."""
+    """What assigners of event-time and of processing-time windows share."""
 
     event_time: bool
 
@@ -103,7 +104,7 @@ def no_timestamp(assigner: object) -> ProgramError:
 
 
 class _TumblingWindows(TimeWindowAssigner):
-    """``size`` and ``offset`` in milliseconds; windows begin at the offset and multiples of the size from there."""
+    """``size`` and ``offset`` in milliseconds; windows begin at the offset, and at multiples of the size from there."""
 
     def __init__(self, size: int, offset: int = 0) -> None:
         name = type(self).__name__
@@ -115,7 +116,7 @@ class _TumblingWindows(TimeWindowAssigner):
 
 
 class TumblingEventTimeWindows(_TumblingWindows):
-    """Each record in exactly one window, by its timestamp.
+    """Puts each record into exactly one window, by its timestamp.
 
     >>> TumblingEventTimeWindows(1000).assign_windows("x", 1500, None)
     [TimeWindow(start=1000, end=2000)]
@@ -125,7 +126,7 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
     @staticmethod
     def of(size: Span, offset: Span | None = None) -> TumblingEventTimeWindows:
-        """Days that begin at midnight in Shanghai: ``of(Time.days(1), Time.hours(-8))``."""
+        """Windows of this size. Days that begin at midnight in Shanghai: ``of(Time.days(1), Time.hours(-8))``."""
         return TumblingEventTimeWindows(milliseconds_of(size, "the window's size"), _offset_of(offset))
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
@@ -136,7 +137,7 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Each record in exactly one window, by the machine's clock when it comes.
+    """Puts each record into exactly one window, by the machine's clock when the record comes.
 
     >>> from flinkpy.common.time import Time
     >>> TumblingProcessingTimeWindows.of(Time.seconds(10))
@@ -158,8 +159,8 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
 
 class _SlidingWindows(TimeWindowAssigner):
-    """``size``, ``slide`` and ``offset`` in milliseconds; one window begins every ``slide``. With a slide above the size, records between
-    two windows are in none."""
+    """``size``, ``slide`` and ``offset`` in milliseconds; one window begins every ``slide``. If the slide is greater
+    than the size, records between two windows belong to none."""
 
     def __init__(self, size: int, slide: int, offset: int = 0) -> None:
         name = type(self).__name__
@@ -168,7 +169,7 @@ class _SlidingWindows(TimeWindowAssigner):
         self.offset = offset_within(offset, slide, name, "slide")
 
     def windows_of(self, timestamp: int) -> list[TimeWindow]:
-        """The windows that hold the timestamp, the latest first."""
+        """The windows that contain the timestamp, the latest first."""
         size = self.size
         last = timestamp - (timestamp - self.offset) % self.slide
         return [time_window((start, start + size)) for start in range(last, timestamp - size, -self.slide)]
@@ -178,7 +179,7 @@ class _SlidingWindows(TimeWindowAssigner):
 
 
 class SlidingEventTimeWindows(_SlidingWindows):
-    """Each record in every window of that size that holds its timestamp.
+    """Puts each record into every window that contains its timestamp.
 
     >>> SlidingEventTimeWindows(10, 5).assign_windows("x", 12, None)
     [TimeWindow(start=10, end=20), TimeWindow(start=5, end=15)]
@@ -197,7 +198,7 @@ class SlidingEventTimeWindows(_SlidingWindows):
 
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
-    """Each record in every window of that size that is open when it comes.
+    """Puts each record into every window that is open when the record comes.
 
     >>> from flinkpy.common.time import Time
     >>> SlidingProcessingTimeWindows.of(Time.seconds(10), Time.seconds(2))
@@ -222,7 +223,7 @@ def _offset_of(offset: Span | None) -> int:
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window for everything. Its default trigger never fires, so set another.
+    """Puts all records into one window. Its default trigger never fires, so set another.
 
     >>> GlobalWindows.create()
     GlobalWindows()
@@ -249,7 +250,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
 
 class _CountWindows(WindowAssigner[Any, CountWindow]):
-    """Counts the records of a key, from 0, in that key's state."""
+    """Counts the records of each key, from 0, in the key's state."""
 
     window_size: int
     _count: ValueStateDescriptor
@@ -272,7 +273,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindows):
-    """Each ``window_size`` records of a key are a window.
+    """Puts each ``window_size`` successive records of a key into one window.
 
     >>> CountTumblingWindowAssigner.of(3)
     CountTumblingWindowAssigner(3)
@@ -294,7 +295,7 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """A window of so many records begins with every ``window_slide``-th record of a key.
+    """Windows of ``window_size`` records, one of which begins with every ``window_slide``-th record of a key.
 
     >>> CountSlidingWindowAssigner.of(3, 1)
     CountSlidingWindowAssigner(3, 1)
@@ -312,7 +313,7 @@ class CountSlidingWindowAssigner(_CountWindows):
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> list[CountWindow]:
         position, slide = self.position(context), self.window_slide
         last = position // slide
-        first = max(0, -((self.window_size - 1 - position) // slide))  # the first window whose end lies behind the record
+        first = max(0, -((self.window_size - 1 - position) // slide))  # the first window that contains the record
         return [CountWindow(number) for number in range(last, first - 1, -1)]
 
     def __repr__(self) -> str:

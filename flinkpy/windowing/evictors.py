@@ -1,4 +1,5 @@
-"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all its records: none can be reduced beforehand."""
+"""Evictors remove records from a window when it is evaluated. A window with an evictor keeps all its records; they
+are not aggregated as they come."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class TimestampedValue(NamedTuple):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes records from a window, before or after its function is called: in place, from the list ``elements``, which has them as they came.
+    """Removes records from a window before or after its function is called. It changes the list ``elements``, which
+    is in order of arrival, in place.
 
     >>> class DropNone(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -33,7 +35,7 @@ class Evictor(ABC, Generic[T, W]):
     """
 
     class EvictorContext(ABC):
-        """The clock and the watermark, for an evictor."""
+        """What an evictor can ask for: the machine's clock and the watermark."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int: ...
@@ -43,15 +45,15 @@ class Evictor(ABC, Generic[T, W]):
 
     @abstractmethod
     def evict_before(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """Removes what the function must not see."""
+        """Removes records that the function must not see."""
 
     @abstractmethod
     def evict_after(self, elements: list[TimestampedValue], size: int, window: W, evictor_context: EvictorContext) -> None:
-        """Removes what later evaluations must not see."""
+        """Removes records that later evaluations must not see."""
 
 
 class _OneTimeEvictor(Evictor[Any, Window]):
-    """Evicts before the function is called, or after it with ``do_evict_after``."""
+    """Evicts before the function is called, or with ``do_evict_after`` after it."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
@@ -112,7 +114,7 @@ class TimeEvictor(_OneTimeEvictor):
 
 
 class DeltaEvictor(_OneTimeEvictor):
-    """Keeps the records nearer than ``threshold`` to the last one, by ``delta_function(record, last)``.
+    """Keeps the records whose distance to the last one, ``delta_function(record, last)``, is less than ``threshold``.
 
     >>> DeltaEvictor.of(0.5, lambda record, last: abs(last - record)).threshold
     0.5

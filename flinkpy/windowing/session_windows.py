@@ -1,5 +1,5 @@
-"""Session assigners: records that follow each other within a gap form one window. Each record opens a window as long as its gap; windows that meet
-merge.
+"""Session assigners: records that follow each other within a gap form one window. Each record opens a window as long
+as its gap; windows that meet merge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flinkpy.windowing.windows import MergeCallback, TimeWindow, time_window
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Finds the gap that ends a session, for each record.
+    """Returns the gap that ends a session, for each record.
 
     >>> class ByVisitor(SessionWindowTimeGapExtractor):
     ...     def extract(self, element):
@@ -28,7 +28,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """Milliseconds, from 1 on."""
+        """The gap in milliseconds, at least 1."""
 
 
 GapExtractor: TypeAlias = SessionWindowTimeGapExtractor | Callable[[Any], int]
@@ -50,7 +50,7 @@ class _StaticGap(_SessionWindows):
 
 
 class _DynamicGap(_SessionWindows):
-    """Each record has its own gap: how long a silence after it ends its session."""
+    """Each record has its own gap: if no record follows within it, the session ends."""
 
     def __init__(self, session_window_time_gap_extractor: GapExtractor) -> None:
         extractor = session_window_time_gap_extractor
@@ -60,7 +60,7 @@ class _DynamicGap(_SessionWindows):
         self._extractor = extractor
 
     def gap(self, element: Any) -> int:
-        """The record's gap; ProgramError unless positive."""
+        """The record's gap; raises ProgramError unless it is a positive integer."""
         extractor = self._extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
         if isinstance(gap, bool) or not isinstance(gap, int) or gap < 1:

@@ -1,8 +1,8 @@
-"""Slices: the pieces that overlapping windows share. A record is added up once, in its slice, however many windows hold it; a window that
-fires puts its slices together.
+"""Slices: the pieces that overlapping windows share. A record is aggregated once, in its slice, however many windows
+contain it. A window that fires combines its slices.
 
-The width of a slice is the greatest common divisor of size and slide, so every window begins and ends where slices do. Purely arithmetic, for one
-timestamp or a whole array of them.
+The width of a slice is the greatest common divisor of size and slide, so every window begins and ends at slice
+borders. This is pure arithmetic, for one timestamp or for an array of them.
 """
 
 from __future__ import annotations
@@ -44,37 +44,41 @@ class Slicing:
         return gcd(self.size, self.slide)
 
     def slice_of(self, timestamp: int) -> int:
-        """The slice that holds the timestamp."""
+        """The slice that contains the timestamp."""
         return timestamp - (timestamp - self.offset) % self.width
 
     def slices_of_all(self, timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The same for a whole array."""
+        """The slices of an array of timestamps."""
         slices: npt.NDArray[np.int64] = timestamps - (timestamps - self.offset) % self.width
         return slices
 
     def slices_in(self, window: TimeWindow) -> range:
-        """The slices a window is put together from, in order."""
+        """The slices that make up the window, in order."""
         return range(window.start, window.end, self.width)
 
     def windows_of(self, start: int) -> Iterator[TimeWindow]:
-        """The windows a slice belongs to, earliest first. None, where the slide is above the size and the slice lies between two."""
+        """The windows that contain the slice, earliest first. There are none if the slide is greater than the size
+        and the slice lies between two windows."""
         last = start - (start - self.offset) % self.slide
-        reach = (start + self.width - self.size - last) // -self.slide  # how many slides before the last one a window still holds the slice
+        # How many slides back a window still contains the slice
+        reach = (start + self.width - self.size - last) // -self.slide
         return (TimeWindow(begin, begin + self.size) for begin in range(last - reach * self.slide, last + 1, self.slide))
 
     def last_window_end(self, start: int) -> int | None:
-        """The end of the last window a slice belongs to: with the watermark there (and lateness over), its accumulator can go."""
+        """The end of the last window that contains the slice; None if there is none. When the watermark is there (and
+        lateness is over), the slice's accumulator can be dropped."""
         last = start - (start - self.offset) % self.slide
         return last + self.size if start < last + self.size else None
 
     def is_late(self, timestamp: int, watermark: int, allowed_lateness: int = 0) -> bool:
-        """Whether every window that holds the timestamp was cleaned up before this watermark; True too where none holds it."""
+        """Whether all windows that contain the timestamp ended before this watermark; also True if no window contains
+        it."""
         end = self.last_window_end(self.slice_of(timestamp))
         return end is None or end - 1 + allowed_lateness <= watermark
 
 
 def slicing_of(assigner: WindowAssigner[object, TimeWindow]) -> Slicing | None:
-    """How an assigner's windows are cut; None for those that are not laid out on a grid."""
+    """The slicing of an assigner's windows; None if they do not lie on a grid."""
     if isinstance(assigner, (TumblingEventTimeWindows, TumblingProcessingTimeWindows)):
         return Slicing(assigner.size, assigner.size, assigner.offset)
     if isinstance(assigner, (SlidingEventTimeWindows, SlidingProcessingTimeWindows)):

@@ -1,5 +1,5 @@
-"""Triggers: when a window is evaluated. One object serves all keys and windows, so what a trigger has to remember is partitioned state, by key and
-window.
+"""Triggers decide when a window is evaluated. One object serves all keys and windows, so a trigger keeps what it has
+to remember in partitioned state, by key and window.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, Tri
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Called for every record and every timer of a window. For windows that merge it must support merging.
+    """Called for every record and every timer of a window. For windows that merge it must support merging
+    (``can_merge``).
 
     >>> class OnMarker(Trigger):
     ...     def on_element(self, element, timestamp, window, ctx):
@@ -84,35 +85,35 @@ class Trigger(ABC, Generic[T, W]):
     class OnMergeContext(TriggerContext):
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """The state of all windows that were merged becomes the new window's."""
+            """Merges the state of all windows that were merged into the new window's."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A record came into the window."""
+        """Called when a record was added to the window."""
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A timer on processing time is due."""
+        """Called when a processing-time timer is due."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A timer on event time is due."""
+        """Called when an event-time timer is due."""
 
     def can_merge(self) -> bool:
-        """Whether ``on_merge`` merges its state and timers."""
+        """Whether the trigger supports windows that merge: ``on_merge`` then merges its state and timers."""
         return False
 
     @abstractmethod
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:
-        """Several windows have become this one."""
+        """Called when several windows have been merged into this one."""
 
     @abstractmethod
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """The window ends: remove its state and timers."""
+        """Called when the window ends: remove its state and timers."""
 
 
 class _BaseTrigger(Trigger[Any, W]):
-    """Does nothing, except for what a subclass overrides."""
+    """Does nothing, except what a subclass overrides."""
 
     def on_element(self, element: Any, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
@@ -142,7 +143,7 @@ class NeverTrigger(_BaseTrigger[GlobalWindow]):
 
 
 class EventTimeTrigger(_BaseTrigger[TimeWindow]):
-    """Fires when the watermark has reached the window's end, and for every record that comes later.
+    """Fires when the watermark reaches the window's end, and again for every late record.
 
     >>> EventTimeTrigger.create()
     EventTimeTrigger()
@@ -165,7 +166,7 @@ class EventTimeTrigger(_BaseTrigger[TimeWindow]):
         return True
 
     def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        # If the watermark has passed it, on_element fires for the record that caused the merge.
+        # If the watermark has passed the window's end, on_element fires for the record that caused the merge.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -203,7 +204,7 @@ class ProcessingTimeTrigger(_BaseTrigger[TimeWindow]):
 
 
 class CountTrigger(_BaseTrigger[Any]):
-    """Fires each time ``window_size`` records have come.
+    """Fires each time another ``window_size`` records have come.
 
     >>> CountTrigger.of(100)
     CountTrigger(100)
@@ -239,7 +240,8 @@ class CountTrigger(_BaseTrigger[Any]):
 
 
 class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
-    """Fires every ``interval`` milliseconds while the window has records, at multiples of it. The next moment is state, per window."""
+    """Fires at multiples of ``interval`` milliseconds while the window has records. The next time is kept as state
+    per window."""
 
     def __init__(self, interval: int) -> None:
         self.interval = positive(interval, f"{type(self).__name__}: the interval (milliseconds)")
@@ -247,13 +249,13 @@ class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
 
     @abstractmethod
     def register(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        """A timer in this trigger's time."""
+        """Registers a timer in this trigger's time domain."""
 
     @abstractmethod
     def delete(self, time: int, ctx: Trigger.TriggerContext) -> None: ...
 
     def begin(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """With the window's first record."""
+        """Registers the first timer, when the window's first record comes."""
         state = ctx.get_partitioned_state(self._next)
         if state.get() is None:
             self.register_next_fire_timestamp(now - now % self.interval, window, ctx, state)
@@ -269,7 +271,7 @@ class _ContinuousTrigger(_BaseTrigger[TimeWindow]):
         return FIRE
 
     def register_next_fire_timestamp(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any) -> None:
-        """Registers a timer an interval after ``time``, but not after the window's end."""
+        """Registers a timer one interval after ``time``, but not after the window's end."""
         following = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(following)
         self.register(following, ctx)
@@ -354,8 +356,8 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
 
 class DeltaTrigger(_BaseTrigger[Any]):
-    """Fires when a record differs from the one at the last firing by more than ``threshold``, as ``delta_function(old, new)`` says.
-    The window's first record is only remembered.
+    """Fires when a record differs by more than ``threshold`` from the record at the last firing:
+    ``delta_function(old, new)``. The window's first record is only remembered.
 
     >>> DeltaTrigger.of(0.5, lambda old, new: abs(new - old))
     DeltaTrigger(0.5)
@@ -388,7 +390,7 @@ class DeltaTrigger(_BaseTrigger[Any]):
 
 
 class PurgingTrigger(Trigger[Any, Any]):
-    """Fires when another trigger does, and removes the window's records each time.
+    """Fires when another trigger does, and each time removes the window's records.
 
     >>> PurgingTrigger.of(CountTrigger.of(100))
     PurgingTrigger(CountTrigger(100))

@@ -1,7 +1,8 @@
-"""Window functions: the classes a program derives from, with PyFlink's names and signatures.
+"""Window functions: the classes that a program derives from, with PyFlink's names and signatures.
 
-They get the window's records, or the one result if reduce or aggregate ran before them. Where windows overlap, the records are shared: a function may
-keep and pass on what it gets, and must not change it in place.
+A window function gets the window's records, or the single result if reduce or aggregate ran before it. It gets copies of
+records that other windows or later evaluations use too, so it may change what it gets in place. With object reuse there
+are no copies, and it must not.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from flinkpy.operators.keyed_state_store import KeyedStateStore
 
 
 class WindowFunction(Function):
-    """All records of a key and window at once.
+    """Called with all records of a key and window.
 
     >>> class Count(WindowFunction):
     ...     def apply(self, key, window, inputs):
@@ -24,11 +25,11 @@ class WindowFunction(Function):
 
     @abstractmethod
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
-        """Yields results, which get the window's last timestamp."""
+        """Yields or returns results, which get the window's last timestamp."""
 
 
 class AllWindowFunction(Function):
-    """The same on a stream without keys: ``window_all``.
+    """Called with all records of a window on a stream without keys: ``window_all``.
 
     >>> class Sum(AllWindowFunction):
     ...     def apply(self, window, inputs):
@@ -37,14 +38,14 @@ class AllWindowFunction(Function):
 
     @abstractmethod
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
-        """Yields results, which get the window's last timestamp."""
+        """Yields or returns results, which get the window's last timestamp."""
 
 
 class WindowContext(ABC):
-    """The window, time and state, for a process function. One object serves all windows: do not keep it."""
+    """The window, the time and state, for a process window function. One object serves all windows: do not keep it."""
 
     def __class_getitem__(cls, parameters: Any) -> Any:
-        """The class itself: annotations may name the window, ``ProcessWindowFunction.Context[TimeWindow]``."""
+        """The class itself, so that annotations may name the window: ``ProcessWindowFunction.Context[TimeWindow]``."""
         return cls
 
     @abstractmethod
@@ -53,22 +54,23 @@ class WindowContext(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """The machine's clock, in milliseconds since 1970-01-01 UTC."""
 
     @abstractmethod
     def current_watermark(self) -> int: ...
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and window, removed when the window ends. Refused where windows merge."""
+        """State of this key and window, which is removed when the window ends. For windows that merge, its calls
+        raise ProgramError."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """State of this key, shared by all its windows."""
+        """State of this key, which all its windows share."""
 
 
 class ProcessWindowFunction(Function):
-    """All records of a key and window, with a context; ``yield tag, value`` sends to a side output.
+    """Called with all records of a key and window, and a context; ``yield tag, value`` sends to a side output.
 
     >>> class Late(ProcessWindowFunction):
     ...     def process(self, key, context, elements):
@@ -80,14 +82,15 @@ class ProcessWindowFunction(Function):
 
     @abstractmethod
     def process(self, key: Any, context: Context, elements: Iterable[Any]) -> Iterable[Any] | None:
-        """Yields results, which get the window's last timestamp."""
+        """Yields or returns results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """The window ends: remove what you keep for it elsewhere. Its ``window_state`` is removed by the engine."""
+        """Called when the window ends: remove what you keep for it elsewhere. The engine removes its
+        ``window_state``."""
 
 
 class ProcessAllWindowFunction(Function):
-    """The same on a stream without keys: ``window_all``.
+    """Called with all records of a window and a context, on a stream without keys: ``window_all``.
 
     >>> class Sum(ProcessAllWindowFunction):
     ...     def process(self, context, elements):
@@ -99,7 +102,8 @@ class ProcessAllWindowFunction(Function):
 
     @abstractmethod
     def process(self, context: Context, elements: Iterable[Any]) -> Iterable[Any] | None:
-        """Yields results, which get the window's last timestamp."""
+        """Yields or returns results, which get the window's last timestamp."""
 
     def clear(self, context: Context) -> None:
-        """The window ends: remove what you keep for it elsewhere. Its ``window_state`` is removed by the engine."""
+        """Called when the window ends: remove what you keep for it elsewhere. The engine removes its
+        ``window_state``."""

@@ -1,6 +1,7 @@
-"""The windows themselves: plain values that are cheap to make, compare and hash, as at least one is made per record. They are tuples for that reason.
+"""The windows themselves: plain values, which are tuples because at least one is made per record, and tuples are
+cheap to make, compare and hash.
 
-A window is a key of state and a namespace of timers.
+A window is the namespace of its state and of its timers.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ class Window:
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The greatest timestamp that belongs to it. At a watermark of this timestamp the window is complete."""
+        """The greatest timestamp that belongs to the window. When the watermark reaches it, the window is complete."""
         raise NotImplementedError
 
 
 class MergeCallback(ABC, Generic[W]):
-    """What an assigner tells which windows merge; its name for programs is ``MergingWindowAssigner.MergeCallback``."""
+    """An assigner calls it with windows that merge; programs know it as ``MergingWindowAssigner.MergeCallback``."""
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
-        """From now on these windows are ``merge_result``."""
+        """Says that these windows are now ``merge_result``."""
 
 
 class _Interval(NamedTuple):
@@ -40,7 +41,7 @@ class _Interval(NamedTuple):
 
 
 class TimeWindow(_Interval, Window):
-    """From ``start`` up to, and without, ``end``; milliseconds.
+    """The time from ``start`` up to but not including ``end``, in milliseconds.
 
     >>> TimeWindow(0, 1000).max_timestamp(), TimeWindow(0, 5).cover(TimeWindow(3, 9))
     (999, TimeWindow(start=0, end=9))
@@ -52,16 +53,17 @@ class TimeWindow(_Interval, Window):
         return self[1] - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether they overlap or touch. Sessions that touch are one."""
+        """Whether the windows overlap or touch. Sessions that touch are one session."""
         return self[0] <= other[1] and self[1] >= other[0]
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window around both."""
+        """The smallest window that contains both."""
         return TimeWindow(min(self[0], other[0]), max(self[1], other[1]))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """The start of the window that holds the timestamp. Windows begin at ``offset`` and at multiples of their size from there.
+        """The start of the window that contains the timestamp. Windows begin at ``offset``, and at multiples of their
+        size from there.
 
         >>> TimeWindow.get_window_start_with_offset(-1, 0, 10), TimeWindow.get_window_start_with_offset(12, 5, 10)
         (-10, 5)
@@ -83,7 +85,7 @@ class TimeWindow(_Interval, Window):
         _tell(callback, group, covered)
 
 
-# Makes a window from a pair without calling a Python function, which takes half the time. One is made per record.
+# Makes a window from a pair without a call of a Python function, in half the time. At least one is made per record.
 time_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
 
 
@@ -97,7 +99,7 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """A window of records counted per key; windows are numbered from 0.
+    """A window of records that are counted per key; a key's windows are numbered from 0.
 
     >>> CountWindow(7).id
     7
@@ -110,7 +112,7 @@ class CountWindow(_Numbered, Window):
 
 
 class GlobalWindow(tuple[()], Window):
-    """The only window: it holds everything.
+    """The one window that contains all records.
 
     >>> GlobalWindow.get()
     GlobalWindow

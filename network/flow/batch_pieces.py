@@ -1,4 +1,4 @@
-"""How a batch is cut in pieces."""
+"""Cuts batches into pieces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 
 
 def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
-    """The first ``rows`` records, and the others; columns are not copied."""
+    """The first ``rows`` records and the rest; columns are not copied."""
     if isinstance(batch, RowBatch):
         values, stamps = batch.values, batch.timestamps
         return (RowBatch(values[:rows], stamps[:rows] if stamps is not None else None),
@@ -19,7 +19,7 @@ def cut(batch: Batch, rows: int) -> tuple[Batch, Batch]:
 
 
 def pieces(batch: Batch, count: int) -> list[Batch]:
-    """The batch in ``count`` nearly equal pieces, in order; a batch of fewer records gives one piece for each."""
+    """The batch in ``count`` nearly equal pieces, in order; if it has fewer records, one piece per record."""
     total = len(batch)
     count = max(1, min(count, total))
     bounds = [total * i // count for i in range(count + 1)]

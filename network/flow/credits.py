@@ -18,14 +18,14 @@ from flinkpy.core.errors import NetworkProtocolError
 
 
 class SenderCredits:
-    """The sender's end of one channel."""
+    """The sender's side of one channel."""
 
     __slots__ = ("announced", "credits", "exclusive")
 
     def __init__(self, exclusive: int, initial: int = 0) -> None:
         self.exclusive = exclusive
         self.credits = initial
-        self.announced = 0  # the backlog that the receiver knows
+        self.announced = 0  # the backlog as the receiver knows it
 
     def add_credits(self, count: int) -> None:
         self.credits += count
@@ -41,17 +41,18 @@ class SenderCredits:
         return (1, single) if single <= self.credits else (0, 0)
 
     def spend_credits(self, segments: int, backlog: int) -> None:
-        """A frame of that cost was sent; it announced that ``backlog`` segments wait behind it."""
+        """Notes that a frame of that cost was sent, which announced that ``backlog`` segments wait behind it."""
         if segments > self.credits:
             raise NetworkProtocolError(f"would send {segments} segments with {self.credits} credits")
         self.credits -= segments
         self.announced = backlog
 
     def must_announce(self, backlog: int) -> bool:
-        """Decides whether to announce the backlog while nothing can be sent: yes if the receiver assumes that the credits suffice, or expects less
-        than half of the backlog.
+        """Whether to announce the backlog while nothing can be sent: yes if the receiver believes that the credits
+        suffice, or expects less than half of the backlog.
 
-        It is not announced for every batch that joins the queue: each message wakes the receiver, and the next frame carries the backlog anyway.
+        The sender does not announce every batch that joins the queue: each message wakes the receiver, and the next
+        frame carries the backlog anyway.
         """
         if backlog > self.announced and (self.announced <= self.credits or backlog >= 2 * self.announced):
             self.announced = backlog
@@ -60,7 +61,7 @@ class SenderCredits:
 
 
 class SegmentSource(Protocol):
-    """Where a receiver takes the segments that back its credits: a LocalBufferPool."""
+    """Where a receiver takes the segments behind its credits: a LocalBufferPool."""
 
     size: int
 
@@ -72,7 +73,8 @@ class SegmentSource(Protocol):
 
 
 class _Window:
-    """The receiver's end of one channel: ``granted`` credits that are not used yet, ``held`` segments of batches that are not consumed yet."""
+    """The receiver's side of one channel: ``granted`` credits that are not used yet, ``held`` segments of batches
+    that are not consumed yet."""
 
     __slots__ = ("backlog", "ended", "granted", "held", "waiting")
 
@@ -82,7 +84,8 @@ class _Window:
 
 
 class ReceiverCredits:
-    """The receiver's end of all remote channels of one gate. ``grant(channel, count)`` sends credits to a channel's sender.
+    """The receiver's side of all remote channels of one gate. ``grant(channel, count)`` sends credits to a channel's
+    sender.
 
     The pool's minimum must be ``exclusive`` for each of the ``channels``; a channel gets at most ``floating`` beyond it.
     """
@@ -107,7 +110,7 @@ class ReceiverCredits:
             self._return_segments(window.granted + window.held, window.granted + window.held)
 
     def frame_arrived(self, channel: int, segments: int, backlog: int) -> None:
-        """A frame of that cost arrived. Raises NetworkProtocolError when the sender had no credit for it."""
+        """Notes that a frame of that cost arrived. Raises NetworkProtocolError if the sender had no credit for it."""
         window = self._windows[channel]
         if segments > window.granted:
             raise NetworkProtocolError(f"{segments} segments arrived on a channel with {window.granted} credits left")
@@ -118,12 +121,12 @@ class ReceiverCredits:
             self._grant_due(channel)
 
     def backlog_announced(self, channel: int, backlog: int) -> None:
-        """The sender waits for credit with that many segments."""
+        """Notes that the sender waits for credit for that many segments."""
         self._windows[channel].backlog = backlog
         self._grant_due(channel)
 
     def batch_consumed(self, channel: int, segments: int) -> None:
-        """A batch of that cost was consumed."""
+        """Notes that a batch of that cost was consumed."""
         window = self._windows.get(channel)
         if window is not None:
             used = window.granted + window.held
@@ -132,14 +135,16 @@ class ReceiverCredits:
             self._grant_due(channel)
 
     def sender_ended(self, channel: int) -> None:
-        """The last frame arrived: returns the unused credits; held segments are returned as their batches are consumed."""
+        """Called after the last frame: returns the unused credits; held segments are returned as their batches are
+        consumed."""
         window = self._windows[channel]
         window.ended, unused = True, window.granted
         window.granted = 0
         self._return_segments(unused, unused + window.held)
 
     def grant_waiting(self) -> None:
-        """The pool has segments again: grants to the channels that wait, in order, as far as the segments go."""
+        """Called when the pool has segments again: grants credits to the channels that wait, in order, as far as the
+        segments go."""
         while self._waiting:
             channel = self._waiting.popleft()
             window = self._windows.get(channel)

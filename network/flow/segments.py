@@ -1,9 +1,10 @@
 """The memory of batches in flight, counted in segments: one pool for each TaskExecutor, shared by local pools of gates and partitions.
 
-Batches are Python objects, so nothing is allocated here; a segment is the right to hold ``segment_size`` bytes. The holder of a batch takes segments
-first and returns them when the batch has left, so the batches in flight never exceed the pool. Every local pool has a reserved part (``minimum``).
-The rest is divided in proportion to what each pool could use beyond its minimum, again whenever a pool is created or closed. A pool that shrinks
-below what it has lent lends nothing until enough has been returned.
+Batches are Python objects, so nothing is allocated here; a segment is the right to hold ``segment_size`` bytes. The
+holder of a batch takes segments first and returns them when the batch has left, so the batches in flight never exceed
+the pool. Every local pool has a reserved part (``minimum``). The rest is divided in proportion to what each pool
+could use beyond its minimum, and divided again whenever a pool is created or closed. A pool that becomes smaller than
+what it has lent lends nothing until enough has been returned.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class PoolStatistics:
 
 
 class NetworkBufferPool:
-    """All segments of one TaskExecutor. Belongs to the slot loop's thread."""
+    """All segments of one TaskExecutor. Used only in the slot loop's thread."""
 
     def __init__(self, total_segments: int) -> None:
         if total_segments < 1:
@@ -56,7 +57,7 @@ class NetworkBufferPool:
 
     @property
     def unreserved(self) -> int:
-        """Segments that are reserved for no pool."""
+        """The number of segments that no pool has reserved."""
         return self.total - self._reserved
 
     def statistics(self) -> PoolStatistics:
@@ -100,7 +101,7 @@ class NetworkBufferPool:
 
 
 class LocalBufferPool:
-    """The pool of one gate or partition. ``on_room`` is called when a ``take_segments`` that failed may succeed now.
+    """The pool of one gate or partition. ``on_room`` is called when a failed ``take_segments`` may succeed.
 
     >>> pool = NetworkBufferPool(8).create_pool("gate", 1, 4)
     >>> pool.take_segments(3), pool.take_segments(2), pool.in_use
@@ -120,11 +121,12 @@ class LocalBufferPool:
 
     @property
     def available(self) -> int:
-        """How many segments a ``take_segments`` would get now."""
+        """The number of segments that ``take_segments`` could take now."""
         return max(0, min(self.size - self.in_use, self._pool.total - self._pool.in_use))
 
     def take_segments(self, count: int) -> bool:
-        """Takes all ``count`` segments; or takes none, and has ``on_room`` called when there is room."""
+        """Takes all ``count`` segments; if that is not possible, takes none, and has ``on_room`` called when there is
+        room."""
         pool = self._pool
         if self.in_use + count <= self.size and pool.in_use + count <= pool.total and not self.closed:
             self.in_use += count
@@ -134,8 +136,8 @@ class LocalBufferPool:
         return False
 
     def take_segments_up_to(self, count: int, reserved: bool = False) -> int:
-        """Takes the segments that are there, at most ``count``. ``reserved`` segments belong to the minimum: they may be taken even when the pool has
-        shrunk below what it has lent."""
+        """Takes as many segments as there are, at most ``count``. ``reserved`` segments belong to the minimum: they
+        may be taken even if the pool has become smaller than what it has lent."""
         if self.closed:
             return 0
         room = self._pool.total - self._pool.in_use

@@ -1,7 +1,7 @@
-"""The ``stable_hash`` of the keys of column batches, for whole columns at once. Each value has the same hash as in rows.
+"""``stable_hash`` for the keys of column batches, computed for whole columns. Each value has the same hash as in rows.
 
-Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow, and only their distinct values are hashed in Python; hashes of text are
-cached.
+Integers are hashed by numpy. Other columns are dictionary-encoded by Arrow, and only their distinct values are hashed
+in Python. Hashes of text are cached.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _distinct_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     import numpy as np
     import pyarrow as pa
 
-    if isinstance(column.type, pa.BaseExtensionType):  # only the type can make its Python values
+    if isinstance(column.type, pa.BaseExtensionType):  # only the type can convert its values to Python
         return _hashes_one_by_one(column)
     try:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -95,7 +95,7 @@ def _text_hashes(values: list[str | None]) -> list[int]:
 
 
 def _hashable(value: Any) -> Any:
-    """Lists and structs as the tuples they are in rows."""
+    """Lists and structs as the tuples that they are in rows."""
     if isinstance(value, list):
         return tuple(_hashable(item) for item in value)
     if isinstance(value, dict):

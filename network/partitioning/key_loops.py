@@ -1,4 +1,4 @@
-"""The loops that put records into the boxes of their keys' channels, with the key selector inlined where that is possible."""
+"""The loops that distribute records to boxes, one per channel, by key. The key selector is inlined if possible."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class KeyLoops:
             raise
 
     def _raise_again(self, values: list[Any]) -> None:
-        """Finds the record whose key failed, and raises the error again: it then names the record and has the selector's frame, even where the
-        selector was inlined."""
+        """Finds the record whose key failed, and raises the error again so that it names the record and has the
+        selector's frame, even if the selector was inlined."""
         for value in values:
             try:
                 hash(key := self._select(value))

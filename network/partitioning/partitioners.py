@@ -1,7 +1,7 @@
 """Channel selection, for whole batches of rows and of columns.
 
-A selector splits a batch into parts, one for each channel that gets records, in their order. Rows and columns are split alike: the n-th record of a
-stream reaches the same channels in either form.
+A selector splits a batch into parts, one for each channel that gets records; records keep their order. Rows and
+columns are split alike: the n-th record of a stream goes to the same channels in either form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MEMOISED_KEYS = 1 << 18  # keys whose channel a writer caches
+MEMOISED_KEYS = 1 << 18  # the number of keys whose channel a writer caches
 
 Parts = Iterable[tuple[int, Batch]]
 
@@ -37,7 +37,7 @@ class ChannelSelector(ABC):
         self.channels = channels
 
     def split(self, batch: Batch) -> Parts:
-        """(channel, its part) for every channel that gets records; the batch is not empty."""
+        """Returns (channel, part) for every channel that gets records; the batch must not be empty."""
         return self.split_rows(batch) if isinstance(batch, RowBatch) else self.split_columns(batch)
 
     @abstractmethod
@@ -132,12 +132,14 @@ class KeyGroupSelector(ChannelSelector):
             raise ProgramError(f"a keyed stream over {channels} channels needs a maximum parallelism of at least that, not {max_parallelism}")
         self._key = key
         self._max_parallelism = max_parallelism
-        # A key leads straight to the append of its channel's list: one look-up and one call for each record. The keys of a channel share one method
-        # object, which stays in the processor's cache; one for each key would not.
+        # A key leads directly to the append method of its channel's list: one look-up and one call per record. All
+        # keys of a
+        # channel share one method object, which stays in the processor's cache; one object per key would not.
         self._boxes: list[list[Any]] = [[] for _ in range(channels)]
         self._stamp_boxes: list[list[int]] = [[] for _ in range(channels)]
         append_of = [box.append for box in self._boxes]
-        channel_of = partial(_channel_of, max_parallelism, channels)  # no bound method: its cycle would keep the keys until the collector runs
+        # A bound method would form a cycle and keep the keys alive for long
+        channel_of = partial(_channel_of, max_parallelism, channels)
         self._appends = _Memo(lambda key: append_of[channel_of(key)], memoised)
         self._channels = _Memo(channel_of, memoised)
         self._loops: KeyLoops | None = None  # made for the first rows
@@ -173,7 +175,8 @@ class KeyGroupSelector(ChannelSelector):
         return self._loops
 
     def _empty_boxes(self, stamped: bool) -> list[tuple[int, Batch]]:
-        """Empties the boxes and returns their parts. The boxes stay the same lists, as the memo refers to them."""
+        """Empties the boxes, and returns their contents as parts. The boxes stay the same lists, because the memo
+        refers to them."""
         parts: list[tuple[int, Batch]] = []
         for channel, box in enumerate(self._boxes):
             if box:
@@ -202,7 +205,7 @@ def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
 
 
 class CustomSelector(ChannelSelector):
-    """Sends each record where the user's function of key and number of channels says."""
+    """Sends each record to the channel that the user's function of key and number of channels returns."""
 
     name = "CUSTOM"
 
@@ -262,14 +265,15 @@ class _Memo(dict[Any, Any]):
         return found
 
     def bound(self) -> None:
-        """Drops all entries when there are too many. That is cheaper than an LRU order, and a stream with so many keys would gain nothing from
-        one."""
+        """Drops all entries when there are too many. That is cheaper than keeping an LRU order, from which a stream
+        with so many keys would gain nothing."""
         if len(self) > self._limit:
             self.clear()
 
 
 def make_selector(partitioning: Partitioning, channels: int, subtask_index: int = 0) -> ChannelSelector:
-    """The selector of a partitioning, for one subtask with that many channels. Raises ProgramError when something is missing.
+    """The selector of a partitioning, for one subtask with that many channels. Raises ProgramError if the
+    partitioning is incomplete.
 
     >>> from flinkpy.graph.partitioning import REBALANCE
     >>> [(channel, part.values) for channel, part in make_selector(REBALANCE, 2).split(RowBatch([7, 8, 9]))]

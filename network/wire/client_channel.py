@@ -1,4 +1,5 @@
-"""Connections from tasks to the program that waits for their job: it listens, tasks connect and send it results or printed lines.
+"""Connections from tasks to the program that waits for their job. The program listens; tasks connect, and send it
+results or printed lines.
 
 Both sides prove that they know the job's random token before anything is unpickled (``flinkpy.network.wire.handshake``; the program accepts). Then
 frames of ``kind | length | payload`` flow to the program.
@@ -56,12 +57,13 @@ Frame: TypeAlias = bytes | Marker | Complete  # bytes: a batch
 
 
 def client_name(host: str, port: int) -> str:
-    """The program, in errors."""
+    """How errors name the program."""
     return f"the client collecting results at {host}:{port}"
 
 
 def connect_to_client(host: str, port: int, token: bytes) -> socket.socket:
-    """A connection to the program that listens there, once both sides have proved that they know the token."""
+    """A connection to the program that listens at that address, after both sides have proved that they know the
+    token."""
     peer = client_name(host, port)
     try:
         sock = socket.create_connection((host, port), timeout=HANDSHAKE_TIMEOUT_S)
@@ -90,7 +92,7 @@ def _prove_token(sock: socket.socket, handshake: Handshake) -> None:
 
 
 class IncomingChannel:
-    """The program's end of one connection: the handshake, then frames. Pure: bytes in, bytes out."""
+    """The program's side of one connection: first the handshake, then frames. It is pure: bytes in, bytes out."""
 
     def __init__(self, token: bytes, opened_at: float) -> None:
         self._handshake = Handshake(token, "client", True, secrets.token_bytes, secret_name=TOKEN_NAME)

@@ -22,10 +22,10 @@ from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionReques
 
 log = logging.getLogger(__name__)
 
-READS_PER_ROUND = 8  # so that a busy connection does not hold up the tasks
+READS_PER_ROUND = 8  # limited, so that a busy connection does not hold up the tasks
 READ_BYTES_PER_ROUND = 2 << 20
 BUFFERS_PER_SEND = 512  # below the system's limit of 1024
-JOINED_BYTES = 4096  # up to this size one joined buffer is sent faster than several, the copy included
+JOINED_BYTES = 4096  # up to this size it is faster to join the buffers and send one, including the copy
 
 
 class ConnectionOwner(Protocol):
@@ -63,7 +63,8 @@ class Connection:
     # -- opening ------------------------------------------------------------------------------------------------------
 
     def use_socket(self, sock: socket.socket, rest: bytes = b"") -> None:
-        """The connection is made, and both sides have proved who they are. ``rest`` are the bytes already read from the socket."""
+        """Called when the connection is made and both sides have proved who they are. ``rest`` are bytes already read
+        from the socket."""
         if self.state is ConnectionState.CLOSED:
             sock.close()
             return
@@ -80,7 +81,7 @@ class Connection:
             self._handle_error(error)
 
     def connecting_failed(self, error: Exception) -> None:
-        """The connection could not be made."""
+        """Called when the connection could not be made."""
         self._fail(error)
 
     def open_channel(self, channel: RemoteInputChannel) -> None:
@@ -113,7 +114,7 @@ class Connection:
         self._want_write(True)
 
     def _write(self, buffers: list[Any], length: int) -> None:
-        """Tries the socket at once when no bytes wait; keeps the bytes that it does not take."""
+        """Tries the socket at once if no bytes wait; keeps the bytes that it does not take."""
         sent = 0
         if not self.unsent:
             try:
@@ -195,7 +196,9 @@ class Connection:
                 self._decoder.feed(count, self._dispatch)
                 budget -= count
                 if budget <= 0 or machine.state is not ConnectionState.OPEN or (count < len(buffer) and self._decoder.own is None):
-                    return  # inside a payload the rest follows soon: another try is cheaper than a round of the selector
+                    # Otherwise the rest of a payload follows soon, and another try is cheaper than a round of the
+                    # selector
+                    return
         except BlockingIOError:
             return
         except Exception as error:
@@ -221,7 +224,7 @@ class Connection:
                 inbound.handle_frame(frame)
             elif channel_id >= self._next_channel:
                 raise NetworkProtocolError(f"a frame for channel {channel_id}, which was never asked for")
-            # else the channel was released meanwhile: frames in transit are dropped
+            # else the channel has been released: frames in transit are dropped
         elif kind == FrameKind.REQUEST:
             self._handle_request(frame)
         else:
@@ -258,7 +261,8 @@ class Connection:
     # -- closing --------------------------------------------------------------------------------------------------------
 
     def _fail_soon(self, error: OSError) -> None:
-        """Called inside a send: the failure is handled later, so that the sender's channel does not go away during the call."""
+        """Called inside a send: handles the failure later, so that the sender's channel does not go away during the
+        call."""
         self._reactor.call_soon(lambda: self._fail(error))
 
     def _fail(self, error: Exception) -> None:
@@ -273,7 +277,7 @@ class Connection:
             self.close_connection(TaskExecutorLostError(f"lost the data connection with TaskExecutor {self.peer}: {error}"))
 
     def close_connection(self, cause: BaseException) -> None:
-        """Ends the connection and reports ``cause`` to all its channels. May be called again."""
+        """Ends the connection and reports ``cause`` to all its channels. May be called more than once."""
         if self.state is ConnectionState.CLOSED:
             return
         if self.state is ConnectionState.OPEN:

@@ -1,7 +1,8 @@
-"""Makes and accepts the connections between TaskExecutors, and has both sides prove that they know the cluster's secret.
+"""Makes and accepts the connections between TaskExecutors, and has both sides prove that they know the cluster's
+secret.
 
-This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not delay the answer to other processes. The slot
-loop gets authenticated sockets only, ready for frames.
+This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not delay the answer
+to other processes. The slot loop gets only authenticated sockets, ready for frames.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ HANDSHAKE_READ = 1024
 
 
 class Peer(NamedTuple):
-    """An authenticated TaskExecutor: the socket, its id and address, and the bytes received behind its proof."""
+    """An authenticated TaskExecutor: the socket, its id and address, and the bytes received after its proof."""
 
     sock: socket.socket
     resource_id: str
@@ -36,19 +37,20 @@ class Peer(NamedTuple):
 
 
 class PendingConnection:
-    """A socket during its handshake. At the end ``on_ready`` is called, or ``on_failed`` with the reason, once, in the reactor's thread."""
+    """A socket during its handshake. At the end it calls either ``on_ready`` or, with the reason, ``on_failed``, in
+    the reactor's thread."""
 
     def __init__(self, sock: socket.socket, handshake: Handshake, reactor: Reactor, timeout_s: float,
                  on_ready: Callable[[PendingConnection, bytes], None], on_failed: Callable[[PendingConnection, Exception], None]) -> None:
         self.sock, self._handshake, self._reactor, self._on_ready, self._on_failed = sock, handshake, reactor, on_ready, on_failed
         self._over = self._reads = self._writes = False
         self._timeout_s = timeout_s
-        # call_soon: bytes that arrived while this thread could not run are read before the timeout counts
+        # call_soon: bytes that arrived while this thread could not run are read before the timeout takes effect
         self._timer = reactor.call_later(timeout_s, lambda: reactor.call_soon(self._expired))
 
     @property
     def peer_id(self) -> str:
-        """The peer's id, once it is proved."""
+        """The peer's id, once it has proved it."""
         return self._handshake.peer_id or ""
 
     def connect(self, address: tuple[str, int]) -> None:
@@ -97,7 +99,7 @@ class PendingConnection:
             self._on_ready(self, self._handshake.rest)
 
     def _send(self, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new socket's buffer; a peer that does not take them is refused."""
+        """Sends a few bytes, which fit into a new socket's buffer; refuses a peer that does not take them."""
         if data and self.sock.send(data) != len(data):
             raise NetworkProtocolError("the peer does not read what the handshake says")
 
@@ -132,7 +134,7 @@ class ConnectionManager:
         self._secret, self._resource_id, self._reactor, self._on_accepted = secret, resource_id, reactor, on_accepted
         self._timeout_s = config.connect_timeout.total_seconds()
         self._pending: set[PendingConnection] = set()
-        self._strangers: dict[PendingConnection, str] = {}  # the accepted ones among them, with their addresses
+        self._strangers: dict[PendingConnection, str] = {}  # those of them that were accepted, with their addresses
         self._closed = False
         self._data_port = DataPort(config.bind_host, config.data_port, reactor, self._accepted)
 
@@ -142,11 +144,11 @@ class ConnectionManager:
 
     @property
     def strangers(self) -> int:
-        """Accepted connections still in their handshake."""
+        """The number of accepted connections that are still in their handshake."""
         return len(self._strangers)
 
     def connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
-        """Connects to that TaskExecutor. May be called from any thread; the callbacks run in the reactor's."""
+        """Connects to that TaskExecutor. May be called from any thread; the callbacks run in the reactor's thread."""
         self._reactor.call_soon_threadsafe(lambda: self._connect(location, on_ready, on_failed))
 
     def _connect(self, location: TaskManagerLocation, on_ready: Callable[[Peer], None], on_failed: Callable[[Exception], None]) -> None:
@@ -193,7 +195,8 @@ class ConnectionManager:
         log.log(level, "data connection with %s closed: %s", self._strangers.pop(pending), error)
 
     def close(self) -> None:
-        """Accepts and makes no more connections. May be called from any thread; it takes effect in the reactor's."""
+        """Stops accepting and making connections. May be called from any thread; it takes effect in the reactor's
+        thread."""
         self._reactor.call_soon_threadsafe(self._close)
 
     def _close(self) -> None:

@@ -1,8 +1,9 @@
-"""The sockets on which a TaskExecutor listens, and those with which it reaches another: TCP, and between processes of one host a Unix socket, which
-takes half the time of TCP's loopback.
+"""The sockets on which a TaskExecutor listens, and those with which it connects to another one: TCP and, between
+processes of one host, a Unix socket, which takes half the time of TCP's loopback.
 
-The Unix socket has a name in Linux's abstract namespace, made from the data port's address. That namespace belongs to the network namespace, as TCP
-ports do: if the name answers, the address is on this host; otherwise TCP is used. In either case the handshake follows.
+The Unix socket has a name in Linux's abstract namespace, made from the data port's address. Like TCP ports, that
+namespace belongs to the network namespace: if the name answers, the address is on this host; otherwise TCP is used.
+The handshake follows in either case.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ ACCEPTS_PER_ROUND = 16
 
 
 class DataPort:
-    """The listening sockets. ``on_accepted`` gets each new connection and a name for its other side. Raises OSError if the port cannot be opened."""
+    """The listening sockets. ``on_accepted`` gets each new connection, and a name for its other side. Raises OSError
+    if the port cannot be opened."""
 
     def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[socket.socket, str], None]) -> None:
         self._reactor, self._on_accepted = reactor, on_accepted
@@ -51,14 +53,14 @@ class DataPort:
             self._on_accepted(accepted, f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this host")
 
     def close(self) -> None:
-        """Accepts no more connections."""
+        """Stops accepting connections."""
         for listening in self._sockets:
             self._reactor.remove_reader(listening)
             listening.close()
 
 
 def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:
-    """A socket for that data port, and whether it is connected; a TCP socket is not yet."""
+    """A socket for that data port, and whether it is connected; a TCP socket is not connected yet."""
     near = near_name(address)
     if near is not None:
         sock = _tuned_socket(socket.AF_UNIX)
@@ -71,7 +73,7 @@ def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:
 
 
 def near_name(address: tuple[str, int]) -> str | None:
-    """The name of the Unix socket; None where there is no abstract namespace."""
+    """The name of the Unix socket; None on systems without an abstract namespace."""
     return f"\0flinkpy-data-port/{address[0]}:{address[1]}" if sys.platform == "linux" else None
 
 

@@ -1,10 +1,12 @@
-"""The wire format, without I/O: a header of fixed size, and a payload of its length.
+"""The wire format, without I/O: a header of fixed size, followed by a payload.
 
-A frame is encoded as a list of buffers for a scatter-gather send; the payload's parts are never joined. The decoder provides the buffer for the next
-read: a large payload is read from the socket straight into its own buffer, and many small ones at a time into a buffer that is reused.
+A frame is encoded as a list of buffers for a scatter-gather send; the payload's parts are never joined. The decoder
+provides the buffer for the next read: a large payload is read from the socket straight into its own buffer, small
+ones many at a time into a buffer that is reused.
 
-Header, little-endian: magic, kind, flags, parts (the payload's parts, see ``flinkpy.network.wire.payloads``), channel, sequence (counts a
-producer's elements on a channel, from 0), segments (the cost of the payload), backlog (segments that wait behind it), length of the payload.
+Header, little-endian: magic, kind, flags, parts (of the payload, see ``flinkpy.network.wire.payloads``), channel,
+sequence (numbers a producer's elements on a channel, from 0), segments (the cost of the payload), backlog (segments
+that wait behind it), length of the payload.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _new = tuple.__new__  # NamedTuple's own __new__ is a Python call
 
 
 class FrameKind(IntEnum):
-    """Elements go from producer to consumer, as do BACKLOG and FAILED; the others go from consumer to producer."""
+    """Elements, BACKLOG and FAILED go from producer to consumer; the others go from consumer to producer."""
 
     ROWS = 1
     COLUMNS = 2
@@ -38,13 +40,13 @@ class FrameKind(IntEnum):
     END_OF_DATA = 8
     END_OF_PARTITION = 9
     BACKLOG = 20  # the producer waits for credit with ``backlog`` segments
-    FAILED = 21  # the partition is not there, or was released; the payload says why
-    REQUEST = 30  # the consumer asks for a subpartition; its ``segments`` are the exclusive ones of the channel
+    FAILED = 21  # the partition does not exist, or was released; the payload says why
+    REQUEST = 30  # the consumer asks for a subpartition; ``segments`` are the channel's exclusive segments
     CREDIT = 31  # ``segments`` more may be sent
-    CANCEL = 32  # the consumer wants nothing more of the channel
+    CANCEL = 32  # the consumer wants nothing more from the channel
 
 
-LARGE_BYTES = 32 << 10  # from this size on a payload is read straight into its own buffer
+LARGE_BYTES = 32 << 10  # from this size on, a payload is read straight into its own buffer
 LAST_ELEMENT_KIND = int(FrameKind.END_OF_PARTITION)
 _KINDS = frozenset(int(kind) for kind in FrameKind)
 
@@ -77,22 +79,22 @@ def decode_header(data: bytes) -> tuple[int, int, int, int, int, int, int]:
 
 
 def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 0, payload: bytes = b"") -> bytes:
-    """A small frame outside the numbered sequence."""
+    """A small frame that has no sequence number."""
     return _pack(MAGIC, kind, 0, 0, channel, 0, segments, backlog, len(payload)) + payload
 
 
 class FrameDecoder:
-    """Cuts a byte stream into frames: read into ``buffer``, where the next bytes belong, then ``feed`` it.
+    """Cuts a byte stream into frames. Read into ``buffer``, then call ``feed`` with the number of bytes.
 
-    Raises NetworkProtocolError on a wrong magic, an unknown kind, or a length above ``max_frame``.
+    Raises NetworkProtocolError for a wrong magic, an unknown kind, or a length above ``max_frame``.
     """
 
     def __init__(self, max_frame: int, scratch_size: int = 256 << 10) -> None:
         self._max_frame = max_frame
         self._scratch = memoryview(bytearray(max(scratch_size, 4096)))
-        self._start = self._end = 0  # what was read and not decoded yet, in the scratch
-        self._header: tuple[int, ...] | None = None  # of the frame whose payload goes to a buffer of its own
-        self.own: memoryview | None = None  # that buffer, of which ``buffer`` is the rest
+        self._start = self._end = 0  # the bounds of what was read into the scratch buffer and not decoded yet
+        self._header: tuple[int, ...] | None = None  # of the frame whose payload is read into its own buffer
+        self.own: memoryview | None = None  # that buffer; ``buffer`` is the rest of it
         self._own_filled = 0
         self._reused = memoryview(b"")
         self._expect_large = False
@@ -100,11 +102,12 @@ class FrameDecoder:
 
     @property
     def mid_frame(self) -> bool:
-        """Whether the stream, ending now, would end inside a frame."""
+        """Whether the stream would end inside a frame if it ended now."""
         return self.own is not None or self._start != self._end
 
     def feed(self, count: int, dispatch: Callable[[Frame], bool]) -> None:
-        """Gives ``dispatch`` the frames that are complete with so many bytes more in ``buffer``, until it says False."""
+        """Takes ``count`` more bytes in ``buffer``, and calls ``dispatch`` with each complete frame until it returns
+        False."""
         if self.own is not None:
             self._own_filled += count
             if self._own_filled < len(self.own):
@@ -143,7 +146,8 @@ class FrameDecoder:
         return NetworkProtocolError(f"a frame announces {header[8]} bytes, more than taskmanager.network.max-frame-size ({self._max_frame})")
 
     def _start_own(self, begin: int, length: int) -> None:
-        """Goes on reading the payload into a buffer of its own: a fresh one when what is decoded refers to it, else one that is used again."""
+        """Continues reading the payload into its own buffer: a new one if decoded values will refer to it, else one
+        that is reused."""
         assert self._header is not None
         if self._header[2] & FLAG_OWN_BUFFER:
             self.own = _fresh(length)
@@ -157,13 +161,15 @@ class FrameDecoder:
         self._expect_large = True
 
     def _make_room(self) -> None:
-        """Says where the next bytes belong; moves what is left to the front when the rest of its frame would not fit behind it."""
+        """Sets ``buffer`` for the next bytes; if the rest of a frame would not fit behind what is left, moves that to
+        the front."""
         scratch, left = self._scratch, self._end - self._start
         if self.own is not None:
             self.buffer = self.own[self._own_filled :]
         elif not left:
             self._start = self._end = 0
-            self.buffer = scratch[:2048] if self._expect_large else scratch  # of a payload as large as the last one little is to be copied
+            # if the last payload was large, a small read leaves little of the next one to copy
+            self.buffer = scratch[:2048] if self._expect_large else scratch
         else:
             if self._start and len(scratch) - self._end < len(scratch) // 2:
                 scratch[:left] = bytes(scratch[self._start : self._end])

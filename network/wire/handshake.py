@@ -1,4 +1,5 @@
-"""Both sides of a new connection prove that they know a common secret, before anything else is read. Pure: bytes in, bytes out.
+"""Both sides of a new connection prove that they know a common secret, before anything else is read. It is pure:
+bytes in, bytes out.
 
 TaskExecutors use it for data connections, with the cluster's secret; tasks and the program that waits for their job use it for results and output,
 with a token made for that job (``flinkpy.network.wire.client_channel``).
@@ -27,7 +28,7 @@ MAX_ID_BYTES = 255
 
 
 def _proof(secret: bytes, *parts: bytes) -> bytes:
-    """Each part is preceded by its length: no two lists of parts give the same text."""
+    """Each part is preceded by its length, so that different lists of parts never give the same text."""
     digest = hmac.new(secret, digestmod=hashlib.sha256)
     for part in parts:
         digest.update(len(part).to_bytes(4, "little") + part)
@@ -35,9 +36,11 @@ def _proof(secret: bytes, *parts: bytes) -> bytes:
 
 
 class Handshake:
-    """One side of one handshake: send ``greeting()``, pass received bytes to ``receive`` and send its answers, until ``peer_id`` is known.
+    """One side of one handshake. Send ``greeting()``; pass received bytes to ``receive`` and send its answers, until
+    ``peer_id`` is known.
 
-    ``draw(count)`` returns fresh random bytes. ``rest`` has the bytes received behind the handshake. ``secret_name`` is used in errors.
+    ``draw(count)`` returns fresh random bytes. ``rest`` are the bytes received after the handshake. ``secret_name``
+    is used in errors.
     """
 
     def __init__(self, secret: bytes, own_id: str, accepting: bool, draw: Callable[[int], bytes], expected_peer: str | None = None,

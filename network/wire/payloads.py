@@ -1,13 +1,17 @@
-"""Encodes elements into frames, and decodes them: one encoder and one decoder for each channel, each with the schema sent last.
+"""Encodes elements into frames and decodes them. Each channel has its own encoder and decoder, which remember the
+last schema.
 
-A payload has parts, each aligned to 64 bytes, behind a table of their lengths. Rows: a pickle (protocol 5), its out-of-band buffers, timestamps.
-Columns: an Arrow record-batch message, whose schema was sent before in a frame of its own, then timestamps; batches with dictionaries travel as a
-whole Arrow stream. Timestamps are int64, control elements a few bytes.
+A payload has parts, each aligned to 64 bytes, after a table of their lengths. Rows: a pickle (protocol 5), its
+out-of-band buffers, timestamps. Columns: an Arrow record-batch message, whose schema was sent before in its own
+frame, then timestamps; batches with dictionaries travel as a whole Arrow stream. Timestamps are int64, control
+elements a few bytes.
 
-Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14 million small tuples a second, msgpack's 10.7.
-Scalars and tuples of them are pickled without the memo, as writing the memo costs two to seven times as much as writing the values; values that
-refer to themselves need it. Classes that exist only by value (those of the user's ``__main__``) travel along with the first batch that has them
-(``flinkpy.core.program.by_value``). Other values that pickle refuses go through cloudpickle, and so do all later batches of their channel.
+Rows are always pickled: pickle keeps every type exactly, tuples included, and its C reader makes 14 million small
+tuples a second, msgpack's 10.7. Scalars and tuples of them are pickled without the memo, because writing the memo
+costs two to seven times as much as writing the values; only values that refer to themselves need it. Classes that
+exist only by value (those of the user's ``__main__``) travel with the first batch that has an instance
+(``flinkpy.core.program.by_value``). Other values that pickle refuses go through cloudpickle, and so do all later
+batches of their channel.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ ALIGNMENT = 64
 OUT_OF_BAND_BYTES = 16 << 10  # smaller buffers are cheaper inside the pickle
 MAX_PARTS = 255
 PLAIN_CHECK_EVERY = 64
-FEW = 32  # records; for so few the memo costs less than a pickler of their own
+FEW = 32  # records; for so few the memo costs less than a separate pickler
 _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
 _ROWS = int(FrameKind.ROWS)
@@ -73,10 +77,11 @@ class ElementEncoder:
         self._columns: _ColumnEncoder | None = None
 
     def encode(self, element: Element) -> list[Encoded]:
-        """Raises ProgramError when a record cannot be pickled."""
+        """The frames for the element. Raises ProgramError if a record cannot be pickled."""
         if type(element) is RowBatch:
             pickled = self._pickle_plain(element.values)
-            if pickled is not None and element.timestamps is None:  # most batches: no frame table, no NamedTuple call
+            # Most batches: without a table of parts and a NamedTuple call
+            if pickled is not None and element.timestamps is None:
                 return [tuple.__new__(Encoded, (_ROWS, 0, 1, [pickled], len(pickled)))]
             return [self._encode_rows(element, pickled)]
         if type(element) is ColumnBatch:
@@ -97,9 +102,10 @@ class ElementEncoder:
         return _with_table(FrameKind.ROWS, flags, [[part] for part in parts])
 
     def _pickle_plain(self, values: list[Any]) -> bytes | None:
-        """Pickles scalars and tuples of them without the memo; None where the records are not of that kind.
+        """Pickles scalars and tuples of them without the memo; None if the records are of another kind.
 
-        The decision: the first and last record of every 64th batch are checked. It affects speed only, as either form carries every value.
+        The first and last record of every 64th batch decide. That affects only speed, because either form can carry
+        any value.
         """
         if not self._until_plain_check:
             self._until_plain_check = PLAIN_CHECK_EVERY
@@ -108,7 +114,7 @@ class ElementEncoder:
         if self._plain and self._by_value is None:
             try:
                 return _pickle_without_memo(values) if len(values) > FEW else pickle.dumps(values, 5)
-            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or other values behind the first records
+            except (ValueError, *_PICKLE_TROUBLE):  # a cycle, or other values after the first records
                 self._plain = False
         return None
 
@@ -202,7 +208,7 @@ class _Chunks:
 
 
 class _ColumnEncoder:
-    """An Arrow stream writer whose record-batch messages are taken one by one; the schema is sent in a frame of its own."""
+    """An Arrow stream writer whose record-batch messages are taken one by one; the schema is sent in its own frame."""
 
     def __init__(self) -> None:
         self._schema: pa.Schema | None = None
@@ -269,7 +275,7 @@ def _length(buffers: Sequence[Any]) -> int:
 
 
 def _with_table(kind: int, flags: int, parts: list[list[Any]]) -> Encoded:
-    """Several parts: a table of their lengths, then each at its aligned place."""
+    """A payload of several parts: a table of their lengths, then each part at its aligned place."""
     lengths = [_length(part) for part in parts]
     table = struct.pack(f"<{len(parts)}I", *lengths)
     buffers: list[Any] = [table]
@@ -304,7 +310,8 @@ class ElementDecoder:
         self._schema: pa.Schema | None = None
 
     def decode(self, frame: Frame) -> Element | None:
-        """The element; None for a schema, which is remembered. Raises NetworkProtocolError, or what unpickling a record raises."""
+        """The element; None for a schema, which is stored. Raises NetworkProtocolError, or whatever unpickling a
+        record raises."""
         kind = frame.kind
         if kind == _ROWS:
             if frame.parts == 1 and not frame.flags:

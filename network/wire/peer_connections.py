@@ -1,4 +1,4 @@
-"""The connections of one TaskExecutor with the others: one for each peer, opened by whichever side asks first."""
+"""The connections of one TaskExecutor with others: one per peer, opened by whichever side asks first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PeerConnections:
 
     def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, reactor: Reactor, acceptor: Reactor,
                  on_request: Callable[[PartitionRequest, OutboundChannel], None]) -> None:
-        """Opens the data port; raises OSError where that fails."""
+        """Opens the data port; raises OSError if that fails."""
         self._config, self._reactor, self._on_request = config, reactor, on_request
         self._connections: set[Connection] = set()
         self._by_peer: dict[str, Connection] = {}
@@ -35,7 +35,7 @@ class PeerConnections:
 
     @property
     def count(self) -> int:
-        """Connections, with those whose other side has not proved who it is."""
+        """The number of connections, including those whose other side has not proved who it is."""
         return len(self._connections) + (0 if self._stopped else self._manager.strangers)
 
     @property
@@ -47,7 +47,8 @@ class PeerConnections:
         return self._closed_received + sum(connection.bytes_received for connection in self._connections)
 
     def connection_to(self, location: TaskManagerLocation) -> Connection:
-        """The connection with that TaskExecutor, whichever side opened it. There are two only where both sides open one at the same moment."""
+        """The connection with that TaskExecutor, whichever side opened it. There are two only if both sides open one
+        at the same moment."""
         known = self._by_peer.get(location.resource_id)
         if known is not None:
             return known
@@ -88,7 +89,7 @@ class PeerConnections:
             del self._by_peer[peer]
 
     def stop(self, cause: BaseException) -> None:
-        """Closes the port and all connections; their channels are told the cause."""
+        """Closes the port and all connections; their channels get the cause."""
         self._stopped = True
         for connection in list(self._connections):
             connection.close_connection(cause)

@@ -1,5 +1,5 @@
-"""The two ends of one channel between processes: the producer's end reads a subpartition and sends as far as credit allows; the consumer's end feeds
-a gate and grants credit.
+"""The two ends of one channel between processes. The producer's end reads a subpartition, and sends as far as credit
+allows; the consumer's end feeds a gate, and grants credit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PartitionRequest(NamedTuple):
 
 
 def encode_error(cause: BaseException) -> bytes:
-    """The error pickled, or its text where it cannot be pickled."""
+    """The pickled error, or its text if it cannot be pickled."""
     try:
         pickled = pickle.dumps(cause, 5)
         pickle.loads(pickled)
@@ -64,11 +64,12 @@ class Wire(Protocol):
 
     @property
     def unsent(self) -> Sized:
-        """The bytes sent before that still wait for the socket."""
+        """The bytes of earlier sends that still wait for the socket."""
         ...
 
     def send(self, buffers: list[Any], length: int, on_sent: Callable[[], None] | None = None) -> None:
-        """Sends ``length`` bytes, those that the socket does not take as soon as it does; then calls ``on_sent``."""
+        """Sends ``length`` bytes, keeping those that the socket does not take yet; calls ``on_sent`` when all are
+        sent."""
         ...
 
     def send_later(self, sender: OutboundChannel) -> None:
@@ -94,11 +95,11 @@ class OutboundChannel:
         self._subpartition: ReadableSubpartition | None = None
         self._sequence = 0
         self._pumping = False
-        self.waiting = False  # whether the connection will call it
+        self.waiting = False  # whether the connection will call ``pump``
         self.released = False
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
-        """The requested subpartition can be read."""
+        """Called when the requested subpartition can be read."""
         self._subpartition = subpartition
         subpartition.reader = self
         self.data_available()
@@ -115,7 +116,7 @@ class OutboundChannel:
             _send_control(self._wire, control_frame(FrameKind.FAILED, self._id, payload=encode_error(cause)))
 
     def release_channel(self) -> None:
-        """The consumer needs no more, or its connection is gone."""
+        """Called when the consumer needs no more, or its connection is gone."""
         if not self.released:
             self.released = True
             self._wire.forget_outbound(self._id)
@@ -146,10 +147,10 @@ class OutboundChannel:
         finally:
             self._pumping = False
 
-    data_available = pump  # an alias, to save a call for every batch
+    data_available = pump  # an alias, which saves a call per batch
 
     def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
-        """Sends as much of the first batch as credit allows; False when it allows none."""
+        """Sends as much of the first batch as credit allows; returns False if it allows nothing."""
         total = len(batch)
         records, charged = self._credits.sendable_part(segments, total)
         if not charged:
@@ -182,7 +183,7 @@ class OutboundChannel:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
         on_sent: Callable[[], None] | None = partial(_release_sent, subpartition, segments) if segments else None
         if type(element) is EndOfPartition:
-            on_sent = self.release_channel  # the producer may end once everything was sent
+            on_sent = self.release_channel  # so that the producer may end once everything was sent
         self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
 
     def _frame(self, encoded: Encoded, charged: int, backlog: int) -> list[Any]:
@@ -192,7 +193,7 @@ class OutboundChannel:
 
 
 def _release_sent(subpartition: ReadableSubpartition, segments: int) -> None:
-    """The frame was sent: releases its segments, unless the subpartition was released meanwhile, and they with it."""
+    """The frame was sent: releases its segments, unless the subpartition, and they with it, was released meanwhile."""
     if not subpartition.done:
         subpartition.release_segments(segments)
 
@@ -210,7 +211,7 @@ class RemoteInputChannel(InputChannel):
         self._ended = self.released = False
 
     def request_subpartition(self, wire: Wire, channel_id: int) -> None:
-        """The connection is open: requests the subpartition, and grants the first credits."""
+        """Called when the connection is open: requests the subpartition, and grants the first credits."""
         self._wire, self._id = wire, channel_id
         _send_control(wire, control_frame(FrameKind.REQUEST, channel_id, segments=self._credits.exclusive, payload=self._request.encode()))
         self._credits.open_window(self.index)

@@ -1,1 +1,2 @@
-"""How messages get across: envelopes and their bytes, asks that wait for an answer, couriers that repeat, and the order in which messages arrive."""
+"""How messages are delivered: envelopes and their bytes, asks that wait for an answer, couriers that repeat, and the
+order of arrival."""

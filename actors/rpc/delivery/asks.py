@@ -17,7 +17,8 @@ from flinkpy.core.ids import FencingToken
 
 
 class PendingAsk(NamedTuple):
-    """One ask without an answer yet. Its future is completed in ``caller``, or anywhere where there is none."""
+    """One ask without an answer yet. Its future is completed in the main thread of ``caller``, or in any thread if
+    that is None."""
 
     future: Future[Any]
     caller: MainThread | None
@@ -28,7 +29,7 @@ class PendingAsk(NamedTuple):
 class PendingAsks:
     """The open asks of one service. All have the same timeout, so their deadlines form a queue and one timer serves them all.
 
-    ``finish`` is called once for each ask, with its value or error: answers that come late or twice find nothing.
+    ``finish`` is called once for each ask, with its value or error: answers that come late or twice are ignored.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class PendingAsks:
         return request_id, future
 
     def answer(self, request_id: int, value: Any, error: BaseException | None) -> bool:
-        """Completes the ask. False when it is not open: the answer came late, or twice."""
+        """Completes the ask. Returns False when it is not open: the answer came late, or twice."""
         ask = self._open.pop(request_id, None)
         if ask is None:
             return False
@@ -64,18 +65,18 @@ class PendingAsks:
         return True
 
     def drop_unsent(self, request_id: int) -> None:
-        """The call of this ask could not be sent, so no answer will come."""
+        """Forgets an ask whose call could not be sent, so that no answer will come."""
         self._open.pop(request_id, None)
 
     def fail(self, make_error: Callable[[PendingAsk], BaseException | None]) -> None:
-        """Fails every open ask for which ``make_error`` gives an error."""
+        """Fails every open ask for which ``make_error`` returns an error."""
         for request_id, ask in list(self._open.items()):
             error = make_error(ask)
             if error is not None:
                 self.answer(request_id, None, error)
 
     def close(self, reason: str) -> None:
-        """Fails the open asks, and every one that comes later."""
+        """Fails the open asks and all later ones."""
         self.closed = reason
         self.fail(lambda ask: EndpointNotRunningError(f"{reason}: {ask.method} at {ask.address} not answered"))
 
@@ -108,9 +109,10 @@ class PendingAsks:
 
 
 class RpcLine:
-    """What a gateway sends over: from one caller to one endpoint, under one token.
+    """Carries the calls of a gateway: from one caller to one endpoint, under one token.
 
-    ``transmit(process, request)`` gets a request to another process, and answers come back through ``asks``. ``sender`` is the name of this process.
+    ``transmit(process, request)`` sends a request to another process, and answers come back through ``asks``.
+    ``sender`` is the name of this process.
     """
 
     __slots__ = ("_asks", "_sender", "_transmit", "address", "caller", "endpoint", "process", "token")
@@ -140,7 +142,7 @@ class RpcLine:
         return future
 
     def handshake(self, gateway: str) -> Future[Any]:
-        """Asks whether the other side is there, speaks our version and is such a gateway."""
+        """Asks whether the endpoint exists, speaks this version and has that gateway."""
         asks = self._asks
         if asks.closed is not None:
             return Future.failed(EndpointNotRunningError(f"{asks.closed}: no connection to {self.address}"))

@@ -1,8 +1,8 @@
 """Courier: delivers something over a network that loses, delays and doubles messages, one batch at a time.
 
-What is due is collected when a batch is sent, so what comes up while one is under way goes with the next: a busy courier sends large batches,
-an idle one sends at once, and batches arrive in order. A batch that failed is collected anew after a pause. The first copy may have arrived all
-the same, so the receiver must accept a message twice.
+A batch is collected when it is sent, so whatever becomes due while one is under way goes with the next: a busy
+courier sends large batches, an idle one sends at once, and batches arrive in order. A batch that failed is collected
+anew after a pause. Its first copy may have arrived nevertheless, so the receiver must accept a message twice.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ B = TypeVar("B")
 A = TypeVar("A")
 
 Schedule = Callable[[float, Callable[[], None]], Cancellable]
-"""Runs an action in so many seconds, in the thread that the courier belongs to."""
+"""Runs an action after the given seconds, in the thread that the courier belongs to."""
 
 
 class Courier(Generic[B, A]):
-    """``collect()`` gives what is due now, or None; ``send(batch)`` asks; ``on_answer(batch, answer)`` or ``on_failure(error)`` is called when the
-    call is answered or has failed."""
+    """``collect()`` returns what is due now, or None; ``send(batch)`` asks; ``on_answer(batch, answer)`` or
+    ``on_failure(error)`` is called when the call is answered or has failed."""
 
     def __init__(
         self, schedule: Schedule, retry_s: float, collect: Callable[[], B | None], send: Callable[[B], Future[A]],
@@ -44,7 +44,7 @@ class Courier(Generic[B, A]):
         self._send(batch).add_done_callback(lambda done: self._answered(batch, done))
 
     def close(self) -> None:
-        """Nothing more is sent, and late answers are ignored."""
+        """Sends nothing more and ignores late answers."""
         self._closed = True
 
     def _answered(self, batch: B, done: Future[A]) -> None:
@@ -90,7 +90,7 @@ class EventSender(Generic[T]):
 
 
 class EventReceiver(Generic[T]):
-    """Gives out each event once.
+    """Returns each event once.
 
     >>> receiver = EventReceiver(); receiver.fresh(0, ("a", "b")), receiver.fresh(0, ("a", "b")), receiver.fresh(1, ("b", "c"))
     (('a', 'b'), (), ('c',))
@@ -100,7 +100,8 @@ class EventReceiver(Generic[T]):
         self._next = 0
 
     def fresh(self, first: int, events: tuple[T, ...]) -> tuple[T, ...]:
-        """The events not seen before. There are no gaps: the sender sends the next batch only when the last one was answered."""
+        """Returns the events not seen before. There are no gaps: the sender sends the next batch only when the last
+        one was answered."""
         new = events[max(0, self._next - first):]
         self._next = max(self._next, first + len(events))
         return new

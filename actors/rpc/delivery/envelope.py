@@ -14,7 +14,7 @@ PROTOCOL_VERSION = 1
 
 
 class Control(Enum):
-    """What a service tells an endpoint it hosts; each is one move in the endpoint's lifecycle."""
+    """What a service commands an endpoint that it hosts; each is one transition in the endpoint's lifecycle."""
 
     START = "START"
     STOP = "STOP"
@@ -33,7 +33,8 @@ class RpcInvocation(NamedTuple):
 
 
 class RpcAnswer(NamedTuple):
-    """The value or the error of one ask. The traceback travels beside the error, which may not keep what is hung onto it."""
+    """The value or the error of one ask. The traceback travels beside the error, because pickling may drop the
+    error's extra attributes."""
 
     request_id: int
     value: Any = None

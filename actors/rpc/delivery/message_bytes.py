@@ -1,7 +1,8 @@
 """Messages as bytes, for those that leave the process.
 
-cloudpickle, because operator events and splits may be of classes that only the user's program has; the bytes are made here and not by the
-transport, so that a message that cannot travel fails where it is sent and an answer that cannot becomes an error its caller sees.
+cloudpickle, because operator events and splits may be of classes that only the user's program has. The bytes are made
+here and not by the transport: so a request that cannot be pickled fails where it is sent, and an answer that cannot
+becomes an error that the caller sees.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from flinkpy.core.errors import FlinkpyError, RpcError
 
 
 def pack(message: Message) -> bytes:
-    """The message as bytes. Raises RpcError for a request that does not pickle; an answer that does not becomes one with an error."""
+    """Returns the message as bytes. Raises RpcError for a request that does not pickle; an answer that does not
+    becomes one with an error."""
     import cloudpickle
 
     try:
@@ -43,7 +45,7 @@ def make_answer(request_id: int, value: object, error: BaseException | None) -> 
 
 
 def describe(message: Message) -> str:
-    """In a word or two, for errors and traces."""
+    """Describes the message in a word or two, for errors and traces."""
     if isinstance(message, RpcInvocation):
         return f"{message.endpoint}.{message.method}"
     if isinstance(message, Handshake):

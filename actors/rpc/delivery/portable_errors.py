@@ -9,8 +9,8 @@ from flinkpy.core.errors import FlinkpyError, RemoteError
 
 
 def portable(error: BaseException) -> FlinkpyError:
-    """The error as a caller may see it: flinkpy's own as they are, with a ``remote_traceback``; anything else, and what does
-    not pickle, as a RemoteError that tells the same."""
+    """Returns the error in a form that can travel: flinkpy's own errors as they are, with a ``remote_traceback``; any
+    other error, and one that does not pickle, as a RemoteError with the same text."""
     text = remote_traceback_of(error) or "".join(traceback.format_exception(type(error), error, error.__traceback__))
     if isinstance(error, FlinkpyError) and _pickles(error):
         return with_remote_traceback(error, text)
@@ -18,7 +18,7 @@ def portable(error: BaseException) -> FlinkpyError:
 
 
 def remote_traceback_of(error: BaseException) -> str:
-    """The traceback of the process an error came from; empty for one that never travelled."""
+    """Returns the traceback of the process that an error came from; empty for an error that never travelled."""
     return str(getattr(error, "remote_traceback", ""))
 
 

@@ -1,7 +1,8 @@
-"""Puts numbered messages back in order, where the transport keeps none (calls to a Ray actor with more than one at a time may overtake).
+"""Puts numbered messages back in order where the transport keeps none (concurrent calls to a Ray actor may overtake
+each other).
 
-Pure: who uses it brings the timer. A number that never comes (its call was lost, and the sender lives on) must not hold up the rest for ever:
-after a while the user calls :meth:`give_up_gap`.
+It has no timer of its own. A number that never comes (its call was lost, and the sender lives on) must not hold up
+the rest for ever: after a while the caller calls :meth:`give_up_gap`.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ class Sequencer(Generic[T]):
         return self._next
 
     def accept(self, number: int, message: T) -> list[T]:
-        """What is in order now. A message that comes after its gap was given up is late, but still handed out."""
+        """Returns the messages that are in order now. A message whose gap was given up is late, but is still
+        returned."""
         if number < self._next:
             return [message]
         self._early[number] = message
         return self._in_order()
 
     def give_up_gap(self) -> list[T]:
-        """Skips what is missing, up to the first message that is there."""
+        """Skips the missing numbers, up to the first message that is there."""
         if self._early:
             self._next = min(self._early)
         return self._in_order()
@@ -56,7 +58,7 @@ class Sequencer(Generic[T]):
 
 
 class Sequencers(Generic[T]):
-    """The streams of all senders; of those that fell silent the longest ago only so many are remembered."""
+    """The streams of all senders, of which it remembers the ``LIMIT`` used last."""
 
     LIMIT = 10_000
 

@@ -1,8 +1,8 @@
 """One queue of events with virtual time: everything happens here, in an order that only the seed decides.
 
-An event belongs to a *place* (one endpoint's main thread, or a process outside of any) and does not run when that place is gone. Time
-jumps from event to event; nothing waits. A hook sees the world after each event, and a digest over all events tells whether
-two runs were the same.
+An event belongs to a *place* (one endpoint's main thread, or a process outside of any) and does not run when that
+place is gone. Time jumps from event to event; nothing waits. A hook is called after each event, and a digest over all
+events tells whether two runs were the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Place(Protocol):
     alive: bool
 
     def escaped(self, error: Exception) -> bool:
-        """An error escaped from what ran here; True when it was dealt with."""
+        """Called with an error that escaped from an event of this place. Returns True when it is handled."""
         ...
 
 
@@ -44,7 +44,8 @@ class Event:
 
 
 class SimulationError(EngineError):
-    """An event raised: a bug, with the seed that shows it again and the events that led to it. The cause is chained."""
+    """An event raised: a bug. The message has the seed that repeats the run and the events that led to it. The cause
+    is chained."""
 
 
 class SimulatedClock:
@@ -73,7 +74,7 @@ class Simulation:
     [5.0]
     """
 
-    REMEMBERED = 64  # the last events, for the story a failure tells
+    REMEMBERED = 64  # how many of the last events a failure shows
 
     def __init__(self, seed: int = 0, after_event: Callable[[], object] | None = None) -> None:
         self.seed, self.after_event = seed, after_event
@@ -88,7 +89,8 @@ class Simulation:
         self._last: deque[tuple[float, str]] = deque(maxlen=self.REMEMBERED)
 
     def schedule(self, delay_s: float, action: Callable[[], object], label: str = "", place: Place | None = None) -> Event:
-        """Has the action run in so many seconds; equal times run in the order they were scheduled."""
+        """Runs the action in ``delay_s`` virtual seconds; actions for the same time run in the order in which they
+        were scheduled."""
         return self.schedule_at(self.now + delay_s, action, label, place)
 
     def schedule_at(self, time: float, action: Callable[[], object], label: str = "", place: Place | None = None) -> Event:
@@ -102,7 +104,7 @@ class Simulation:
     # -- running ---------------------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Runs the next event; False when there is none. Raises SimulationError for an event that raises."""
+        """Runs the next event. Returns False when there is none. Raises SimulationError when the event raises."""
         if self._next_time() is None:
             return False
         self._happen()
@@ -142,7 +144,7 @@ class Simulation:
         return SimulationError(f"seed {self.seed}, event {self.events} at {self.now:.6f} s raised {error!r}; the last events were\n{self.story()}")
 
     def _next_time(self) -> float | None:
-        """When the next event is due that was not cancelled and whose place is still there."""
+        """Returns the time of the next event that was not cancelled and whose place still exists."""
         queue = self._queue
         while queue:
             event = queue[0][2]
@@ -152,7 +154,8 @@ class Simulation:
         return None
 
     def run_until(self, condition: Callable[[], bool], max_time_s: float = 3600.0) -> bool:
-        """Runs events until the condition holds; False when it does not within ``max_time_s`` of virtual time, or nothing is left to happen."""
+        """Runs events until the condition holds. Returns False when it does not within ``max_time_s`` of virtual
+        time, or no event is left."""
         end = self.now + max_time_s
         while not condition():
             due = self._next_time()
@@ -162,30 +165,32 @@ class Simulation:
         return True
 
     def run_for(self, seconds: float) -> None:
-        """Runs what happens within so many seconds of virtual time."""
+        """Runs the events of the next ``seconds`` of virtual time."""
         end = self.now + seconds
         while (due := self._next_time()) is not None and due <= end:
             self._happen()
         self.now = end
 
     def result(self, future: Future[T], max_time_s: float = 3600.0) -> T:
-        """Runs until the future is done and gives its value or raises its error; RpcTimeoutError when it stays open."""
+        """Runs until the future is done and returns its value or raises its error; RpcTimeoutError when it stays
+        open."""
         self.run_until(lambda: future.done, max_time_s)
         return future.result(timeout=0)
 
     # -- telling -----------------------------------------------------------------------------------------------------------------
 
     def trace_digest(self) -> str:
-        """The same for two runs if and only if (chance aside) the same events happened at the same times."""
+        """Returns a digest that is the same for two runs if and only if (chance aside) the same events happened at
+        the same times."""
         return f"{self.events}-{self._digest:08x}"
 
     @property
     def last_event(self) -> tuple[float, str]:
-        """When it happened, and its label."""
+        """The time and the label of the last event."""
         return self._last[-1]
 
     def story(self) -> str:
-        """The last events, one a line."""
+        """Returns the last events, one per line."""
         return "\n".join(f"  {time:12.6f}  {label}" for time, label in self._last)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a simulated process and the network it is on need of each other, so that neither file imports the other."""
+"""What a simulated process and its network need of each other, so that neither module imports the other."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class SimulatedProcess(Protocol):
         ...
 
     def arrive(self, sender: str, message: Message) -> None:
-        """A message from that process has come through."""
+        """Takes a message of the process ``sender``."""
         ...
 
     def escaped(self, error: Exception) -> bool:
-        """Whether the process deals with an error that escaped from one of its events."""
+        """Whether the process handles an error that escaped from one of its events."""
         ...
 
 
@@ -46,7 +46,7 @@ class ProcessNetwork(Simulation, ABC):
 
     @abstractmethod
     def background_delay(self) -> float:
-        """How long, in virtual seconds, the next function run in the background takes."""
+        """Returns how long, in virtual seconds, the next function run in the background takes."""
 
     @abstractmethod
     def watch(self, caller: HostedEndpoint, process: str, on_death: Callable[[str], object]) -> Cancellable:
@@ -54,4 +54,4 @@ class ProcessNetwork(Simulation, ABC):
 
     @abstractmethod
     def leave(self, process: SimulatedProcess) -> None:
-        """The process has stopped in good order."""
+        """The process has stopped normally."""

@@ -1,6 +1,6 @@
 """The RpcService of simulated processes, all on one :class:`SimulatedNetwork`. Endpoints cannot tell it from threads or Ray.
 
-An event belongs to the endpoint or process it runs in, so what a crashed process still had to do is not done.
+An event belongs to the endpoint or process it runs in, so the events of a crashed process do not run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SimulatedHost(EndpointHost):
         super().__init__(service, endpoint)
         self.alive = True
         self._process, self._network = service, service.network
-        self._early: list[tuple[Callable[[], object], str]] = []  # what came before START
+        self._early: list[tuple[Callable[[], object], str]] = []  # actions that came before START
         self._refusals: dict[Callable[[], object], Callable[[], object]] = {}
 
     def execute(self, action: Callable[[], object], description: str = "", on_refused: Callable[[Exception], object] | None = None) -> None:
@@ -45,7 +45,7 @@ class SimulatedHost(EndpointHost):
             on_refused(self.refusal(f"{description} dropped"))
 
     def _to_refuse(self, action: Callable[[], object], description: str, on_refused: Callable[[Exception], object]) -> Callable[[], object]:
-        """Notes whom to tell if the endpoint ends before the action has run."""
+        """Remembers to call ``on_refused`` if the endpoint ends before the action has run."""
 
         def run() -> None:
             del self._refusals[run]
@@ -89,15 +89,15 @@ class SimulatedHost(EndpointHost):
 
 
 class SimulatedRpcService(BaseRpcService):
-    """One process of a :class:`SimulatedNetwork`; made by its ``service(name)``.
+    """One process of a :class:`SimulatedNetwork`, created by its ``service(name)``.
 
-    What escapes from a main thread ends the run with a SimulationError, unless ``on_fatal`` takes it.
+    An error that escapes from a main thread ends the run with a SimulationError, unless ``on_fatal`` takes it.
     """
 
     def __init__(self, network: ProcessNetwork, process: str, config: RpcConfig, on_fatal: OnFatal | None) -> None:
         self.network = network
         self.alive = True
-        self.watches: list[Watch] = []  # of others, for the end of this process
+        self.watches: list[Watch] = []  # of other processes, on the end of this one
         self._stopped: Future[None] | None = None
         super().__init__(process, network.clock, IdFactory(network.random.getrandbits(64)), config, on_fatal, network.request_ids)
 
@@ -105,7 +105,8 @@ class SimulatedRpcService(BaseRpcService):
         return SimulatedHost(self, endpoint)
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Cancellable:
-        """Also for what belongs to the process and to no endpoint, such as simulated tasks: it dies with the process."""
+        """Schedules an action of the process, not of an endpoint (such as a simulated task's): it dies with the
+        process."""
         return self.network.schedule(delay_s, action, f"{self.process} timer", self)
 
     # -- in and out ------------------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class SimulatedRpcService(BaseRpcService):
         self.network.send(self, process, request)
 
     def arrive(self, sender: str, message: Message) -> None:
-        """A message from that process has come through."""
+        """Takes a message of the process ``sender``."""
         if isinstance(message, RpcAnswer):
             self.asks.answer(message.request_id, message.value, message.error)
         elif message.request_id is None:
@@ -126,7 +127,8 @@ class SimulatedRpcService(BaseRpcService):
         self.network.send(self, sender, make_answer(request_id, value, error))
 
     def finish(self, ask: PendingAsk, value: object, error: BaseException | None) -> None:
-        """The event is the answer's arrival: no need for another one to get into the caller's main thread."""
+        """Completes the ask. The current event is the answer's arrival: no other event is needed to get into the
+        caller's main thread."""
         complete: Callable[[], object] = partial(ask.future.fail, error) if error is not None else partial(ask.future.complete, value)
         if ask.caller is None:
             complete()
@@ -162,7 +164,7 @@ class SimulatedRpcService(BaseRpcService):
         self.network.leave(self)
 
     def vanish(self) -> None:
-        """The process crashes: nothing of it runs any more, and no call is answered."""
+        """The process crashes: nothing runs in it any more, and no call is answered."""
         self.alive = False
         for host in self._hosts.values():
             assert isinstance(host, SimulatedHost)

@@ -4,8 +4,9 @@
     service = network.service("jm")          # one process; endpoints are built on it as on any service
     network.run_until(lambda: done, max_time_s=60)
 
-Within a process no message is lost, and messages keep their order. Between two processes they take time, keep their order unless the plan reorders
-them, and are subject to the plan's faults. All randomness comes from the seed: an equal seed gives an equal run, down to ``trace_digest()``.
+Within a process no message is lost, and messages keep their order. Between two processes they take time, keep their
+order unless the plan reorders them, and are subject to the plan's faults. All randomness comes from the seed: the
+same seed gives the same run, down to ``trace_digest()``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from flinkpy.core.options.engine import RpcConfig
 class FaultPlan:
     """What the network does to messages between processes. Probabilities are per message, times in seconds of virtual time.
 
-    With ``until_s`` the faults (all but the plain delay) end then, so that a run can reach its end.
+    The faults (all but the plain delay) end at ``until_s``, if it is set, so that a run can reach its end.
     """
 
     min_delay_s: float = 0.0002
@@ -39,9 +40,10 @@ class FaultPlan:
     reorder: float = 0.0  # such a message may overtake others and be overtaken
     late: float = 0.0  # such a message takes up to late_s; those behind it wait, unless it is reordered
     late_s: float = 5.0
-    crash_noticed: float = 1.0  # how likely the watchers of a process are told of its crash; otherwise they only notice its silence
+    # How likely the watchers of a process are notified of its crash; otherwise they only notice its silence
+    crash_noticed: float = 1.0
     notice_delay_s: float = 0.05
-    background_s: float = 0.01  # how long a function run in background takes at most
+    background_s: float = 0.01  # how long a function run in the background takes at most
     until_s: float | None = None
 
     @property
@@ -61,13 +63,15 @@ class NetworkStatistics:
 
 
 class SimulatedNetwork(ProcessNetwork):
-    """The event queue with processes on it. With ``pickle_messages`` what crosses processes is pickled, as on Ray; else it goes by reference."""
+    """The event queue with processes on it. With ``pickle_messages``, messages between processes are pickled, as on
+    Ray; else passed by reference."""
 
     def __init__(self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, config: RpcConfig = RpcConfig(), pickle_messages: bool = False,  # noqa: B008
                  after_event: Callable[[], object] | None = None) -> None:
         super().__init__(seed, after_event)
         self.faults, self.config, self.pickle_messages = faults, config, pickle_messages
-        self.request_ids = itertools.count(1)  # one row for all: an answer to a crashed process finds no ask of its successor
+        # Shared by all processes: an answer to a crashed one finds no ask of its successor
+        self.request_ids = itertools.count(1)
         self._processes: dict[str, SimulatedRpcService] = {}
         self._silent: set[str] = set()  # crashed without notice
         self._cuts: set[tuple[str, str]] = set()
@@ -77,7 +81,7 @@ class SimulatedNetwork(ProcessNetwork):
     # -- processes -------------------------------------------------------------------------------------------------------------
 
     def service(self, process: str, on_fatal: OnFatal | None = None, config: RpcConfig | None = None) -> SimulatedRpcService:
-        """A new process; the name of a crashed or stopped one may be used again."""
+        """Creates a process; the name of a crashed or stopped one may be used again."""
         if process in self._processes:
             raise EngineError(f"there is a process {process} already")
         self._silent.discard(process)
@@ -89,7 +93,8 @@ class SimulatedNetwork(ProcessNetwork):
         return tuple(self._processes)
 
     def crash(self, process: str, noticed: bool | None = None) -> None:
-        """The process is gone, with its endpoints, their mail and timers. Whether others are told is up to the plan's chance, or ``noticed``."""
+        """Ends the process, with its endpoints, their mail and timers. Whether its watchers are notified depends on
+        the plan, or on ``noticed``."""
         crashed = self._processes.pop(process, None)
         if crashed is None:
             raise EngineError(f"there is no process {process} to crash")
@@ -103,7 +108,7 @@ class SimulatedNetwork(ProcessNetwork):
             self._silent.add(process)
 
     def leave(self, process: SimulatedProcess) -> None:
-        """The process has stopped in good order."""
+        """The process has stopped normally."""
         if self._processes.get(process.process) is process:
             del self._processes[process.process]
         self._tell_death(process, f"process {process.process} has stopped")
@@ -129,14 +134,14 @@ class SimulatedNetwork(ProcessNetwork):
     # -- cuts --------------------------------------------------------------------------------------------------------------------
 
     def partition(self, these: str | Iterable[str], those: str | Iterable[str], both_ways: bool = True) -> None:
-        """From now on nothing gets from these processes to those (nor back)."""
+        """From now on no message gets from these processes to those (nor back)."""
         for one, other in itertools.product(_names(these), _names(those)):
             self._cuts.add((one, other))
             if both_ways:
                 self._cuts.add((other, one))
 
     def heal(self, these: str | Iterable[str] | None = None, those: str | Iterable[str] | None = None) -> None:
-        """Ends the cuts between these and those, both ways; without arguments all of them."""
+        """Ends the cuts between these and those, both ways; without arguments all cuts."""
         if these is None or those is None:
             self._cuts.clear()
             return
@@ -146,7 +151,7 @@ class SimulatedNetwork(ProcessNetwork):
     # -- messages ----------------------------------------------------------------------------------------------------------------
 
     def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
-        """Sends it on its way; what becomes of it is decided here."""
+        """Sends the message; here it is decided what happens to it."""
         if not source.alive:  # it crashed in the middle of what it is doing
             return
         label = f"{source.process}>{process} {describe(message)}"

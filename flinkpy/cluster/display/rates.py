@@ -29,7 +29,7 @@ class Rates:
     goes on meanwhile.
     """
 
-    apart_ms = 200  # counts closer together (a regular heartbeat, and one that was requested) say nothing of a rate
+    apart_ms = 200  # two counts closer together (a regular heartbeat, and a requested one) give no usable rate
 
     def __init__(self) -> None:
         self._before: dict[str, VertexDetails] = {}

@@ -1,1 +1,1 @@
-"""Sessions and applications on Ray: found, started, connected to, ended."""
+"""Sessions and applications on Ray: how a program finds, starts and ends them and connects to them."""

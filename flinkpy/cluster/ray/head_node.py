@@ -1,4 +1,4 @@
-"""Whether Ray's head node is still there, for programs that wait.
+"""Whether Ray's head node still exists, for programs that wait.
 
 Without it (its global control service) nothing new starts, and after a silent minute Ray ends every process of the cluster, this one too. If the port
 refuses connections for a few seconds, the head is gone; if it does not answer, the head may be busy.
@@ -28,7 +28,7 @@ class RayHead:
 
     @property
     def is_gone(self) -> bool:
-        """As of the last look."""
+        """Whether the last check found the head node unreachable."""
         return self._refused_since is not None
 
     def check(self, now: float) -> None:

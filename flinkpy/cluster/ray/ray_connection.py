@@ -29,7 +29,8 @@ START_TIMEOUT_S = 60.0
 
 
 def connect_ray(configuration: Mapping[str, Any], *, start: bool) -> None:
-    """Connects. Raises ResourceUnavailableError when there is no cluster to connect to, in one line that says what to do."""
+    """Connects. Raises ResourceUnavailableError when there is no cluster to connect to, in one line that says what to
+    do."""
     if ray.is_initialized():
         _end_on_sigterm(signal.getsignal(signal.SIGTERM))
         return
@@ -48,7 +49,8 @@ def connect_ray(configuration: Mapping[str, Any], *, start: bool) -> None:
 
 
 def _local_address() -> str | None:
-    """The cluster on this machine, if there is one that answers. (Ray remembers one that has died, and would wait for it for minutes.)"""
+    """Returns the cluster on this machine, if one answers. (Ray remembers one that has died, and would wait for it
+    for minutes.)"""
     from ray._private import services
 
     try:
@@ -74,25 +76,25 @@ def _init(address: str) -> None:
 
 @contextmanager
 def _own_signal_handler() -> Iterator[None]:
-    """The program's own, if it has one, stays in force; Ray puts others in its place."""
+    """Keeps the program's own signal handler in force; Ray would replace it."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     _end_on_sigterm(before)
 
 
 def _end_on_sigterm(handler: Any) -> None:
-    """SIGTERM, which `ray job stop` sends, ends the program in good order: with its job cancelled. Ray's library would end the process at once, by a
-    handler that Python does not know of; so the one that Python knows is set again."""
+    """SIGTERM, which `ray job stop` sends, ends the program normally: with its job cancelled. Ray's library would end
+    the process at once, by a handler that Python does not know of; so the one that Python knows is set again."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler if callable(handler) or handler is signal.SIG_IGN else _exit)
 
 
 def _exit(number: int, frame: object) -> None:
-    raise SystemExit(128 + number)  # as shells have it
+    raise SystemExit(128 + number)  # the exit code that shells use
 
 
 def _token_hint(error: BaseException | None) -> str:
-    """What to do when Ray asks for a token, which it says in the cause of the cause."""
+    """Returns what to do when Ray asks for a token; only the cause of the error's cause shows that."""
     while error is not None:
         if "Authentication" in f"{type(error).__name__} {error}":
             return "; it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to the token of that cluster"
@@ -101,8 +103,8 @@ def _token_hint(error: BaseException | None) -> str:
 
 
 def _use_own_token() -> None:
-    """A cluster on this machine takes this user's token, if there is one; Ray itself sees to that only for ``auto``. (Never for other machines:
-    the token would be shown to whoever listens there.)"""
+    """Uses this user's token, if there is one, for a cluster on this machine; Ray itself does so only for ``auto``.
+    (Never for other machines: whoever listens there would get the token.)"""
     try:
         from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
     except ImportError:  # a Ray without tokens, or with a better way
@@ -112,8 +114,8 @@ def _use_own_token() -> None:
 
 
 def _ensure_token() -> None:
-    """Makes this user's token where there is none; `ray start` finds it, and so do the programs of this user on this machine. Who chose a mode
-    ($RAY_AUTH_MODE) has chosen."""
+    """Creates this user's token if there is none; `ray start` finds it, and so do this user's programs on this
+    machine. Does nothing if the user chose a mode ($RAY_AUTH_MODE)."""
     if "RAY_AUTH_MODE" in os.environ:
         return
     try:
@@ -129,7 +131,7 @@ def _ensure_token() -> None:
 
 @contextmanager
 def _ray_says_nothing() -> Iterator[None]:
-    """Keeps Ray's log lines, short of errors, off the user's terminal."""
+    """Keeps Ray's log lines below errors off the user's terminal."""
     logger = logging.getLogger("ray")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -140,7 +142,7 @@ def _ray_says_nothing() -> Iterator[None]:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether a port could be opened there."""
+    """Whether the host is an address of this machine: a port can be opened there."""
     try:
         with socket.socket() as probe:
             probe.bind((host, 0))
@@ -162,7 +164,7 @@ def _require_reachable(address: str) -> None:
 
 
 def _unreachable(address: str) -> str | None:
-    """Why the address does not answer; None when it does."""
+    """Returns why the address does not answer; None when it does."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), REACHABLE_TIMEOUT_S).close()
@@ -172,7 +174,8 @@ def _unreachable(address: str) -> str | None:
 
 
 def start_local_ray() -> None:
-    """Starts a cluster on this machine that outlives this process, and connects. It listens on the network, so it asks for this user's token."""
+    """Starts a cluster on this machine that outlives this process, and connects. It listens on the network, so it
+    requires this user's token."""
     with _one_at_a_time():
         local = _local_address()
         if local is not None:  # another program was faster
@@ -194,11 +197,11 @@ def start_local_ray() -> None:
         return _init(local)
 
 
-_started: list[str] = []  # clusters of this program's
+_started: list[str] = []  # the clusters that this program started
 
 
 def tell_what_stays() -> None:
-    """Repeats the notice of the start, which may have scrolled off the screen."""
+    """Repeats the notice that a cluster was started, which may have scrolled off the screen."""
     if _started:
         _started.clear()
         print("the Ray cluster this program has started keeps running (`ray stop` ends it)", file=sys.stderr, flush=True)
@@ -206,7 +209,7 @@ def tell_what_stays() -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Two programs that find no cluster must not start two."""
+    """Holds a lock: two programs that find no cluster must not start two."""
     with Path(tempfile.gettempdir(), f"flinkpy-start-ray-{os.getuid()}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

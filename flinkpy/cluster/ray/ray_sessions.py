@@ -1,10 +1,13 @@
-"""Clusters on Ray, as client processes find, start and end them. There are two kinds, the same actors in both (``workers``):
+"""Clusters on Ray: how client processes find, start and end them. There are two kinds, with the same actors
+(``workers``):
 
-*session*      a detached actor of a known name (``cluster.id``). It outlives the program that started it: the next program finds it and reuses it.
-*application*  the program's own. Its actor belongs to the program's Ray job, so it ends with the program, however that ends.
+*session*      a detached actor of a known name (``cluster.id``). It outlives the program that started it: the next
+program finds it and reuses it. *application*  the program's own. Its actor belongs to the program's Ray job, so it
+ends with the program, however that ends.
 
-A job's runtime environment is part of what its slots must have, so a session serves jobs with different ones, each in its own workers. Its JobManager
-must have none, or all programs would get the first one's: a program that has one runs as an application, unless it names a session that is there.
+A job's runtime environment is part of its slots' resource profile, so a session serves jobs with different ones, each
+in its own workers. The JobManager must have none, or all programs would get the first one's: a program with an
+environment runs as an application, unless it names a session that exists.
 """
 
 from __future__ import annotations
@@ -94,7 +97,7 @@ class RaySession:
                              prepare=partial(prepared, configuration), make_output=make_output, check=self.ray_head.check)
 
     def close(self) -> None:
-        """The client's side only."""
+        """Closes the client's side only."""
         self.service.stop()
 
 
@@ -108,7 +111,8 @@ _numbers = itertools.count(1)
 
 
 def connect_program(configuration: Mapping[str, Any], job_graph: JobGraph) -> ClusterClient:
-    """A client of the cluster this job of the program goes to; the cluster, and Ray, are started where they are not there."""
+    """Returns a client of the cluster for this job of the program; starts the cluster, and Ray, if they do not
+    exist."""
     with _LOCK:
         connect_ray(configuration, start=True)
         has_environment = bool(program_environment())
@@ -121,14 +125,15 @@ def connect_program(configuration: Mapping[str, Any], job_graph: JobGraph) -> Cl
 
 
 def connect_session(configuration: Mapping[str, Any], *, start: bool) -> ClusterClient:
-    """A client of the session (or application) ``cluster.id`` names. With ``start``, a Ray cluster and a session that are not there are started."""
+    """Returns a client of the session (or application) that ``cluster.id`` names. With ``start``, starts a Ray
+    cluster and a session if they do not exist."""
     with _LOCK:
         connect_ray(configuration, start=start)
         return _session(configuration, start).client(configuration)
 
 
 def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
-    """The job with what its slots must have, and with the program's data as Ray's workers reach it."""
+    """Returns the job with its slots' resources, and with the program's data in a form that Ray's workers can reach."""
     outlives_program = not read(configuration, ATTACHED)
     job_graph = with_resources(configuration, job_graph)
     return replace(job_graph, vertices=[
@@ -137,7 +142,8 @@ def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
 
 
 def with_resources(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
-    """CPUs and runtime environment of a slot are part of what the job asks for, so each job may ask differently of the same session."""
+    """Adds the CPUs and the runtime environment to the slots' profiles, so that each job may ask the same session for
+    different ones."""
     cpus, environment = read(configuration, TASK_CPUS), job_environment(configuration)
     return replace(job_graph, vertices=[
         replace(vertex, resources=replace(vertex.resources, cpus=vertex.resources.cpus or cpus, environment=environment))
@@ -149,7 +155,8 @@ def with_resources(configuration: Mapping[str, Any], job_graph: JobGraph) -> Job
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """A session or application that is there; no ``overview`` when it does not answer, or is of another version of flinkpy."""
+    """A session or application that exists; without an ``overview`` when it does not answer, or is of another version
+    of flinkpy."""
 
     name: str
     info: SessionInfo | None
@@ -157,7 +164,7 @@ class RunningCluster:
 
 
 def running_clusters(configuration: Mapping[str, Any]) -> list[RunningCluster]:
-    """All sessions and applications on this Ray cluster, by name."""
+    """Returns all sessions and applications on this Ray cluster, sorted by name."""
     connect_ray(configuration, start=False)
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = sorted(actor["name"].removeprefix(_PREFIX) for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(_PREFIX))
@@ -177,7 +184,8 @@ def start_session(configuration: Mapping[str, Any]) -> bool:
 
 
 def stop_session(configuration: Mapping[str, Any]) -> bool:
-    """Cancels the session's jobs and ends it and its workers; False when there is none. One that does not answer is killed."""
+    """Cancels the session's jobs and ends it and its workers; kills it if it does not answer. Returns False when
+    there is none."""
     connect_ray(configuration, start=False)
     key = _key(configuration)
     host = find_host(key.process)
@@ -237,7 +245,8 @@ def _no_session(key: SessionKey) -> str:
 
 
 def _named(configuration: Mapping[str, Any]) -> str:
-    """The options that select the Ray cluster and the session of a command, where they are not the defaults."""
+    """Returns the ``-D`` options that select the Ray cluster and the session of a command, where they are not the
+    defaults."""
     return "".join(f" -D {option.key}={value}" for option in (RAY_ADDRESS, CLUSTER_NAME) if (value := read(configuration, option)) != option.default)
 
 
@@ -250,8 +259,8 @@ def _ray_job() -> str:
 
 
 def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGraph | None) -> RayHost:
-    """Two clients of a session at a time get the same one. An application ends with this process: Ray sees to it. With the job it is started for, its
-    first worker starts beside it."""
+    """Starts the cluster's actor. Two clients that start a session at the same time get the same one. Ray ends an
+    application with this process. If the job is known, its first worker starts at the same time."""
     first_slot = with_resources(configuration, job_graph).vertices[0].resources if job_graph is not None else None
     options: dict[str, Any] = {"num_cpus": 0}
     if not key.is_application:
@@ -260,9 +269,9 @@ def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGrap
         setup = partial(set_up_job_manager, session_options(configuration), key.is_application, first_slot)
         host = start_host(key.process, setup, namespace=NAMESPACE, config=SessionConfig.of(configuration).rpc, options=options)
         if job_graph is not None:
-            start_process_ahead()  # of the first worker, beside the JobManager's
+            start_process_ahead()  # for the first worker, at the same time as the JobManager's
         host.ready().result(START_TIMEOUT_S)
-    except ValueError:  # of Ray: the name is taken
+    except ValueError:  # from Ray: the name is taken
         raise ResourceUnavailableError(f"there is a cluster named {key.cluster_id!r} on Ray already; choose another {CLUSTER_NAME.key}") from None
     except FlinkpyError as error:
         raise ResourceUnavailableError(f"the {key.label} did not start on Ray: {first_line(error)}") from error
@@ -293,7 +302,7 @@ def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool)
 
 
 def is_another_installation(info: SessionInfo) -> str | None:
-    """How the session's flinkpy differs from this program's; None when it is the same."""
+    """Returns how the session's flinkpy differs from this program's; None when it is the same."""
     if info.version != __version__:
         return f"was started by flinkpy {info.version}, this is {__version__}"
     if not info.is_intact:
@@ -313,7 +322,7 @@ def _forget(cluster_id: str) -> None:
 
 
 def _application(configuration: Mapping[str, Any], job_graph: JobGraph) -> RaySession:
-    """This program's own cluster; jobs whose options for workers and calls differ get one beside it."""
+    """Returns this program's own cluster. Jobs with other options for workers and calls get another one."""
     kind = frozenset((name, str(value)) for name, value in session_options(configuration).items())
     known = _applications.get(kind)
     if known is not None and known.key.ray_job == _ray_job() and find_host(known.key.process) is not None:
@@ -326,14 +335,14 @@ def _application(configuration: Mapping[str, Any], job_graph: JobGraph) -> RaySe
 
 
 def _end(application: RaySession) -> None:
-    """Jobs the program did not wait for are cancelled."""
+    """Ends the application. Jobs for which the program did not wait are cancelled."""
     try:
         application.dispatcher.shut_down_cluster().result(END_TIMEOUT_S)
     except FlinkpyError:
         pass  # it is gone already, or hangs
     try:
         application.host.kill()  # workers end with it
-    except Exception:  # Ray is gone, and with it all there was
+    except Exception:  # Ray is gone, and the cluster with it
         pass
     application.close()
 

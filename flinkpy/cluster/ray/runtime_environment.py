@@ -1,8 +1,10 @@
 """The runtime environment of a job on Ray: what its workers find on ``sys.path`` and on disk, as one canonical text.
 
-It is that of the program's own Ray job (``ray job submit --working-dir``, ``ray.init(runtime_env=...)``), and on top of it what the program named
-with ``add_python_file``, ``add_python_archive`` and ``set_python_requirements``. The text is part of what a slot of the job must have
-(``ResourceProfile.environment``), so jobs with different environments never share a worker, and jobs with the same one do.
+It consists of the environment of the program's own Ray job (``ray job submit --working-dir``,
+``ray.init(runtime_env=...)``), and of what the program adds with ``add_python_file``, ``add_python_archive`` and
+``set_python_requirements``. The text is part of the resource profile of the job's slots
+(``ResourceProfile.environment``), so jobs with different environments never share a worker, and jobs with the same
+one do.
 """
 
 from __future__ import annotations
@@ -27,23 +29,25 @@ from flinkpy.core.options.schema import read
 
 NO_ENVIRONMENT = ""
 PIN_S = 600
-"""For so long Ray keeps a package nobody says anything of; workers that live say so."""
+"""How long Ray keeps a package that nobody asks it to keep; living workers keep asking."""
 
 _FIELDS = ("working_dir", "py_modules", "pip", "uv", "conda", "env_vars", "py_executable", "image_uri", "container")
-_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.10 and 3.11 learned it late
+# In 3.10 and 3.11 only patch releases have it
+_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 _ZIPS = (".zip", ".egg", ".whl")
 
 
 def program_environment() -> dict[str, Any]:
-    """That of this process's Ray job; empty when it has none."""
+    """Returns the environment of this process's Ray job; empty when it has none."""
     found = ray.get_runtime_context().runtime_env
     return {field: found[field] for field in _FIELDS if found.get(field)}
 
 
 def job_environment(configuration: Mapping[str, Any]) -> str:
-    """That of a job with these options; packages it consists of are with Ray when this returns.
+    """Returns the environment of a job with these options. Its packages have been uploaded to Ray when this returns.
 
-    Raises ConfigurationError for files that are not there, or that cannot be combined with the program's own environment.
+    Raises ConfigurationError for files that do not exist, or that cannot be combined with the program's own
+    environment.
     """
     environment = program_environment()
     files, archives = _listed(read(configuration, PYTHON_FILES)), _listed(read(configuration, PYTHON_ARCHIVES))
@@ -61,12 +65,12 @@ def job_environment(configuration: Mapping[str, Any]) -> str:
 
 
 def options_of(environment: str) -> dict[str, Any]:
-    """As options of an actor."""
+    """Returns the environment as options of an actor."""
     return {"runtime_env": json.loads(environment)} if environment else {}
 
 
 def packages_of(environment: str) -> list[str]:
-    """The packages in Ray's own store among what it names.
+    """Returns the environment's packages that are in Ray's own store.
 
     >>> packages_of('{"working_dir": "gcs://a.zip", "py_modules": ["gcs://b.zip", "s3://c/d.zip"]}')
     ['gcs://a.zip', 'gcs://b.zip']
@@ -76,7 +80,8 @@ def packages_of(environment: str) -> list[str]:
 
 
 def keep_packages(environments: Iterable[str]) -> None:
-    """Tells Ray that they are needed: it deletes a package when the program that brought it is gone, and a session outlives programs."""
+    """Asks Ray to keep these packages: it deletes a package when the program that uploaded it is gone, and a session
+    outlives programs."""
     from ray.experimental.internal_kv import _pin_runtime_env_uri
 
     for uri in {uri for environment in environments for uri in packages_of(environment)}:
@@ -91,7 +96,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _upload(stage: Any, entries: list[str]) -> str:
-    """One package of them all, by its content: the same files are sent once."""
+    """Uploads one package of all entries, named by its content, so the same files are uploaded only once."""
     from ray._private.runtime_env import packaging
 
     with _folder() as folder:
@@ -113,7 +118,7 @@ def _folder() -> Iterator[str]:
 
 
 def _stage_files(folder: Path, entry: str) -> None:
-    """As it stands on ``sys.path`` in this process: a folder's or a zip's content, or a module."""
+    """Copies the file as it is found on ``sys.path`` in this process: a folder's or a zip's content, or a module."""
     path = _existing(entry, "add_python_file()")
     if path.is_dir():
         shutil.copytree(path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".git"))
@@ -124,7 +129,8 @@ def _stage_files(folder: Path, entry: str) -> None:
 
 
 def _stage_archives(folder: Path, entry: str) -> None:
-    """Unpacked into its target folder, which is its own name where none is given (as in Flink)."""
+    """Unpacks the archive into its target folder; without a target, into a folder of the archive's name (as in
+    Flink)."""
     name, _, target = entry.partition("#")
     path = _existing(name, "add_python_archive()")
     goal = (folder / (target or path.name)).resolve()

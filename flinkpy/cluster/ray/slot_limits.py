@@ -1,4 +1,5 @@
-"""Computes how many slots a Ray cluster can have, and the error message when they are too few. ``workers`` supplies the numbers."""
+"""Computes how many slots a Ray cluster can have, and the error message when they are too few. ``workers`` supplies
+the numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _EPSILON = 1e-6  # Ray counts in ten-thousandths
 
 @dataclass(frozen=True)
 class RayResources:
-    """What the nodes of a cluster have in all. ``elastic``: an autoscaler may add more."""
+    """The total resources of a cluster's nodes. ``elastic``: an autoscaler may add more."""
 
     nodes: tuple[Amounts, ...]
     elastic: bool = False
@@ -25,9 +26,9 @@ class RayResources:
 
 
 def demand_of(profile: ResourceProfile, slots: int = 1) -> dict[str, float]:
-    """What a worker with so many slots of that profile takes, in Ray's names.
+    """Returns what a worker with ``slots`` slots of that profile takes, under Ray's names.
 
-    >>> demand_of(ResourceProfile(cpus=0.5, gpus=1), slots=2)
+    >>> demand_of(ResourceProfile(cpus=0.5, gpus=1.0), slots=2)
     {'CPU': 1.0, 'GPU': 2.0}
     """
     amounts = {"CPU": profile.cpus, "GPU": profile.gpus, "memory": float(profile.memory), **dict(profile.extended)}
@@ -35,7 +36,7 @@ def demand_of(profile: ResourceProfile, slots: int = 1) -> dict[str, float]:
 
 
 def actor_options(profile: ResourceProfile, slots: int) -> dict[str, object]:
-    """The same as options of the worker's actor."""
+    """Returns the same as options of the worker's actor."""
     amounts = demand_of(profile, slots)
     named = {name: amount for name, amount in amounts.items() if name not in ("CPU", "GPU", "memory")}
     options: dict[str, object] = {"num_cpus": amounts.get("CPU", 0)}
@@ -49,7 +50,8 @@ def actor_options(profile: ResourceProfile, slots: int) -> dict[str, object]:
 
 
 def max_slots(resources: RayResources, profile: ResourceProfile, slots_per_worker: int) -> int | None:
-    """Slots of that profile in workers of that size, on all nodes together; None when there is no limit. A worker lives on one node."""
+    """Returns how many slots of that profile all nodes together can have, in workers of that size; None when there is
+    no limit. A worker must fit on one node."""
     demand = demand_of(profile, slots_per_worker)
     if resources.elastic or not demand:
         return None
@@ -57,7 +59,7 @@ def max_slots(resources: RayResources, profile: ResourceProfile, slots_per_worke
 
 
 def explain(resources: RayResources, profile: ResourceProfile, wanted: int, slots_per_worker: int) -> str:
-    """Why ``wanted`` slots cannot be had, and what to change."""
+    """Says why ``wanted`` slots cannot be had, and what to change."""
     demand = demand_of(profile)
     has = ", ".join(f"{_amount(name, resources.total(name))}" for name in demand)
     nodes = f" on {len(resources.nodes)} nodes" if len(resources.nodes) > 1 else ""
@@ -102,6 +104,6 @@ def _amount(name: str, amount: float) -> str:
 
 
 def resources_of(nodes: Sequence[Mapping[str, object]], elastic: bool) -> RayResources:
-    """From what ``ray.nodes()`` tells."""
+    """Builds the resources from the result of ``ray.nodes()``."""
     alive = [node["Resources"] for node in nodes if node.get("Alive")]
     return RayResources(tuple(dict(amounts) for amounts in alive if isinstance(amounts, Mapping)), elastic)

@@ -1,10 +1,11 @@
-"""What runs inside the actors of a cluster on Ray: the JobManager and its driver, which starts TaskExecutors on demand, and those.
+"""What runs inside the actors of a cluster on Ray: the JobManager with its driver, which starts TaskExecutors on
+demand, and the TaskExecutors.
 
     Ray cluster, namespace "flinkpy"
       actor jobmanager-<cluster.id>   Dispatcher, ResourceManager, JobMasters
       actors taskexecutor-<id>        one per worker, with the resources of its slots and its jobs' runtime environment, gone when idle
 
-How many slots a cluster can have is worked out in ``slot_limits``.
+``slot_limits`` computes how many slots a cluster can have.
 """
 
 from __future__ import annotations
@@ -45,16 +46,18 @@ RESOURCES_AGE_S = 1.0  # how long Ray's answer about its nodes is cached
 KEEP_INTERVAL_S = PIN_S / 5
 
 SWITCH_INTERVAL_S = 100e-6
-"""So long a worker's other threads (its calls, its heartbeats) wait for the interpreter lock before the slots' loop must give it: shorter than from
-one of the loop's looks at the sockets to the next, as each makes them begin to wait anew (see ``flinkpy.runtime.loop.slot_loop``)."""
+"""How long another thread of a worker (for calls, for heartbeats) waits for the interpreter lock before the slots'
+loop must release it. This is shorter than the time between two looks of the loop at its sockets, since at each look
+the other threads begin to wait anew (see ``flinkpy.runtime.loop.slot_loop``)."""
 
 COLLECTOR = (50_000, 20, 20)
-"""A worker's garbage collector looks after that many new objects, where Python's looks after 700: a batch has thousands of tuples, of which none is
-garbage before the batch has gone, and the collector took a tenth of a worker's time to find that out."""
+"""The thresholds of a worker's garbage collector: it runs after 50,000 new objects, Python's default after 700. A
+batch has thousands of tuples, none of which is garbage before the batch is done; with the default, collections took a
+tenth of a worker's time."""
 
 
 class RayWorkerDriver:
-    """Starts TaskExecutors as actors of the JobManager's: Ray ends them when it dies."""
+    """Starts TaskExecutors as child actors of the JobManager: Ray ends them when it dies."""
 
     def __init__(self, service: RayRpcService, resource_manager: LeaderRetrievalService, config: SessionConfig, network: NetworkConfig,
                  bind_host: str | None) -> None:
@@ -77,7 +80,8 @@ class RayWorkerDriver:
         host.ready().add_done_callback(lambda done: on_failure(first_line(done.error)) if done.error is not None else None)
 
     def start_ahead(self, profile: ResourceProfile) -> StartWorker | None:
-        """The first worker, of slots like that, while there is no ResourceManager yet; None when the cluster has no room for it."""
+        """Starts the first worker, with slots of that profile, before there is a ResourceManager. Returns None when
+        the cluster has no room for it."""
         most = self.max_slots(profile)
         slots = self._config.slots.slots_per_executor if most is None else min(self._config.slots.slots_per_executor, most)
         if slots <= 0:
@@ -103,13 +107,14 @@ class RayWorkerDriver:
         self._environments.pop(resource_id, None)
         host = self._workers.pop(resource_id, None)
         if host is not None:
-            host.kill()  # it runs nothing; a polite end takes Ray seconds, while others may wait for the CPUs
+            host.kill()  # it runs nothing; an orderly end takes Ray seconds, while others may wait for the CPUs
 
     def _keep(self) -> None:
         """Runs periodically in a timer's thread: keeps the packages that the next worker needs."""
         try:
             keep_packages(set(self._environments.copy().values()))
-        except Exception as error:  # Ray is in trouble, or another Ray than this was written for: workers that run need nothing
+        # Ray is in trouble, or this is another version of Ray; running workers do not need the packages
+        except Exception as error:
             LOG.warning("packages of runtime environments may be dropped by Ray: %s", error)
         self._service.schedule(KEEP_INTERVAL_S, self._keep)
 
@@ -121,7 +126,8 @@ class RayWorkerDriver:
 
 
 def _is_elastic() -> bool:
-    """Whether an autoscaler may add nodes. Ray has no public question for it; where the private one is gone, nothing is refused."""
+    """Whether an autoscaler may add nodes. Ray has no public call for it; without the private one, no slots are
+    refused."""
     try:
         from ray._private.state import state
 
@@ -133,10 +139,11 @@ def _is_elastic() -> bool:
 
 
 def set_up_job_manager(configuration: dict[str, Any], is_application: bool, first_slot: ResourceProfile | None, service: RayRpcService) -> JobManager:
-    """Runs in the cluster's actor. Only there the JobManager's parts are imported: every process starts as fast as it can. The first worker, if it is
-    known what its slots must have, starts beside that."""
+    """Runs in the JobManager's actor. The JobManager's modules are imported only here, so that every process starts
+    fast. If the profile of the first slot is known, the first worker starts meanwhile."""
     config = SessionConfig.of(configuration)
-    term = service.ids.fencing_token()  # of the ResourceManager, told to the first worker before there is one
+    # Of the ResourceManager; the first worker gets it before there is a ResourceManager
+    term = service.ids.fencing_token()
     resource_manager = FixedLeader(service.address_of("resourcemanager"), term)
     driver = RayWorkerDriver(service, resource_manager, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
     first_worker = driver.start_ahead(first_slot) if first_slot is not None else None
@@ -165,7 +172,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
                             on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once,
                             on_idle=_collect)
     executor.start()
-    gc.freeze()  # what is loaded by now stays for good: a full collection need not walk it each time, in the middle of the stream
+    gc.freeze()  # whatever is loaded now stays: full collections need not look at it
     gc.set_threshold(*COLLECTOR)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return executor
@@ -184,11 +191,12 @@ def _end_at_once(reason: str) -> None:
 
 
 def _close_input() -> None:
-    """A worker inherits what Ray's processes read from, be it the terminal they were started at: a function that reads would wait there for ever."""
+    """Closes standard input. A worker inherits that of Ray's processes, perhaps a terminal: a function that reads
+    from it would wait for ever."""
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
 
 
 def first_line(error: BaseException | None) -> str:
-    """An error as one line."""
+    """Returns the first line of an error's text."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

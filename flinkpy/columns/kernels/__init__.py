@@ -1,1 +1,1 @@
-"""Kernels: how each function of expressions is computed for whole columns."""
+"""Kernels: how the functions of expressions are computed for whole columns."""

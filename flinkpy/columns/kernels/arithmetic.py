@@ -1,4 +1,4 @@
-"""Kernels of arithmetic and of rounding."""
+"""Kernels for arithmetic and rounding."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def divide(types: Types) -> Kernel:
 
 
 def modulo(types: Types) -> Kernel:
-    """By numpy: its remainder has the divisor's sign, and it divides by a constant with a multiplication."""
+    """Computed by numpy: its remainder has the divisor's sign, and it divides by a constant with a multiplication."""
     wanted = common_number(types)
     if pa.types.is_decimal(wanted):
         raise TypeError("% of decimals is not there; cast them to DOUBLE")
@@ -88,7 +88,7 @@ def _numpy(values: Any, instead_of_null: Any) -> Any:
 
 
 def _masked(values: Any, missing: Any) -> Any:
-    """The numpy array as an Arrow one, null where ``missing``."""
+    """The numpy array as an Arrow array, null where ``missing``."""
     array = pa.array(values)
     return array if missing is None else pc.if_else(missing, pa.scalar(None, array.type), array)
 
@@ -113,7 +113,7 @@ def sign(types: Types) -> Kernel:
 
 
 def to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
-    """floor and ceil: integers are whole already."""
+    """floor and ceil; integers stay as they are."""
     def choose(types: Types) -> Kernel:
         wanted = wide(types[0])
         if pa.types.is_decimal(wanted):

@@ -1,7 +1,7 @@
-"""Casts between column types. What they mean for one value stands in ``flinkpy.columns.rowwise``.
+"""Casts between column types. ``flinkpy.columns.rowwise`` defines what they mean for one value.
 
-Moments count milliseconds since 1970 as whole numbers, whatever unit their column has; a moment with a zone shows its local date, time and timestamp.
-Floats and decimals are cut to whole numbers. Text may have spaces around it.
+Timestamps become milliseconds since 1970 as integers, whatever their unit. A timestamp with a zone becomes its local
+date, time and timestamp. Floats and decimals are truncated to integers. Text may have spaces around it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from flinkpy.columns.values.arrow_types import arrow_type
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_END_OF_2037_S = 2_145_916_800  # later moments have no summer time in Arrow
+_END_OF_2037_S = 2_145_916_800  # Arrow knows no daylight saving time after this
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
 
 
 def cast(types: list[Any], to: Any) -> Cast:
-    """The kernel; TypeError if there is no such cast."""
+    """The kernel; raises TypeError if there is no such cast."""
     source, target = types[0], arrow_type(to)
     if pa.types.is_dictionary(source) and not is_text(source):
         return _behind(lambda values: values.cast(source.value_type), cast([source.value_type], to))
@@ -79,19 +79,20 @@ def _of_moment(source: Any, target: Any) -> Cast:
 
 
 def _moments_as_text(values: Any) -> Any:
-    """2024-01-02 03:04:05, with three, six or nine digits of a second where there are any."""
+    """Timestamps as text, such as 2024-01-02 03:04:05, with three, six or nine decimals of the second if it has any."""
     texts = pc.replace_substring_regex(values.cast(TEXT), r"[.]0+$", "")
     return pc.replace_substring_regex(texts, r"([.](?:\d{3})+?)(?:000)+$", r"\1")
 
 
 def _instants_as_text(values: Any) -> Any:
-    """The same with the distance from UTC at that moment. Neither Arrow nor pytz, which Arrow uses where it is installed, know it after 2037."""
+    """The same with the offset from UTC at that time. Neither Arrow nor pytz, which Arrow uses if it is installed,
+    knows offsets after 2037."""
     zone = _zone(values.type.tz)
     return pa.array([None if value is None else shown_moment(value.astimezone(zone)) for value in values.to_pylist()], TEXT)
 
 
 def _local(values: Any) -> Any:
-    """What the clocks of its zone show."""
+    """The local time in the zone of each timestamp."""
     latest = pc.max(values.view(INT)).as_py()
     if latest is None or latest < _END_OF_2037_S * _PER_SECOND[values.type.unit]:
         return pc.local_timestamp(values)
@@ -103,7 +104,7 @@ def _local(values: Any) -> Any:
 def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
-    except (ValueError, zoneinfo.ZoneInfoNotFoundError):  # a distance from UTC such as +02:00
+    except (ValueError, zoneinfo.ZoneInfoNotFoundError):  # an offset from UTC such as +02:00
         found: datetime.tzinfo = pa.lib.string_to_tzinfo(name)
         return found
 
@@ -117,7 +118,7 @@ def _milliseconds(values: Any, unit: str) -> Any:
 
 
 def _between_timestamps(source: Any, target: Any) -> Cast:
-    """Digits finer than the target's unit are cut off."""
+    """Digits beyond the target's unit are cut off."""
     if source.tz is not None and target.tz is None:
         return lambda values: _local(values).cast(target, safe=False)
     return lambda values: values.cast(target, safe=False)
@@ -143,7 +144,7 @@ def _of_text(target: Any) -> Cast:
 
 
 def _whole_numbers(texts: Any, target: Any) -> Any:
-    """Arrow refuses a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
+    """Text as integers. Arrow rejects a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
     if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
         wrong = texts.filter(pc.match_substring_regex(texts, "[xX]").fill_null(False))
         if len(wrong):
@@ -153,7 +154,7 @@ def _whole_numbers(texts: Any, target: Any) -> Any:
 
 
 def _moments_of_the_day(texts: Any) -> Any:
-    """There is no cast from text to a time of day, but one to a timestamp."""
+    """Times of day as text. There is no cast from text to a time of day, but one to a timestamp."""
     wrong = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\d\d:\d\d(:\d\d([.]\d+)?)?$")).fill_null(False))
     if len(wrong):
         raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no time of day, such as 12:30:00")

@@ -1,7 +1,8 @@
-"""How each function of expressions is computed for whole columns: the table of kernels.
+"""The table of kernels: how each function of expressions is computed for whole columns.
 
-A kernel is chosen by the operands' types: ``KERNELS[name](types, **options)`` gives the function over arrays (and scalars, where an operand is
-constant), or raises TypeError. What a function means for one row stands in ``flinkpy.columns.rowwise``, and a property test holds the kernels to it.
+A kernel is chosen by the operands' types: ``KERNELS[name](types, **options)`` returns the function over arrays (and
+scalars, for constant operands), or raises TypeError. ``flinkpy.columns.rowwise`` defines what a function means for
+one row, and a property test compares the kernels with it.
 """
 
 from __future__ import annotations

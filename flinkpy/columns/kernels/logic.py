@@ -1,4 +1,4 @@
-"""Kernels of comparison, of logic, and of choice between values."""
+"""Kernels for comparison, for logic, and for choosing between values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
 
 
 def _also_large(kernel: Kernel, exact: Kernel) -> Kernel:
-    """Compares as decimals if there are whole numbers of 2**63 or more."""
+    """Compares as decimals if there are integers of 2**63 or more."""
     def either(*values: Any) -> Any:
         try:
             return kernel(*values)
@@ -45,7 +45,7 @@ def is_in(types: Types, values: tuple[Any, ...]) -> Kernel:
     if wanted == INT and pa.types.is_uint64(types[0]):
         wanted = ANY_INT
     choices = choices.cast(wanted)
-    if pa.types.is_floating(wanted):  # Arrow compares bits, but not-a-number equals nothing, and 0.0 equals -0.0
+    if pa.types.is_floating(wanted):  # Arrow compares bits, but NaN equals nothing, and 0.0 equals -0.0
         choices = choices.filter(pc.equal(choices, choices))
         if pc.any(pc.equal(choices, 0.0)).as_py():
             choices = pa.concat_arrays([choices, pa.array([0.0, -0.0], wanted)])

@@ -1,4 +1,4 @@
-"""The types that operands are computed in, and the casts to them: numbers, decimals, text."""
+"""The types in which operands are computed, and the casts to them: numbers, decimals, text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Types: TypeAlias = "list[Any]"
-Kernel: TypeAlias = Callable[..., Any]  # of arrays, and of scalars where an operand is constant
+Kernel: TypeAlias = Callable[..., Any]  # takes arrays, and scalars for constant operands
 
 INT, FLOAT, TEXT, BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 ANY_INT = pa.decimal128(20, 0)  # holds every 64-bit integer, with and without a sign
 _DIGITS, _UNSIGNED_DIGITS = 19, 20  # of the largest 64-bit integers
-_EXACT_DIGITS, _EXACT_SCALE = 15, 22  # numbers of so many digits, and powers of ten up to this one, are exact as floats
+# Numbers with this many digits, and powers of ten up to this one, are exact as floats
+_EXACT_DIGITS, _EXACT_SCALE = 15, 22
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds text, also as a dictionary."""
+    """Whether a column of this type holds text, dictionary-encoded or not."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or (is_dictionary(kind) and is_text(kind.value_type)))
 
 
@@ -28,19 +29,19 @@ def is_dictionary(kind: Any) -> bool:
 
 
 class BeyondSigned(ArithmeticError):
-    """A whole number of 2**63 or more, where numbers are computed in 64 bits with a sign."""
+    """An integer of 2**63 or more, where numbers are computed as signed 64-bit integers."""
 
     def __str__(self) -> str:
         return self.about("a column")
 
     def about(self, column: str) -> str:
-        """The sentence, with the column's name."""
+        """The message, with the column's name."""
         return (f"{column} has whole numbers from 2**63 on, and these are computed in 64 bits with a sign: cast it to Types.BIG_INT(), "
                 "which is exact, or to DataTypes.DOUBLE()")
 
 
 def signed(values: Any) -> Any:
-    """A uint64 column as int64; BeyondSigned if a number does not fit."""
+    """A uint64 column as int64; raises BeyondSigned if a number does not fit."""
     try:
         return values.cast(INT)
     except pa.ArrowInvalid:
@@ -48,14 +49,14 @@ def signed(values: Any) -> Any:
 
 
 def as_computed(values: Any, wanted: Any) -> Any:
-    """A column in the type its aggregate is computed in."""
+    """The column in the type in which its aggregate is computed."""
     if values.type == wanted:
         return values
     return signed(values) if wanted == INT and pa.types.is_uint64(values.type) else values.cast(wanted)
 
 
 def large_columns(data: Any) -> list[str]:
-    """The names of those columns of a batch that have numbers of 2**63 or more."""
+    """The names of a batch's columns that contain numbers of 2**63 or more."""
     return [name for name, column in zip(data.schema.names, data.columns)
             if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) >= 1 << 63]
 
@@ -64,7 +65,7 @@ def bring(kind: Any, wanted: Any) -> Callable[[Any], Any] | None:
     """The cast that an operand of this type needs; None if it needs none."""
     if kind == wanted:
         return None
-    if wanted == FLOAT:  # an integer, and a decimal, becomes the nearest float
+    if wanted == FLOAT:  # an integer or a decimal becomes the nearest float
         return _to_float if pa.types.is_integer(kind) else _decimals_to_floats if pa.types.is_decimal(kind) else _cast_to_float
     if wanted == INT and pa.types.is_uint64(kind):
         return signed
@@ -76,7 +77,7 @@ def _cast_to_float(values: Any) -> Any:
 
 
 def _to_float(values: Any) -> Any:
-    """By numpy if there are no nulls: starting an Arrow cast takes longer than casting a batch."""
+    """Uses numpy if there are no nulls: starting an Arrow cast takes longer than casting a batch."""
     if isinstance(values, pa.Scalar) or values.null_count:
         return _cast_to_float(values)
     numbers = values.to_numpy().astype(np.float64)
@@ -84,7 +85,8 @@ def _to_float(values: Any) -> Any:
 
 
 def _decimals_to_floats(values: Any) -> Any:
-    """Arrow's own cast rounds twice. For short decimals a division rounds once; others are parsed from their text."""
+    """Arrow's own cast rounds twice. For short decimals a division rounds once; other decimals are parsed from their
+    text."""
     kind = values.type
     if isinstance(values, pa.Scalar):
         return pa.scalar(None if values.as_py() is None else float(values.as_py()), FLOAT)
@@ -96,14 +98,15 @@ def _decimals_to_floats(values: Any) -> Any:
 
 
 def counted_in(kind: Any) -> Any:
-    """The whole numbers that moments of this type are counted in; None for other types. Python's moments are slower, and have no nanoseconds."""
+    """The integer type behind a temporal type; None for other types. Python's datetimes are slower, and have no
+    nanoseconds."""
     if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
         return None
     return pa.int32() if kind.bit_width == 32 else pa.int64()
 
 
 def wide(kind: Any) -> Any:
-    """The type in which numbers of this type are computed; TypeError if they are no numbers."""
+    """The type in which numbers of this type are computed; raises TypeError if it is not numeric."""
     if pa.types.is_integer(kind):
         return INT
     if pa.types.is_floating(kind):
@@ -125,7 +128,7 @@ def common_number(types: Types) -> Any:
 
 
 def digits_of(kind: Any) -> tuple[int, int]:
-    """The digits of a decimal or an integer before the point, and behind it."""
+    """The numbers of digits of a decimal or an integer before and after the point."""
     if pa.types.is_decimal(kind):
         return kind.precision - kind.scale, kind.scale
     return (_UNSIGNED_DIGITS if pa.types.is_uint64(kind) else _DIGITS), 0
@@ -148,7 +151,8 @@ def common_type(types: Types) -> Any:
         return pa.null()
     if all(is_text(kind) for kind in known):
         return TEXT
-    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:  # zones only say how moments are shown
+    # Zones only affect display
+    if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:
         return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
     if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
         return known[0]
@@ -159,11 +163,11 @@ def common_type(types: Types) -> Any:
 
 
 def with_casts(kernel: Kernel, types: Types, wanted: Any) -> Kernel:
-    """The kernel, with casts in front of it for the operands that need one."""
+    """The kernel, with casts before it for the operands that need one."""
     casts = [bring(kind, wanted) for kind in types]
     if not any(casts):
         return kernel
-    if len(casts) == 2 and casts[0] is not None and casts[1] is None:  # a column and a constant, mostly
+    if len(casts) == 2 and casts[0] is not None and casts[1] is None:  # usually a column and a constant
         first = casts[0]
         return lambda left, right: kernel(first(left), right)
     return lambda *values: kernel(*[value if cast is None else cast(value) for cast, value in zip(casts, values)])

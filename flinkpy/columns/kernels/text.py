@@ -1,4 +1,4 @@
-"""Kernels of text."""
+"""Kernels for text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.operand_types import INT, TEXT, Kernel, Types, is_text, with_casts
 
-_FARTHEST = (1 << 62) - 1  # character of a text
+_FARTHEST = (1 << 62) - 1  # beyond the last character of any text
 
 
 def of_text(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
-    """A kernel of one text, made from the function's options."""
+    """A kernel of one text operand, made from the function's options."""
     def choose(types: Types, **options: Any) -> Kernel:
         if not is_text(types[0]) and not pa.types.is_null(types[0]):
             raise TypeError("it needs text")
@@ -36,7 +36,8 @@ def concat_ws(types: Types, separator: str) -> Kernel:
     between = pa.scalar(separator)
 
     def joined(left: Any, right: Any) -> Any:
-        both = pc.binary_join_element_wise(left, right, between)  # null where one is; Arrow's own skipping of nulls loses rows that have only nulls
+        # Null where one is; Arrow's way of skipping nulls loses rows of only nulls
+        both = pc.binary_join_element_wise(left, right, between)
         return pc.coalesce(both, left, right)
 
     return with_casts(lambda *texts: pc.fill_null(functools.reduce(joined, texts), ""), types, TEXT)
@@ -48,7 +49,7 @@ def substring(begin: int, length: int | None) -> Kernel:
 
 
 def change_case(fast: Kernel, change: Callable[[str], str]) -> Kernel:
-    """Arrow's kernel for ASCII text; Python's for other text, where one letter may become two."""
+    """Uses Arrow's kernel for ASCII text, and Python for other text, where one letter may become two."""
     by_value = _by_value(change)
     return lambda texts: fast(texts) if pc.all(pc.string_is_ascii(texts), min_count=0).as_py() else by_value(texts)
 
@@ -66,7 +67,7 @@ def replace(search: str, replacement: str) -> Kernel:
 def like(pattern: str) -> Kernel:
     if "\\" not in pattern:
         return lambda texts: pc.match_like(texts, pattern)
-    # Arrow reads a backslash as an escape; SQL has no escape unless ESCAPE names one.
+    # Arrow reads a backslash as an escape; SQL has no escape character unless ESCAPE names one.
     wanted = "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
     return lambda texts: pc.match_substring_regex(texts, rf"(?s)\A{wanted}\z")
 

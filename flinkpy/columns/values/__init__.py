@@ -1,1 +1,2 @@
-"""Values of rows as columns and back: Arrow types for declared ones, inferred types, and conversions that never change a value."""
+"""Converts values of rows to columns and back: Arrow types for declared types, inferred types, and conversions that
+never change a value."""

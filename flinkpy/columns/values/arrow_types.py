@@ -1,4 +1,4 @@
-"""Which Arrow type stands for which of Types, and back. Only this file knows both."""
+"""Maps the declared types (``Types``) to Arrow types and back. Only this file knows both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARROW: dict[str, Any] = {
 
 
 def arrow_type(type_info: TypeInformation) -> pa.DataType:
-    """Arrow's type for a declared one; ProgramError if Arrow has none (pickled values).
+    """Arrow's type for a declared type. Raises ProgramError if there is none (pickled values).
 
     >>> arrow_type(Types.LIST(Types.INT()))
     ListType(list<item: int32>)
@@ -36,12 +36,12 @@ def arrow_type(type_info: TypeInformation) -> pa.DataType:
 
 
 def arrow_schema(type_info: RowTypeInfo) -> pa.Schema:
-    """The schema of columns that rows of this type become."""
+    """The schema of the columns that rows of this type become."""
     return pa.schema([pa.field(name, arrow_type(each)) for name, each in zip(type_info.field_names, type_info.field_types)])
 
 
 def type_of_arrow(kind: pa.DataType) -> TypeInformation:
-    """The declared type for an Arrow type; pickled values if there is none."""
+    """The declared type for an Arrow type; that of pickled values if there is none."""
     for name, known in _ARROW.items():
         if known == kind and name != "CHAR":
             found: TypeInformation = getattr(Types, name)()

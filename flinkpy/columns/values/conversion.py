@@ -1,4 +1,4 @@
-"""Conversion between record batches and rows. All other files convert by these functions."""
+"""Conversion between record batches and rows. All other files use these functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from flinkpy.common.types import Row, rows_of_columns
 
 
 def python_values(column: Any) -> list[Any]:
-    """A column's values, as a row has them: structs are Rows, maps are dicts. Numbers without nulls go through numpy, several times faster than
-    Arrow's own conversion."""
+    """A column's values in the form that they have in a row: structs are Rows, maps are dicts. Numbers without nulls
+    go through numpy, which is several times faster than Arrow's own conversion."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
@@ -31,7 +31,7 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _has_rows(kind: Any) -> bool:
-    """Whether Arrow's own Python values of this type differ from those of a row."""
+    """Whether Arrow's own Python values of this type differ from those in a row."""
     return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or (_is_list(kind) and _has_rows(kind.value_type)))
 
 
@@ -51,7 +51,8 @@ def _nested_values(column: Any) -> list[Any]:
 
 
 def _dicts(column: Any) -> list[Any]:
-    """The values of a map column: all keys stand in one array, all values in another, and ``offsets`` says where each map begins."""
+    """The values of a map column. All keys are in one array, all values in another, and ``offsets`` says where each
+    map begins."""
     ends = column.offsets.to_pylist()
     start = ends[0] if ends else 0
     keys, values = (python_values(part.slice(start, ends[-1] - start)) if ends else [] for part in (column.keys, column.items))
@@ -63,8 +64,8 @@ _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
 def without_views(data: Any) -> Any:
-    """The table or record batch without views of text and bytes and without run-end encoding. Arrow has few kernels for these, and cannot even take
-    rows from them."""
+    """The table or record batch without string and binary views and without run-end encoding. Arrow has few kernels
+    for these, and cannot even take rows from them."""
     for at, field in enumerate(data.schema):
         if pa.types.is_run_end_encoded(field.type):
             data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
@@ -80,8 +81,8 @@ def _decoded(column: Any) -> Any:
 
 
 def conformed(batch: Any, schema: Any) -> Any:
-    """The batch with exactly this schema: columns are picked by name and cast. Raises ArrowInvalid for missing names and for values that a cast would
-    change."""
+    """The batch with exactly this schema: columns are selected by name and cast. Raises ArrowInvalid for missing
+    columns and for values that a cast would change."""
     missing = [name for name in schema.names if name not in batch.schema.names]
     if missing:
         raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
@@ -89,7 +90,7 @@ def conformed(batch: Any, schema: Any) -> Any:
 
 
 def batch_of_columns(columns: Mapping[str, Any]) -> Any:
-    """A record batch of columns by their names: arrays of Arrow, numpy and pandas as they are, lists of values as the values of rows."""
+    """A record batch from named columns: arrays of Arrow, numpy and pandas, or lists of values as in rows."""
     arrays = {name: _array(values, name) for name, values in columns.items()}
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
@@ -104,7 +105,7 @@ def _array(values: Any, name: str) -> Any:
 
 
 def rows_of_batch(data: Any) -> list[Row]:
-    """The rows of a ``pyarrow.RecordBatch``, with its columns' names.
+    """The rows of a ``pyarrow.RecordBatch``, with the columns' names.
 
     >>> rows_of_batch(pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}))
     [Row(a=1, b='x'), Row(a=2, b=None)]
@@ -113,7 +114,8 @@ def rows_of_batch(data: Any) -> list[Row]:
 
 
 def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:
-    """Rows, tuples or dicts as a record batch of that schema. Raises ValueError saying which record and field does not fit."""
+    """Rows, tuples or dicts as a record batch of that schema. Raises ValueError, which names the record and the
+    field, for a value that does not fit."""
     names = schema.names
     first = values[0]
     if isinstance(first, dict):

@@ -1,7 +1,9 @@
-"""Exact conversion of values to Arrow arrays: the values of the array equal those that went in, or a ValueError names the one that does not fit.
+"""Exact conversion of values to Arrow arrays: the array's values equal the given ones, or a ValueError names the one
+that does not fit.
 
-Arrow's own conversion loses parts: 2.9 becomes 2 in a column of whole numbers, a datetime becomes a date, a moment loses its zone. So each type has a
-rule: which classes of values Arrow converts exactly, and how to convert a value of any other class to an equal one first.
+Arrow's own conversion loses information: 2.9 becomes 2 in a column of integers, a datetime becomes a date, a zoned
+datetime loses its zone. So each type has a rule: which classes of values Arrow converts exactly, and how to first
+convert a value of another class to an equal value.
 """
 
 from __future__ import annotations
@@ -22,18 +24,20 @@ import pyarrow.compute as pc
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 
-Exactly: TypeAlias = Callable[[Any], Any]  # returns an equal value that Arrow accepts; ValueError if there is none
+# Returns an equal value that Arrow accepts; raises ValueError if there is none
+Exactly: TypeAlias = Callable[[Any], Any]
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-_ALL_DIGITS = Context(prec=1200)  # a float has up to 1,075 behind the point
+_ALL_DIGITS = Context(prec=1200)  # a float has up to 1,075 digits after the point
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _ARROWS_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def array_of(values: Sequence[Any], kind: Any, field: str = "") -> Any:
-    """The values as an Arrow array of this type; ValueError names the first that does not fit, and ``field``, where it was found.
+    """The values as an Arrow array of this type. Raises ValueError, which names the first value that does not fit,
+    and ``field``.
 
     >>> array_of([1, 2.0, None], pa.int64()).to_pylist()
     [1, 2, None]
@@ -75,11 +79,11 @@ def _one_by_one(values: Sequence[Any], kind: Any, rule: _Rule, field: str) -> An
 
 
 class _Reason(ValueError):
-    """Why a value does not fit, where the type's name does not say it."""
+    """Says why a value does not fit, if the type's name does not show it."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, or NaT or NA of pandas and numpy."""
+    """Whether the value is None, or NaT or NA of pandas or numpy."""
     return (value is None or type(value).__name__ in ("NaTType", "NAType")
             or (isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))))
 
@@ -102,7 +106,7 @@ def _nested(kind: Any) -> Callable[[Sequence[Any], Any, str], Any] | None:
 
 
 def named_fields(value: Any) -> dict[Any, Any] | None:
-    """The fields of a record that has names: a dict, a named Row, a named tuple or a dataclass; None for anything else."""
+    """The fields of a record with names: a dict, a named Row, a named tuple or a dataclass; None for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, (Row, tuple)):
@@ -195,7 +199,8 @@ def _as_it_is(array: Any, values: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Rule:
-    """``plain``: classes whose values Arrow converts exactly, or refuses. ``checked`` checks the array that Arrow made."""
+    """``plain``: classes whose values Arrow converts exactly or rejects. ``checked`` checks the array that Arrow
+    made."""
 
     plain: frozenset[type]
     exactly: Exactly
@@ -251,7 +256,7 @@ def _of_class(wanted: Any, cls: type) -> Exactly:
 
 
 def _number(value: Any) -> Any:
-    """A Python number; ValueError for bools and for anything else."""
+    """The value as a Python number; raises ValueError for bools and for anything else."""
     value = value.item() if isinstance(value, np.number) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError
@@ -283,7 +288,8 @@ def _shorter_float(kind: Any) -> Exactly:
         number = _double(value)
         with np.errstate(over="ignore"):
             short = float(dtype(number))
-        if not isinstance(value, float) and short != number and number == number:  # a float may be rounded: the declared type asks for it
+        # Only a float may be rounded, as the type demands
+        if not isinstance(value, float) and short != number and number == number:
             raise ValueError
         if math.isinf(short) and not math.isinf(number):
             raise ValueError
@@ -302,7 +308,8 @@ def _decimal(scale: int) -> Exactly:
     def exactly(value: Any) -> Decimal:
         number = value if type(value) is Decimal else Decimal(_number(value))
         exponent = number.as_tuple().exponent
-        if isinstance(exponent, int) and -exponent > scale:  # Arrow's rescaling overflows with many digits, and changes the value
+        # Arrow's rescaling overflows with many digits and changes the value
+        if isinstance(exponent, int) and -exponent > scale:
             number = number.normalize(_ALL_DIGITS)
             if -int(number.as_tuple().exponent) > scale:
                 raise ValueError
@@ -391,6 +398,7 @@ def _duration(kind: Any) -> Exactly:
             return to_unit(_numpy_nanoseconds(value, "timedelta64"))
         if not isinstance(value, datetime.timedelta):
             raise ValueError
-        return to_unit(value // _MICROSECOND * 1000 + getattr(value, "nanoseconds", 0))  # the latter of a pandas.Timedelta
+        # A pandas.Timedelta has nanoseconds
+        return to_unit(value // _MICROSECOND * 1000 + getattr(value, "nanoseconds", 0))
 
     return exactly

@@ -1,7 +1,7 @@
 """Casts of columns that never change a value.
 
-Arrow's safe casts are not always safe: they drop time zones and invent them, cut moments to dates, leave out fields of structs, and turn floats that
-are too large into infinity.
+Arrow's safe casts are not always safe: they drop time zones or invent them, cut timestamps to dates, leave out fields
+of structs, and turn floats that are too large into infinity.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 
 def cast_exactly(column: Any, field: Any) -> Any:
-    """The column with the field's type; ArrowInvalid, which names the field, if a value would change."""
+    """The column with the field's type. Raises ArrowInvalid, which names the field, if a value would change."""
     have, wanted = column.type, field.type
     loss = _loss(have, wanted)
     if loss is not None:
@@ -28,7 +28,7 @@ def cast_exactly(column: Any, field: Any) -> Any:
 
 
 def _loss(have: Any, wanted: Any) -> str | None:
-    """What the cast would lose or invent whatever the values are; None if nothing."""
+    """What the cast would lose or invent, whatever the values are; None if nothing."""
     is_a = pa.types
     if is_a.is_timestamp(have):
         if is_a.is_timestamp(wanted) and (have.tz is None) != (wanted.tz is None):

@@ -1,7 +1,8 @@
-"""Infers a column type from values, where none was declared: a type that holds all of them exactly.
+"""Infers a column's type from its values if none was declared: a type that holds all of them exactly.
 
-Whole numbers among floats become floats; large ones and those among decimals become decimals. Rows become structs with the fields of all rows, dicts
-become maps. Values without a common type are refused, because a guess would change them.
+Integers mixed with floats become floats; large ones, and those mixed with decimals, become decimals. Rows become
+structs with the fields of all rows, dicts become maps. Values without a common type are refused, because a guess
+would change them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from flinkpy.columns.values.exact_arrays import is_missing, named_fields
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 
-_FAMILIES: tuple[tuple[Any, str], ...] = (  # the first that fits, as a bool is an int, a datetime a date, and numpy's timedelta64 an integer
+# In this order: a bool is an int, a datetime is a date, and numpy's timedelta64 is an integer
+_FAMILIES: tuple[tuple[Any, str], ...] = (
     ((datetime.timedelta, np.timedelta64), "durations"), ((bool, np.bool_), "truth values"), ((int, np.integer), "whole numbers"),
     ((float, np.floating), "floats"), (Decimal, "decimals"), (str, "texts"), ((bytes, bytearray, memoryview), "bytes"),
     ((datetime.datetime, np.datetime64, Instant), "moments"), (datetime.date, "dates"), (datetime.time, "times"),
@@ -28,7 +30,8 @@ _WIDER = {frozenset(("whole numbers", "floats")): "floats", frozenset(("whole nu
 
 
 def inferred_type(values: Iterable[Any], field: str) -> Any:
-    """The type. ValueError names the field, and two values without a common type or one that no column can hold.
+    """The type. Raises ValueError, which names the field, for values without a common type and for a value that no
+    column can hold.
 
     >>> inferred_type([1, None, 2.5], "price")
     DataType(double)
@@ -103,7 +106,8 @@ def _decimals(values: Sequence[Any], field: str) -> Any:
 
 
 def _decimal(whole: int, scale: int, field: str) -> Any:
-    """The type of Types.BIG_DEC() if the digits fit, so that later values fit too; else one made for these digits."""
+    """The type of Types.BIG_DEC() if the digits fit, so that later values fit too; else a type made for these
+    digits."""
     if 0 < scale <= 18 and whole <= 20:
         return pa.decimal128(38, 18)
     for widest, kind in ((38, pa.decimal128), (76, pa.decimal256)):
@@ -123,14 +127,14 @@ def _moments(values: Sequence[Any], field: str) -> Any:
 
 
 def _has_nanoseconds(value: Any) -> bool:
-    """Whether its class counts nanoseconds (an Instant only if it has any)."""
+    """Whether the value's class has nanoseconds; for an Instant, whether it has any."""
     if isinstance(value, np.datetime64):
         return np.datetime_data(value.dtype)[0] == "ns"
     return hasattr(value, "nanosecond") or (isinstance(value, Instant) and value.nanos % 1000 != 0)
 
 
 def _zone(zones: set[Any]) -> str:
-    """The common zone, by a name Arrow knows; UTC if there are several, which does not change the moments."""
+    """The common zone, by a name that Arrow knows; if there are several, UTC, which does not change the instants."""
     if len(zones) == 1:
         try:
             return str(pa.lib.tzinfo_to_string(zones.pop()))
@@ -149,8 +153,8 @@ def _lists(values: Sequence[Any], field: str) -> Any:
 
 
 def _records(values: Sequence[Any], field: str) -> Any:
-    """Dicts become maps, as in PyFlink and Spark, and maps become dicts when read. Dicts whose values have no common type, and other records, become
-    structs with the fields of all."""
+    """Dicts become maps, as in PyFlink and Spark, and maps become dicts when they are read. Dicts whose values have
+    no common type, and other records, become structs with the fields of all."""
     if all(isinstance(value, dict) for value in values):
         keys, items = [key for value in values for key in value], [each for value in values for each in value.values()]
         try:

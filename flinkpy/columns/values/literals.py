@@ -1,4 +1,4 @@
-"""Constants in expressions: which values can stand there, and numpy's as Python's own."""
+"""Constants in expressions: which values are allowed, and the conversion of numpy's values to Python's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _CLASSES = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, dateti
 
 
 def is_literal(value: Any) -> bool:
-    """Whether it can be a constant of an expression."""
+    """Whether the value can be a constant in an expression."""
     return isinstance(value, _CLASSES)
 
 
 def python_value(value: Any) -> Any:
-    """The Python value that equals a value of numpy or pandas; None for NaT. Nanoseconds become whole microseconds, or ProgramError.
+    """The Python value that equals a value of numpy or pandas; None for NaT. Raises ProgramError for a value with
+    fractions of a microsecond.
 
     >>> import numpy
     >>> python_value(numpy.int8(3)), python_value(numpy.datetime64("NaT"))

@@ -1,1 +1,1 @@
-"""Results back to the program that runs the job."""
+"""Sends results back to the program that runs the job."""

@@ -1,4 +1,5 @@
-"""The client's end of collecting: one thread reads the connections of all sinks into a bounded queue, and iterating takes from the queue.
+"""The client's side of collecting: one thread reads the connections of all sinks into a bounded queue; iterating
+takes from the queue.
 
 A job that restarts without checkpoints makes its results again, so the records of a subtask's earlier attempt are dropped when a later one begins.
 Records that the program was already given cannot be taken back: iterating then ends with an error. Callers that gather all records first
@@ -41,7 +42,7 @@ DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neithe
 
 @dataclass(frozen=True)
 class CollectStatistics:
-    """Counts of a collecting client."""
+    """Counters of a collecting client."""
 
     connections: int
     refused: int
@@ -51,9 +52,11 @@ class CollectStatistics:
 
 
 class CollectServer:
-    """Listens for the sinks of one job; iterating yields its records, in order per subtask, until ``job_ended`` was called and all is read.
+    """Listens for the sinks of one job. Iterating yields the records, in order per subtask, until ``job_ended`` was
+    called and everything has been read.
 
-    ``host`` is the address to listen on, which must be reachable from the workers. Iterating raises what ``job_ended`` was given.
+    ``host`` is the address to listen on; the workers must be able to reach it. Iterating raises the error given to
+    ``job_ended``.
 
     >>> with CollectServer() as server:                     # doctest: +SKIP
     ...     job = submit(program_with(server.sink()))
@@ -79,7 +82,8 @@ class CollectServer:
         self._paused: bool | None = False  # None: to be found out for all connections
         self._quiet_since = clock.monotonic()
         # shared between the two threads
-        self._lock = threading.Lock()  # taken as it is and not through the condition: there Ctrl-C could come in between, and leave it taken
+        # Taken directly and not through the condition, in which Ctrl-C could interrupt and leave it locked.
+        self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._queue: deque[tuple[int, bytes | None]] = deque()  # (subtask, payload); None: the records given of the subtask are void
         self._attempts: dict[int, int] = {}  # subtask -> the latest
@@ -92,21 +96,22 @@ class CollectServer:
         self._thread.start()
 
     def sink(self) -> CollectSink:
-        """The sink that sends to this server."""
+        """A sink that sends to this server."""
         return CollectSink(self.host, self.port, self.token)
 
     # -- the client's thread --------------------------------------------------------------------------------------------------
 
     def job_ended(self, error: BaseException | None = None) -> None:
-        """The job is over (from any thread): records in transit are still returned, then iterating ends, raising ``error`` if there is one."""
+        """Says that the job has ended; may be called from any thread. Records in transit are still returned; then
+        iterating ends, and raises ``error`` if there is one."""
         with self._lock:
             if not self._job_ended:
                 self._job_ended, self._error = True, error
         self._wake()
 
     def batches(self) -> Iterator[Any]:
-        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when a later attempt replaces records
-        that were already returned."""
+        """The batches as they were sent: lists of records, or ``pyarrow.RecordBatch``. Raises JobRestartedError when
+        a later attempt replaces records that were already returned."""
         for _, batch in self._attributed():
             if batch is None:
                 raise JobRestartedError(
@@ -115,7 +120,8 @@ class CollectServer:
             yield batch
 
     def gathered(self, limit: int | None = None) -> list[Any]:
-        """The batches of the whole job, or enough to hold ``limit`` records, without repetitions; those of a subtask in their order."""
+        """All batches of the job, or enough to hold ``limit`` records, without repetitions; the batches of a subtask
+        are in order."""
         kept: list[tuple[int, Any]] = []
         records = 0
         for subtask, batch in self._attributed():
@@ -130,7 +136,8 @@ class CollectServer:
         return [batch for _, batch in kept]
 
     def _attributed(self) -> Iterator[tuple[int, Any | None]]:
-        """Batches with their subtasks. None in place of a batch: the batches returned of this subtask were of an earlier attempt, and are void."""
+        """Batches with their subtasks. None in place of a batch means that the subtask's batches returned so far came
+        from an earlier attempt and are void."""
         while True:
             with self._lock:
                 self._changed.wait_for(lambda: self._queue or self._complete or self._closed)
@@ -153,7 +160,7 @@ class CollectServer:
             yield from batch if isinstance(batch, list) else rows_of(ColumnBatch(batch))
 
     def close(self) -> None:
-        """Stops listening and breaks all connections: sinks still writing fail. Iterating ends."""
+        """Stops listening and breaks all connections, so sinks that are still writing fail. Iterating ends."""
         with self._lock:
             already, self._closed = self._closed, True
             self._changed.notify_all()
@@ -178,7 +185,7 @@ class CollectServer:
         try:
             self._wake_out.send(b"\0")
         except OSError:
-            pass  # closed, or woken often enough already
+            pass  # closed, or enough wake-ups are pending already
 
     # -- the reading thread ---------------------------------------------------------------------------------------------------
 
@@ -194,7 +201,7 @@ class CollectServer:
                     elif sock in self._connections:
                         self._read(sock)
                 self._regulate()
-        except Exception as error:  # a bug must reach the iterating thread
+        except Exception as error:  # a bug: the iterating thread must see it
             _LOG.exception("collecting failed")
             self._error = self._error or error
         finally:
@@ -210,7 +217,7 @@ class CollectServer:
         try:
             sock, _ = self._listener.accept()
         except OSError:
-            return  # it went away again
+            return  # the client has gone away again
         sock.setblocking(False)
         connection = IncomingChannel(self.token, self._clock.monotonic())
         self._connections[sock] = connection
@@ -218,7 +225,7 @@ class CollectServer:
         self._answer(sock, connection.greeting())
 
     def _answer(self, sock: socket.socket, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new socket's buffer; a connection that does not take them is dropped."""
+        """Sends a few bytes, which fit into a new socket's buffer; if the connection does not take them, drops it."""
         try:
             if data and sock.send(data) == len(data):
                 return

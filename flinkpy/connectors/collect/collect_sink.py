@@ -1,4 +1,4 @@
-"""The sink that sends a job's results to the program that waits for it (``flinkpy.network.wire.client_channel``).
+"""The sink that sends a job's results to the program that waits for them (``flinkpy.network.wire.client_channel``).
 
 The first frame names the subtask and its attempt: the program drops a subtask's records when a later attempt of it begins, as that attempt makes all
 of them again. A program that does not iterate stops reading its sockets; the sinks' outboxes fill, and back-pressure reaches the sources.
@@ -26,8 +26,8 @@ from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 
 class CollectSink(Sink):
-    """Streams every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at ``host:port``; created by
-    ``server.sink()``."""
+    """Sends every batch to the :class:`~flinkpy.connectors.collect.collect_server.CollectServer` at ``host:port``;
+    created by ``server.sink()``."""
 
     def __init__(self, host: str, port: int, token: bytes) -> None:
         self._host, self._port, self._token = host, port, token
@@ -61,7 +61,8 @@ class CollectSink(Sink):
 
 
 class _Columns:
-    """Pickles a ``pyarrow.RecordBatch`` alone: Arrow's own pickle of a slice holds all the data that it was cut from."""
+    """Pickles only the data of a ``pyarrow.RecordBatch``: Arrow's own pickle of a slice contains all the data that it
+    was cut from."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -98,7 +99,7 @@ class _CollectCommitter(Committer):
 
 
 class _CollectWriter(SinkWriter):
-    """One subtask's stream of frames."""
+    """Writes the frames of one subtask."""
 
     def __init__(self, outbox: Outbox, task: TaskInfo) -> None:
         self._outbox, self._task = outbox, task
@@ -153,7 +154,8 @@ class _CollectWriter(SinkWriter):
         self._outbox.close()
 
     def _pickled(self, records: Any) -> bytes:
-        """Plain pickle where that works; otherwise classes defined by the program travel along with their first instances."""
+        """The records with plain pickle if that works; otherwise classes that the program defines are sent with their
+        first instances."""
         if self._by_value is None:
             try:
                 return pickle.dumps(records, protocol=5)

@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StreamFormat:
-    """How records are found in a file.
+    """How records are read from a file.
 
     >>> StreamFormat.text_line_format("latin-1").charset
     'latin-1'
@@ -42,13 +42,13 @@ class StreamFormat:
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """A record per line."""
+        """One record per line."""
         return StreamFormat(charset_name)
 
 
 @dataclass(frozen=True)
 class BulkFormat:
-    """How batches of columns are found in a file: ``open_files(paths)`` makes the source.
+    """How batches of columns are read from files: ``open_files(paths)`` makes the source.
 
     >>> BulkFormat.parquet(columns=["carrier"])  # doctest: +ELLIPSIS
     BulkFormat(...)
@@ -58,7 +58,7 @@ class BulkFormat:
 
     @staticmethod
     def parquet(columns: list[str] | None = None) -> BulkFormat:
-        """Parquet files; only the columns named are read."""
+        """Parquet files; with ``columns`` only those are read."""
         from flinkpy.connectors.files.column_files import ParquetSource
 
         return BulkFormat(lambda paths: ParquetSource(paths, columns))
@@ -66,7 +66,7 @@ class BulkFormat:
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Whether a large file is cut, so that several readers share it.
+    """Whether large files are cut into splits, so that several readers share one.
 
     >>> FileEnumeratorProvider.default_splittable_file_enumerator().splittable
     True
@@ -76,48 +76,52 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Cut, but for compressed files; hidden files (their names begin with ``.`` or ``_``) are left out."""
+        """Cuts large files, except compressed ones. Leaves out hidden files, whose names begin with ``.`` or ``_``."""
         return FileEnumeratorProvider(True)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """A file is read by one reader; hidden files are left out."""
+        """Has each file read by one reader. Leaves out hidden files."""
         return FileEnumeratorProvider(False)
 
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """Which reader gets which part of a file."""
+    """Which reader gets which split."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Parts near the reader first, then in order. The file systems here say nothing of where a file lies, so it is the order."""
+        """In Flink, splits near the reader first. The file systems here do not tell where a file lies, so splits are
+        assigned in order."""
         return FileSplitAssignerProvider()
 
 
 class FileSource:
-    """``FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`` is ``TextFileSource(path)``.
+    """PyFlink's builder of file sources: ``FileSource.for_record_stream_format(StreamFormat.text_line_format(),
+    path).build()`` is the same as ``TextFileSource(path)``.
 
     >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt").build()  # doctest: +SKIP
     """
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str | Path) -> FileSourceBuilder:
-        """Record by record: lines of text."""
+        """A builder for a source that reads record by record, such as lines of text. Raises ProgramError if it is not
+        given a StreamFormat."""
         if not isinstance(stream_format, StreamFormat):
             raise ProgramError(f"for_record_stream_format takes a StreamFormat, this is {stream_format!r:.80}; see StreamFormat.text_line_format()")
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str | Path) -> FileSourceBuilder:
-        """By columns: Parquet."""
+        """A builder for a source that reads column batches, such as Parquet. Raises ProgramError if it is not given a
+        BulkFormat."""
         if not isinstance(bulk_format, BulkFormat):
             raise ProgramError(f"for_bulk_file_format takes a BulkFormat, this is {bulk_format!r:.80}; see BulkFormat.parquet()")
         return FileSourceBuilder(bulk_format, paths)
 
 
 class FileSourceBuilder:
-    """Builds the source.
+    """Builds a file source.
 
     >>> FileSource.for_record_stream_format(StreamFormat.text_line_format(), "lines.txt")  # doctest: +ELLIPSIS
     <...FileSourceBuilder...>
@@ -129,7 +133,8 @@ class FileSourceBuilder:
         self._splittable = True
 
     def monitor_continuously(self, discovery_interval: Duration | timedelta | int) -> FileSourceBuilder:
-        """Looks for new files so often, and never ends."""
+        """Looks for new files at this interval (milliseconds, if a number); the source never ends. Raises
+        ProgramError for an interval below 1 ms."""
         milliseconds = to_milliseconds(discovery_interval)
         if milliseconds < 1:
             raise ProgramError(f"monitor_continuously() takes a duration above 0, this is {discovery_interval!r}")
@@ -137,25 +142,25 @@ class FileSourceBuilder:
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """The files there are now, and then it ends: the default."""
+        """Reads the files that exist when the source is built, and then ends. This is the default."""
         self._interval_ms = None
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Whether large files are cut."""
+        """Sets whether large files are cut."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
             raise ProgramError(f"set_file_enumerator() takes a FileEnumeratorProvider, this is {file_enumerator!r:.80}")
         self._splittable = file_enumerator.splittable
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Which reader gets which part; there is one way."""
+        """Sets which reader gets which split; there is only one way."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise ProgramError(f"set_split_assigner() takes a FileSplitAssignerProvider, this is {split_assigner!r:.80}")
         return self
 
     def build(self) -> Source[Any]:
-        """The source; ProgramError if there is no such file."""
+        """The source. Raises ProgramError if there is no such file."""
         if isinstance(self._format, BulkFormat):
             if self._interval_ms is not None:
                 raise ProgramError("a bulk format reads the files there are now; leave monitor_continuously() out")
@@ -171,7 +176,7 @@ class FileSourceBuilder:
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """Names of part files: what they begin and end with.
+    """The prefix and suffix of the names of part files.
 
     >>> config = OutputFileConfig.builder().with_part_prefix("words").with_part_suffix(".txt").build()
     >>> config.get_part_prefix(), config.get_part_suffix()
@@ -217,7 +222,7 @@ S = TypeVar("S", bound=file_sink.FileSink)
 
 
 class _SinkBuilder:
-    """What all builders of a file sink offer. Without a bucket assigner there is a folder for each hour, as in Flink."""
+    """What all builders of a file sink offer. Without a bucket assigner there is one folder per hour, as in Flink."""
 
     def __init__(self, path: str | Path, form: FileFormat, rolling: RollingPolicy) -> None:
         self._path, self._format, self._rolling = path, form, rolling
@@ -227,24 +232,24 @@ class _SinkBuilder:
         self._compact: tuple[FileCompactStrategy, FileCompactor] | None = None
 
     def with_output_file_config(self: Self, output_file_config: OutputFileConfig) -> Self:
-        """Names of part files."""
+        """Sets the names of part files."""
         self._config = _checked(output_file_config, OutputFileConfig, "with_output_file_config()")
         return self
 
     def with_bucket_assigner(self: Self, bucket_assigner: BucketAssigner) -> Self:
-        """Which folder a record goes to."""
+        """Sets which folder a record goes to."""
         self._buckets = _checked(bucket_assigner, BucketAssigner, "with_bucket_assigner()")
         return self
 
     def with_bucket_check_interval(self: Self, interval: int) -> Self:
-        """How often, in milliseconds, a part is looked at that no record comes for."""
+        """Sets how often, in milliseconds, the rolling policy is asked while no record comes."""
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
             raise ProgramError(f"with_bucket_check_interval() takes milliseconds from 1 on, this is {interval!r}")
         self._check_interval_ms = interval
         return self
 
     def with_rolling_policy(self: Self, rolling_policy: RollingPolicy) -> Self:
-        """When a part ends and the next begins."""
+        """Sets when a part ends and the next begins."""
         self._rolling = _checked(rolling_policy, RollingPolicy, "with_rolling_policy()")
         return self
 
@@ -254,7 +259,7 @@ class _SinkBuilder:
 
 
 class FileSink(file_sink.FileSink):
-    """The file sink with PyFlink's builders.
+    """The file sink, with PyFlink's builders.
 
     >>> sink = FileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
     """
@@ -263,7 +268,7 @@ class FileSink(file_sink.FileSink):
         """Builds the sink."""
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.BaseBuilder:
-            """Puts small parts together before they become visible: those of one subtask and one bucket."""
+            """Joins small parts of one subtask and one bucket before they become visible."""
             self._compact = (_checked(strategy, FileCompactStrategy, "enable_compact()"), _checked(compactor, FileCompactor, "enable_compact()"))
             return self
 
@@ -275,32 +280,32 @@ class FileSink(file_sink.FileSink):
             return self._build(FileSink)
 
     class RowFormatBuilder(BaseBuilder):
-        """For records that are written one by one; parts end by size and age unless said otherwise."""
+        """Builds a sink that writes records one by one; by default parts end by size and age."""
 
     class BulkFormatBuilder(BaseBuilder):
-        """For files that must be written as a whole; parts end with checkpoints only."""
+        """Builds a sink of files that must be written as a whole; parts end only with checkpoints."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.BulkFormatBuilder:
             return super().with_rolling_policy(_checked(rolling_policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))
 
     @staticmethod
     def for_row_format(base_path: str | Path, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """What the encoder makes of each record."""
+        """A builder for a sink that writes what the encoder makes of each record."""
         form = EncodedFormat(_checked(encoder, Encoder, "for_row_format()"))
         return FileSink.RowFormatBuilder(base_path, form, RollingPolicy.default_rolling_policy())
 
     @staticmethod
     def for_bulk_format(base_path: str | Path, writer_factory: BulkWriterFactory | None = None) -> FileSink.BulkFormatBuilder:
-        """Column files; Parquet unless another format is given."""
+        """A builder for a sink of column files; Parquet unless another format is given."""
         form = ParquetFormat() if writer_factory is None else _checked(writer_factory, FileFormat, "for_bulk_format()")
         return FileSink.BulkFormatBuilder(base_path, form, RollingPolicy.on_checkpoint_rolling_policy())
 
     def get_transformer(self) -> Any:
-        """None. What PyFlink puts in front of the sink to turn rows into Java's: nothing here."""
+        """None. In PyFlink it turns rows into Java's before the sink; here nothing needs to."""
 
 
 class StreamingFileSink(file_sink.FileSink):
-    """Flink's older name: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``.
+    """Flink's older file sink: ``stream.add_sink(StreamingFileSink.for_row_format(path, encoder).build())``.
 
     >>> sink = StreamingFileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
     """
@@ -309,17 +314,17 @@ class StreamingFileSink(file_sink.FileSink):
         """Builds the sink."""
 
         def with_rolling_policy(self: Self, policy: RollingPolicy) -> Self:
-            """When a part ends and the next begins."""
+            """Sets when a part ends and the next begins."""
             return _SinkBuilder.with_rolling_policy(self, policy)
 
         def build(self) -> StreamingFileSink:
             return self._build(StreamingFileSink)
 
     class DefaultRowFormatBuilder(BaseBuilder):
-        """For records that are written one by one."""
+        """Builds a sink that writes records one by one."""
 
     class DefaultBulkFormatBuilder(BaseBuilder):
-        """For files that must be written as a whole."""
+        """Builds a sink of files that must be written as a whole."""
 
         def with_rolling_policy(self, policy: RollingPolicy) -> StreamingFileSink.DefaultBulkFormatBuilder:
             return super().with_rolling_policy(_checked(policy, OnCheckpointRollingPolicy, "with_rolling_policy() of a bulk format"))

@@ -1,7 +1,8 @@
-"""A stream kept in files by the first job that computes it, and read from them by those that come later.
+"""A stream that the first job to compute it writes to files, and that later jobs read from them.
 
-Each subtask writes what passes it, batch by batch, under a hidden name; at the end of its input the file gets its own, which says how many
-there are. Only when all files of one attempt of one job are there is the cache complete, so a failed job leaves nothing that would be read.
+Each subtask writes the batches that pass through it to a file with a hidden name. At the end of its input it renames
+the file; the new name says how many files there are. The cache is complete only when all files of one attempt of one
+job are there, so nothing that a failed job leaves is read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NAME = re.compile(r"(?P<run>[0-9a-f-]+)_(?P<subtask>\d+)_of_(?P<parallelism>\d+
 
 
 class CacheFolder:
-    """Where the files lie; it goes with the program that made it, or with ``clear``."""
+    """The folder of a cache. It is deleted with the program that made it; ``clear`` deletes the files."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -37,7 +38,7 @@ class CacheFolder:
         return self._path
 
     def complete(self) -> list[str] | None:
-        """The files of one whole run in the order of their subtasks; None where there is none."""
+        """The files of one complete run, in the order of their subtasks; None if there is none."""
         if self._path is None:
             return None
         runs: dict[str, dict[int, str]] = {}
@@ -53,7 +54,7 @@ class CacheFolder:
         return None
 
     def clear(self) -> None:
-        """Deletes the files; they are written again by the next job that computes the stream."""
+        """Deletes the files; the next job that computes the stream writes them again."""
         if self._path is not None:
             for name in os.listdir(self._path):
                 os.remove(os.path.join(self._path, name))
@@ -68,7 +69,7 @@ class CacheFolder:
 
 
 class CacheWriter(OneInputOperator):
-    """Passes every batch on, and keeps it."""
+    """Passes every batch on, and writes it to the cache."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
@@ -76,7 +77,7 @@ class CacheWriter(OneInputOperator):
         self._folder = folder
 
     def output_schema(self, schema: Any) -> Any:
-        """Of a columnar stream: what comes in goes out."""
+        """The input's schema."""
         return schema
 
     def open(self) -> None:
@@ -106,7 +107,7 @@ class CacheWriter(OneInputOperator):
 
 @dataclass(frozen=True)
 class CacheSplit:
-    """A file, and how many of its batches were read."""
+    """A file, and how many of its batches have been read."""
 
     split_id: str
     path: str
@@ -136,7 +137,7 @@ class _CacheReader(SplitReader[CacheSplit]):
 
 
 class CacheSource(Source[CacheSplit]):
-    """The batches in these files, with the times they had."""
+    """Reads the batches of these files, with their timestamps."""
 
     has_timestamps = True
 

@@ -1,7 +1,8 @@
 """Parquet, CSV and JSON-lines files as column batches, read by Arrow.
 
-Every file of one source has the schema of the first (or the one given), so that all batches of the stream are alike. Parquet files are cut at
-row groups, JSON-lines at lines, CSV files not at all (a quoted field may hold line ends).
+All files of a source are read with the schema of the first file, or the given schema, so all batches of the stream
+are alike. Parquet files are cut at row groups, JSON-lines files at line ends, and CSV files not at all, because a
+quoted field may contain line ends.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from flinkpy.core.errors import ProgramError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CSV_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 28)  # what is tried, one after the other: Arrow gives up at a row longer than a block
-SPLITS_PER_READER = 4  # at least, where a file has so many row groups: the faster reader takes more
+_CSV_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 28)  # tried one after the other: Arrow fails at a row longer than a block
+SPLITS_PER_READER = 4  # at least, if a file has enough row groups: a faster reader can then take more
 
 
 @dataclass(frozen=True)
 class RowsSplit:
-    """A part of a file, and how many of its rows were read. ``groups`` are row groups [first, last) of a Parquet file."""
+    """A part of a file, and how many of its rows have been read. ``groups`` are the row groups [first, last) of a
+    Parquet file."""
 
     split_id: str
     file: FileInfo
@@ -45,12 +47,12 @@ class RowsSplit:
 
 
 class _BatchReader(SplitReader[RowsSplit]):
-    """Record batches off an iterator, cut to length; on resuming the rows read before are passed over."""
+    """Cuts the record batches of an iterator to length. When it resumes, it skips the rows that were read before."""
 
     def __init__(self, split: RowsSplit, batches: Iterator[Any], rows: int) -> None:
         self._split, self._batches, self._rows = split, batches, rows
         self._read = self._last = split.rows_read
-        self._batch: Any = None  # what is left of the last one
+        self._batch: Any = None  # what is left of the last batch
         self._skip = split.rows_read
 
     def next_batch(self, limit: int) -> Batch | None:
@@ -87,7 +89,7 @@ class _BatchReader(SplitReader[RowsSplit]):
 
 
 class ColumnFileSource(Source[RowsSplit]):
-    """What the three have in common: files, a schema, the columns wanted and the batch length."""
+    """What the sources of column files share: files, a schema, the wanted columns and the batch length."""
 
     has_timestamps = False
 
@@ -100,7 +102,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
         self._files = find_files(paths)
         self._batch_rows = batch_rows
-        self._full_schema = schema if schema is not None else self._shown_schema()  # of the files
+        self._full_schema = schema if schema is not None else self._shown_schema()  # the columns of the files
         self._is_shown = schema is None
         self._folders = PartitionFolders(paths, self._files)
         full = pa.schema([*self._full_schema, *(field for field in self._folders.schema if field.name not in self._full_schema.names)])
@@ -118,7 +120,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self._schema
 
     @property
@@ -130,7 +132,8 @@ class ColumnFileSource(Source[RowsSplit]):
         return Boundedness.BOUNDED
 
     def _shown_schema(self) -> pa.Schema:
-        """That of the first file; columns of which it has nothing but nulls, or a header line, get the type they have in the next that shows one."""
+        """The schema of the first file that is not empty. A column whose type it does not show, because there are
+        only nulls or a header line, has the type from the next file that shows one."""
         import pyarrow as pa
 
         shown: pa.Schema | None = None
@@ -150,7 +153,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
     @abstractmethod
     def _first_schema(self, file: FileInfo) -> pa.Schema:
-        """What the file says of its columns, or shows of them at its beginning."""
+        """The schema that the file states, or that its beginning shows."""
 
     @abstractmethod
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]: ...
@@ -168,7 +171,7 @@ class ColumnFileSource(Source[RowsSplit]):
         return SequentialReader(context, lambda split: _BatchReader(split, self._checked(split), self._batch_rows))
 
     def _checked(self, split: RowsSplit) -> Iterator[Any]:
-        """The batches of the split; what Arrow cannot read is told with the file's name."""
+        """The batches of the split; if Arrow cannot read them, raises ProgramError with the file's name."""
         import pyarrow as pa
 
         from flinkpy.columns.values.conversion import conformed
@@ -185,7 +188,7 @@ class ColumnFileSource(Source[RowsSplit]):
         return "; the types are those of the first file, give schema= for others" if self._is_shown and file != self._files[0] else ""
 
     def _with_folders(self, read: Any, file: FileInfo, rows: int) -> Any:
-        """The columns of the file, and those its folders say."""
+        """The columns of the file, and those from the names of its folders."""
         import pyarrow as pa
 
         said = self._folders.columns(file.path, rows)
@@ -197,10 +200,10 @@ class ColumnFileSource(Source[RowsSplit]):
 
 
 class ParquetSource(ColumnFileSource):
-    """Parquet files. ``columns``: those to read, all by default (what is not wanted is not read from disk). ``schema``: their types, where the files
-    have several; else those of the first file.
+    """Reads Parquet files. ``columns`` are those to read, by default all; other columns are not read from disk.
+    ``schema`` gives their types if files differ; by default they are those of the first file.
 
-    Raises ProgramError when built if there is no such file or column.
+    The constructor raises ProgramError if there is no such file or column.
 
     >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
     """
@@ -223,7 +226,7 @@ class ParquetSource(ColumnFileSource):
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(open_seekable(file)) as parquet:
-            # Several row groups a split where there are many: each split opens the file once more.
+            # With many row groups a split has several, because each split opens the file again.
             pieces = max(SPLITS_PER_READER * parallelism, file.size // DEFAULT_SPLIT_BYTES)
             for part in cut(0, parquet.num_row_groups, pieces):
                 yield RowsSplit(f"{file.path}#{part.split_id}", file, (part.start, part.end))
@@ -237,10 +240,11 @@ class ParquetSource(ColumnFileSource):
 
 
 class CsvSource(ColumnFileSource):
-    """CSV files with a header line. Types are those of the first block of the first file unless ``schema`` names them
-    (``pyarrow.schema``); a value that does not fit later is an error that names the file.
+    """Reads CSV files with a header line. Types are those that the first block of the first file shows, unless
+    ``schema`` (a ``pyarrow.schema``) gives them. A later value that does not fit raises an error that names the file.
 
-    A field without quotes whose text is one of ``null_values`` is null; one in quotes is text. ``quote_char`` None: quotes are letters like others.
+    An unquoted field whose text is one of ``null_values`` is null; a quoted field is text. With ``quote_char`` None,
+    quotes have no meaning.
     """
 
     def __init__(
@@ -275,7 +279,8 @@ class CsvSource(ColumnFileSource):
         return pa.schema([])
 
     def _of_text(self, schema: pa.Schema, file: FileInfo) -> pa.Schema:
-        """Arrow takes what is no text for bytes; nobody writes these into a CSV file."""
+        """The schema. Raises ProgramError for a column of bytes, which Arrow makes of values that are not text in
+        this encoding."""
         import pyarrow as pa
 
         for field in schema:
@@ -314,7 +319,7 @@ class CsvSource(ColumnFileSource):
                     raise
 
     def _refuse_rounded(self, file: FileInfo, names: list[str], block_bytes: int) -> None:
-        """Reads these columns of the file once more, as text."""
+        """Reads these columns of the file again as text, and raises an error if a number was rounded."""
         import pyarrow as pa
 
         with self._open(file, pa.schema([(name, pa.string()) for name in names]), block_bytes, names) as reader:
@@ -339,13 +344,13 @@ class CsvSource(ColumnFileSource):
 
 
 def _needs_longer_blocks(error: Exception, block_bytes: int) -> bool:
-    """Whether that was about a row longer than a block, so that the file is read once more."""
+    """Whether Arrow failed at a row longer than a block, so that the file should be read with longer ones."""
     return "block" in str(error) and block_bytes < _CSV_BLOCK_BYTES[-1]
 
 
 class JsonLinesSource(ColumnFileSource):
-    """Files of one JSON object per line. The schema is that of the first block of the first file unless given; a field that
-    first appears later is an error that names it.
+    """Reads files with one JSON object per line. The schema is the one that the first block of the first file shows,
+    unless it is given. A field that first appears later raises an error that names it.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """Blocks of JSON lines as columns.
 
-Arrow's JSON reader takes a moment's text for a timestamp, forgets its zone, and knows no dates and times. So columns of time are read as text,
-for the source to cast: that keeps zones, and refuses what has one in a column without, or the other way round. It knows numbers that are none as
-``NaN`` and ``Infinity`` only, which JSON has not: columns of floats hold them as texts.
+Arrow's JSON reader takes text that looks like a datetime for a timestamp, drops its zone, and cannot read dates and
+times of day. So columns of time are read as text, which the source casts. That keeps zones; and a text with a zone is
+refused in a column without one, and vice versa. The reader accepts non-finite numbers only as bare ``NaN`` and
+``Infinity``, which JSON does not have; files hold them as quoted text in columns of floats.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def shown_schema(block: bytes) -> Any:
 
 
 def parse_lines(block: bytes, schema: Any) -> Any:
-    """The lines as a table of this schema, but for moments and dates, which are text; ArrowInvalid for what does not fit, and for more fields."""
+    """The lines as a table of this schema, except that datetimes and dates are text. Raises ArrowInvalid for values
+    that do not fit, and for unknown fields."""
     moments_as_text = as_text(schema, lambda kind: _is_of_time(kind) and not pa.types.is_time(kind))
     read_as = as_text(moments_as_text, lambda kind: pa.types.is_time(kind) or is_of_bytes(kind))
     try:
@@ -56,14 +58,15 @@ def parse_lines(block: bytes, schema: Any) -> Any:
 
 
 def refuse_rounded_numbers(block: bytes, read: Any) -> None:
-    """ArrowInvalid for a whole number that the column of floats in which it was read has not."""
+    """Raises ArrowInvalid if a column of floats was read from an integer that no float equals."""
     for name in {name for batch in read.to_batches() for name in with_large_floats(batch)}:
         found = re.findall(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(-?\d{16,})(?=\s*[,}])', block)
         refuse_rounded(pa.array([number.decode() for number in found], pa.string()), name)
 
 
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:
-    """The block with ``"NaN"`` and ``"Infinity"`` of columns of floats without quotes. (Within a text, a name's quotes stand behind backslashes.)"""
+    """The block without the quotes around ``"NaN"`` and ``"Infinity"`` in columns of floats. (Inside a text, the
+    quotes around a name are escaped, so they do not match.)"""
     for name in set(_names_of_floats(schema)):
         block = re.sub(rb'("' + re.escape(name.encode()) + rb'"\s*:' + _NAMED_FLOAT, rb"\1\2", block)
     return block

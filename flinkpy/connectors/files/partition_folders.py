@@ -1,7 +1,8 @@
-"""Folders such as ``city=Oslo`` in the paths of files: a column whose value is one for each file, as Hive, Spark and Arrow write and read them.
+"""Folders such as ``city=Oslo`` in the paths of files: columns with one value per file, as Hive, Spark and Arrow
+write and read them.
 
-Those below the folder that the program names count, or behind the first part with a wildcard in a pattern. A value is text, unless all are whole
-numbers or dates; ``__HIVE_DEFAULT_PARTITION__`` is null.
+Only folders below the folder that the program names count; in a pattern, those after the first part with a wildcard.
+Values are text, unless all are integers or all are dates; ``__HIVE_DEFAULT_PARTITION__`` is null.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFolders:
-    """The columns that the folders of these files say.
+    """The columns from the folder names of these files. Raises ProgramError if the files' folders have different names.
 
     >>> PartitionFolders("out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]).schema.names
     ['city', 'year']
@@ -46,7 +47,7 @@ class PartitionFolders:
         self._read = {name: read for name, (_, read) in readers.items()}
 
     def columns(self, path: str, rows: int) -> dict[str, Any]:
-        """The columns of so many rows of this file."""
+        """The columns for ``rows`` rows of this file."""
         import pyarrow as pa
 
         values = {name: None if text is None else self._read[name](text) for name, text in self._texts[path].items()}
@@ -54,7 +55,7 @@ class PartitionFolders:
 
 
 def folder_of(fields: dict[str, Any]) -> str:
-    """The folder of a record with these values.
+    """The folder for a record with these values.
 
     >>> folder_of({"city": "Oslo/Fornebu", "year": None})
     'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__'
@@ -64,7 +65,7 @@ def folder_of(fields: dict[str, Any]) -> str:
 
 
 def _root(path: str) -> str:
-    """The folder that the program names; of a pattern the part without wildcards."""
+    """The folder that the program names; for a pattern, the part before the first wildcard."""
     if "://" in path:
         return path
     path = os.path.abspath(path)
@@ -91,7 +92,8 @@ def _listed(texts: dict[str, Any]) -> str:
 
 
 def _reader(texts: Sequence[str | None]) -> tuple[Any, Callable[[str], Any]]:
-    """The type all these texts have, and what makes a value of one. A number with zeros in front is text: they would be lost."""
+    """The type that fits all these texts, and the function that reads a value. A number with leading zeros makes the
+    column text, to keep the zeros."""
     import pyarrow as pa
 
     given = {text for text in texts if text is not None}

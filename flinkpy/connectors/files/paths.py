@@ -1,6 +1,8 @@
-"""Which files a path means: a file, a directory (all in it, at any depth), a glob, or a URI of a file system Arrow knows (s3, gs, hdfs …).
+"""Finds the files that a path means: a file, a directory (all files in it, at any depth), a glob, or a URI of a file
+system that Arrow supports (s3, gs, hdfs …).
 
-Resolved when the program is built, so that a mistyped name is an error with the line of the program, and every worker reads the same list.
+Paths are resolved when the program is built. So a mistyped name raises an error with the line of the program, and all
+workers read the same list.
 """
 
 from __future__ import annotations
@@ -22,20 +24,21 @@ _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file found, and its length in bytes."""
+    """A file and its length in bytes."""
 
     path: str
     size: int
 
     @property
     def compression(self) -> str | None:
-        """Arrow's name of what the file is compressed with, by its ending."""
+        """Arrow's name for the file's compression, from its suffix; None if it has none."""
         return _COMPRESSED.get(os.path.splitext(self.path)[1].lower())
 
 
 def find_files(paths: PathArgument) -> list[FileInfo]:
-    """The files meant, sorted within each argument; ProgramError naming the path if there is none. Names that begin with ``.`` or ``_``
-    inside directories, or found by a pattern, are left out: those are files in the making."""
+    """The files that ``paths`` mean, sorted within each path. Raises ProgramError, with the path, if there are none.
+    Files in directories and matches of patterns are left out if their names begin with ``.`` or ``_``: they are still
+    being written."""
     given = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not given:
         raise ProgramError("no path given")
@@ -46,7 +49,7 @@ def find_files(paths: PathArgument) -> list[FileInfo]:
 
 
 def local_path(path: str) -> str:
-    """The path of a ``file://`` URI; any other as it is."""
+    """The path in a ``file://`` URI; any other path unchanged."""
     return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else path
 
 
@@ -59,11 +62,11 @@ def _find(path: str) -> list[FileInfo]:
     found = [info for match in matches for info in _walk(match)]
     if not found:
         raise ProgramError(f"no files in {path}")
-    return list(dict.fromkeys(found))  # ``folder/**`` matches a file, and every folder it lies in
+    return list(dict.fromkeys(found))  # ``folder/**`` matches a file and also every folder that contains it
 
 
 def _matches(pattern: str) -> list[str]:
-    """What the pattern means, without hidden files; but for a pattern that asks for them."""
+    """The matches of the pattern; hidden files only if the pattern asks for them."""
     found = sorted(glob.glob(pattern, recursive=True))
     return found if os.path.basename(pattern).startswith(_HIDDEN) else [path for path in found if not os.path.basename(path).startswith(_HIDDEN)]
 
@@ -97,7 +100,8 @@ def _find_remote(uri: str) -> list[FileInfo]:
 
 
 def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
-    """The file's bytes from ``offset`` on, decompressed if its ending says so (``offset`` then counts decompressed bytes)."""
+    """The file's bytes from ``offset`` on, decompressed if its suffix says so; ``offset`` then counts decompressed
+    bytes."""
     if info.compression is None:
         stream = open(info.path, "rb", buffering=0) if "://" not in info.path else open_seekable(info)  # noqa: SIM115  (the caller closes it)
         stream.seek(offset)
@@ -114,7 +118,8 @@ def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
 
 
 def open_seekable(info: FileInfo) -> Any:
-    """The file as an Arrow input file. Not memory-mapped, though that is no slower: a file cut short meanwhile would kill the process."""
+    """The file as an Arrow input file. It is not memory-mapped (which would be no faster): if the file were truncated
+    meanwhile, the process would be killed."""
     import pyarrow as pa
 
     if "://" not in info.path:

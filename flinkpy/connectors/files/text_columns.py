@@ -1,5 +1,6 @@
-"""Columns of files of text whose values have another form there: bytes are Base64, and times of day a text that Arrow's JSON reader does not know.
-And whole numbers that a column of floats, which Arrow found without being told, would round.
+"""Conversions for columns of text files whose values are written in another form: bytes as Base64, and times of day
+as text that Arrow's JSON reader does not parse. Also detects integers that were rounded because Arrow inferred a
+column of floats.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ALL_FLOATS_BELOW = 1 << 53  # every whole number up to here is a float
+_ALL_FLOATS_BELOW = 1 << 53  # every integer up to here equals a float
 
 
 def is_of_bytes(kind: Any) -> bool:
@@ -21,17 +22,17 @@ def is_of_bytes(kind: Any) -> bool:
 
 
 def as_text(schema: Any, is_text: Callable[[Any], bool]) -> Any:
-    """The schema with text in place of some of its types, also in structs and lists."""
+    """The schema with text in place of the types that ``is_text`` selects, also inside structs and lists."""
     return changed(schema, lambda kind: pa.string() if is_text(kind) else kind)
 
 
 def changed(schema: Any, change: Callable[[Any], Any]) -> Any:
-    """The schema with its types changed, also those in structs and lists."""
+    """The schema with ``change`` applied to its types, also inside structs and lists."""
     return pa.schema([field.with_type(changed_type(field.type, change)) for field in schema])
 
 
 def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
-    """The type with its parts changed."""
+    """The type with ``change`` applied to it or, for structs and lists, to its parts."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(changed_type(field.type, change)) for field in kind])
     if pa.types.is_list(kind):
@@ -40,7 +41,8 @@ def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def decoded(batch: Any, schema: Any) -> Any:
-    """The record batch with the schema's types where it has the text of bytes and times of day; ArrowInvalid for a text of neither."""
+    """The record batch with text converted to the schema's types of bytes and times of day. Raises ArrowInvalid for
+    text that is neither."""
     for at, field in enumerate(batch.schema):
         wanted = schema.field(field.name)
         if not wanted.type.equals(field.type):
@@ -81,7 +83,7 @@ def _time(text: str) -> datetime.time:
 
 
 def with_large_floats(batch: Any) -> list[str]:
-    """The columns of floats with values so large that a whole number may have been rounded."""
+    """The columns of floats with values so large that an integer may have been rounded."""
     return [field.name for field, column in zip(batch.schema, batch.columns) if field.type == pa.float64() and _is_large(column)]
 
 
@@ -91,7 +93,7 @@ def _is_large(column: Any) -> bool:
 
 
 def refuse_rounded(texts: Any, name: str) -> None:
-    """ArrowInvalid for the text of a whole number that no float equals."""
+    """Raises ArrowInvalid if one of the texts is an integer that no float equals."""
     for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[+-]?\d{16,}\s*$")).to_pylist():
         if float(text) != int(text):
             raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")

@@ -1,8 +1,9 @@
-"""Lines of text files. Plain files are cut into byte ranges, so that one large file is read by all readers; compressed ones are read whole.
+"""Lines of text files. Plain files are cut into byte ranges, so that all readers can share a large one; compressed
+files are read whole.
 
-A line belongs to the range in which its first byte lies. So a reader that does not begin at 0 looks at the byte before its range: it starts
-behind the first line end at or after that byte, and reads on past its range to finish its last line. Every line is read exactly once wherever
-the cuts fall.
+A line belongs to the range that contains its first byte. So a reader whose range does not start at 0 looks at the
+byte before it: it starts after the first line end at or after that byte, and reads past the end of its range to
+finish its last line. Every line is read exactly once, wherever the cuts fall.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ BLOCK_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class FileSplit:
-    """The part of a file whose lines begin in [start, end); read up to byte ``offset``, and ``skip`` lines from there."""
+    """The lines of a file that begin in [start, end). Reading resumes at byte ``offset``, after ``skip`` lines from
+    there."""
 
     split_id: str
     file: FileInfo
     start: int
-    end: int | None  # None: to the end of the file
-    offset: int | None = None  # None: not begun
+    end: int | None  # None: the end of the file
+    offset: int | None = None  # None: not begun yet
     skip: int = 0
 
 
 def cut_file(file: FileInfo, split_bytes: int) -> Iterator[FileSplit]:
-    """Ranges of about ``split_bytes``; a single one for what cannot be entered in the middle."""
+    """Splits of about ``split_bytes``; a single split for a file that cannot be entered in the middle."""
     if file.compression is not None or file.size <= split_bytes:
         yield FileSplit(f"{file.path}:0", file, 0, None)
         return
@@ -55,7 +57,7 @@ class LineBlocks:
         self._rest = b""
         self._done = False
         if split.offset is not None or split.start == 0:
-            self.offset = split.offset or 0  # of the rest
+            self.offset = split.offset or 0  # of ``_rest`` in the file
             self._stream: IO[bytes] = open_binary(split.file, self.offset)
         else:
             self._stream = open_binary(split.file, split.start - 1)
@@ -73,13 +75,14 @@ class LineBlocks:
             self.offset += len(block)
 
     def _read(self) -> bytes:
-        block = self._stream.read(max(self._block_bytes, len(self._rest)))  # doubled within a long line, which would be gone over again and again
+        # Inside a long line the amount doubles, so that the line is not searched again and again.
+        block = self._stream.read(max(self._block_bytes, len(self._rest)))
         if not block:
             self._done = True
         return bytes(block)
 
     def next(self) -> tuple[int, bytes] | None:
-        """Offset and bytes of the next whole lines; None behind the last line that begins in the split."""
+        """Offset and bytes of the next whole lines; None after the last line that begins in the split."""
         while True:
             if self._end is not None and self.offset >= self._end:
                 return None
@@ -94,10 +97,10 @@ class LineBlocks:
             self._rest += self._read()
 
     def _last_line_end(self) -> int:
-        """How many bytes of the rest are whole lines that begin before the split's end."""
+        """How many bytes of the rest belong to whole lines that begin before the split's end."""
         if self._end is None or self.offset + len(self._rest) <= self._end:
             return self._rest.rfind(b"\n") + 1
-        last = self._end - self.offset - 1  # the last byte of the split: the line it is part of is the split's last
+        last = self._end - self.offset - 1  # the split's last byte: the line that contains it is the split's last
         return self._rest.find(b"\n", last) + 1 if last >= 0 else 0
 
     def close(self) -> None:
@@ -113,7 +116,7 @@ class LineReader(SplitReader[FileSplit]):
         self._lines: list[str] = []
         self._offset, self._next, self._last = split.offset, 0, 0
         skip = split.skip
-        while skip and self._load():  # blocks may be cut elsewhere than the first time
+        while skip and self._load():  # blocks may be cut differently from the first time
             self._next = min(skip, len(self._lines))
             skip -= self._next
 
@@ -154,21 +157,21 @@ class LineReader(SplitReader[FileSplit]):
 
 
 def check_charset(charset: str) -> None:
-    """Refuses what cannot be cut at line ends."""
+    """Raises ProgramError for a charset in which files cannot be cut at line ends."""
     try:
         line_end = "\n".encode(charset)
     except (LookupError, TypeError):
         raise ProgramError(f"{charset!r} is no character set Python knows") from None
-    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":  # utf-8-sig: for files that begin with a byte order mark
+    if line_end.removeprefix(codecs.BOM_UTF8) != b"\n":  # utf-8-sig reads files that begin with a byte order mark
         raise ProgramError(f"charset {charset} does not end lines with a byte 0x0A, as cutting files needs; recode to utf-8")
 
 
 class TextFileSource(Source[FileSplit]):
-    """The lines of text files, as ``str`` without line ends.
+    """Reads the lines of text files, as ``str`` without line ends.
 
-    ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst`` and ``.lz4`` files are decompressed.
-    Lines come in order within a split of ``split_bytes`` (None: files are not cut), and splits in order at parallelism 1.
-    ProgramError if there is no such file.
+    ``paths`` is a file, a directory, a glob, a URI, or a list of these; ``.gz``, ``.bz2``, ``.zst`` and ``.lz4``
+    files are decompressed. Lines are in order within a split of ``split_bytes`` (None: files are not cut); at
+    parallelism 1 the splits are in order too. Raises ProgramError if there is no such file.
 
     >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
     """
@@ -192,7 +195,7 @@ class TextFileSource(Source[FileSplit]):
         if self._split_bytes is None:
             yield from (split for file in self._files for split in cut_file(file, largest))
             return
-        # A file that fits into one split is still shared out among the readers, but not in crumbs.
+        # Even a file that fits into one split is shared among the readers, but not in tiny pieces.
         size = max(64 << 10, min(self._split_bytes, -(-largest // parallelism)))
         for file in self._files:
             yield from cut_file(file, size)

@@ -1,6 +1,7 @@
-"""Text files that go on appearing: the enumerator looks for new ones every so often, and the stream never ends.
+"""A source of text files that keeps running: the enumerator looks for new files at an interval, and the stream never
+ends.
 
-A file is read once, as it is when it is found: write it under a hidden name and rename it when it is whole.
+A file is read once, as it is when it is found. So write it under a hidden name, and rename it when it is complete.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from flinkpy.core.errors import ProgramError
 
 @dataclass(frozen=True)
 class WatchedFiles:
-    """What a checkpoint keeps of the enumerator."""
+    """The enumerator's state in a checkpoint."""
 
     seen: frozenset[str]
     left: tuple[FileSplit, ...]
 
 
 class WatchedTextFileSource(Source[FileSplit]):
-    """The lines of the files there are and of those to come. ``paths`` need not exist yet; ``split_bytes`` None: files are not cut.
+    """Reads the lines of existing files and of files that appear later. ``paths`` need not exist yet; with
+    ``split_bytes`` None, files are not cut.
 
     >>> WatchedTextFileSource("incoming", interval_ms=1000).boundedness
     <Boundedness.CONTINUOUS_UNBOUNDED: 'CONTINUOUS_UNBOUNDED'>
@@ -48,7 +50,7 @@ class WatchedTextFileSource(Source[FileSplit]):
     def _look(self) -> list[FileInfo]:
         try:
             return find_files(self._paths)
-        except ProgramError:  # nothing there yet
+        except ProgramError:  # there are no files yet
             return []
 
     def _cut(self, file: FileInfo) -> Iterable[FileSplit]:
@@ -62,7 +64,7 @@ class WatchedTextFileSource(Source[FileSplit]):
 
 
 class FileWatcher(SplitEnumerator[FileSplit]):
-    """Hands out the parts of new files; readers that ask while there are none wait until there is one."""
+    """Hands out the splits of new files. Readers that ask while there are none wait."""
 
     def __init__(self, context: SplitEnumeratorContext[FileSplit], look: Callable[[], list[FileInfo]],
                  cut: Callable[[FileInfo], Iterable[FileSplit]], interval_s: float, checkpoint: WatchedFiles | None = None) -> None:
@@ -87,7 +89,7 @@ class FileWatcher(SplitEnumerator[FileSplit]):
         registered = self._context.registered_readers if self._waiting and self._left else {}
         while self._waiting and self._left:
             subtask = self._waiting.pop(0)
-            if subtask in registered:  # it may have failed meanwhile; its next attempt asks for itself
+            if subtask in registered:  # else it has failed meanwhile, and its next attempt asks for itself
                 self._context.assign_splits(subtask, [self._left.popleft()])
 
     def handle_split_request(self, subtask: int, host: str) -> None:

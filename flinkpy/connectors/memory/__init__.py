@@ -1,1 +1,1 @@
-"""Data in the program's memory, and data made on the fly."""
+"""Sources of data in the program's memory, and of generated data."""

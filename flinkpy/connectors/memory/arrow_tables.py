@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-DEFAULT_BATCH_ROWS = 8192  # of columnar sources: long enough that a kernel's fixed cost vanishes, short enough to stay in the cache
+# Of columnar sources: long enough that a kernel's fixed cost does not matter, short enough to stay in the cache.
+DEFAULT_BATCH_ROWS = 8192
 
 
 class ArrowSource(InMemorySource):
-    """The rows of a ``pyarrow.Table``, a ``RecordBatch``, or anything that gives itself as an Arrow stream (``__arrow_c_stream__``: frames of Polars,
-    DuckDB's relations), as column batches of ``batch_rows`` rows.
+    """Reads the rows of a ``pyarrow.Table``, a ``RecordBatch``, or any object that offers an Arrow stream
+    (``__arrow_c_stream__``: frames of Polars, DuckDB's relations), as column batches of ``batch_rows`` rows.
 
-    In order at parallelism 1; with more readers each gets a contiguous part.
+    At parallelism 1 the rows are in order; with more readers each gets a contiguous part. Raises ProgramError for
+    other objects.
     """
 
     def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
@@ -32,7 +34,8 @@ class ArrowSource(InMemorySource):
 
     @staticmethod
     def from_pandas(frame: pd.DataFrame, batch_rows: int = DEFAULT_BATCH_ROWS) -> ArrowSource:
-        """The rows of a pandas frame as it is at this moment; its index is left out."""
+        """Reads the rows of a pandas frame, without its index, as they are when this is called. Raises ProgramError
+        if it is not a pandas frame or Arrow cannot convert it."""
         if not hasattr(frame, "columns") or not hasattr(frame, "index"):
             advice = "; from_arrow() takes it" if is_arrow_stream(frame) else ""
             raise ProgramError(f"from_pandas takes a pandas frame, this is a {type(frame).__name__}{advice}")
@@ -51,7 +54,7 @@ class ArrowSource(InMemorySource):
 
 
 def is_arrow_stream(data: Any) -> bool:
-    """Whether it is a table, and gives its columns to whoever reads Arrow."""
+    """Whether it is a table that offers its columns as an Arrow stream."""
     return hasattr(data, "__arrow_c_stream__") and (hasattr(data, "schema") or hasattr(data, "columns")) and not isinstance(data, type)
 
 
@@ -59,7 +62,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
     import pyarrow as pa
 
     try:
-        return pa.Table.from_pandas(frame.copy(), preserve_index=False)  # Arrow shares the memory of columns of numbers
+        # A copy: Arrow shares the memory of numeric columns
+        return pa.Table.from_pandas(frame.copy(), preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
 
@@ -82,7 +86,7 @@ def _table_of(data: Any) -> pa.Table:
 
 
 def single_batch(table: Any) -> Any:
-    """A short table as one record batch; copies only where it spans chunks."""
+    """A short table as one record batch; copies only if the table has several chunks."""
     import pyarrow as pa
 
     batches = table.to_batches()

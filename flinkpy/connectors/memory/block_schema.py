@@ -1,7 +1,8 @@
-"""Blocks of one stream brought to its schema.
+"""Casts the blocks of one stream to its schema.
 
-Arrow refuses to cast a struct that is null where it has a field that may not be, which is every left join's; so casts go by types that may be null
-everywhere (``nullable``), and what the schema says of nulls is put back afterwards (``relabelled``).
+Arrow refuses to cast a struct that is null if one of its fields must not be null; such structs come from every left
+join. So casts use types in which everything may be null (``nullable``), and ``relabelled`` then restores what the
+schema says about nulls.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import pyarrow as pa
 
 
 def conformed(table: Any, schema: Any) -> Any:
-    """The table with exactly these columns: in their order, cast where they differ. One it lacks is null: some blocks of a Ray Dataset have more
-    columns than others. ArrowInvalid for values that do not fit."""
+    """The table with exactly the schema's columns, in their order, cast where types differ. A missing column is null,
+    because some blocks of a Ray Dataset have more columns than others. Raises ArrowInvalid for values that do not
+    fit."""
     if table.schema.equals(schema):
         return table
     if not schema.names:
-        return table.select([])  # a cast would forget how many rows there are
+        return table.select([])  # a cast would lose the number of rows
     columns = [_column(table, field) for field in schema]
     if all(column.type.equals(field.type) for column, field in zip(columns, schema)):
         return pa.Table.from_arrays(columns, schema=schema)
@@ -33,13 +35,13 @@ def _column(table: Any, field: Any) -> Any:
 
 
 def relabelled(table: Any, schema: Any) -> Any:
-    """The table under a schema that differs from its own in what may be null only."""
+    """The table under a schema that differs from its own only in what may be null."""
     batches = [pa.ipc.read_record_batch(batch.serialize(), schema) for batch in table.to_batches()]
     return pa.Table.from_batches(batches, schema)
 
 
 def nullable(kind: Any) -> Any:
-    """The type with everything inside it that may be null. (Keys of maps never are.)
+    """The type, with everything inside it nullable. (Keys of maps never are.)
 
     >>> nullable(pa.list_(pa.field("item", pa.int32(), False)))
     ListType(list<item: int32>)
@@ -58,5 +60,5 @@ def nullable(kind: Any) -> Any:
 
 
 def nullable_field(field: Any) -> Any:
-    """The field as one that may be null, at every depth."""
+    """The field, nullable at every depth."""
     return pa.field(field.name, nullable(field.type), True, field.metadata)

@@ -1,4 +1,5 @@
-"""Generated records: a function of the index, as many as wanted, as fast as possible or at a steady rate."""
+"""A source of generated records: a function of the index, with or without an end, as fast as possible or at a steady
+rate."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 
-_TIMER_ROUNDING_S = 1e-9  # a timer that fires this much early has fired in time
+_TIMER_ROUNDING_S = 1e-9  # a timer may fire this much too early
 
 
 @dataclass(frozen=True)
 class StrideSplit:
-    """The indices ``next``, ``next + step``, … below ``end`` (None: without end): every reader sees the whole range evenly."""
+    """The indices ``next``, ``next + step``, … below ``end`` (None: without end). So all readers advance evenly."""
 
     split_id: str
     next: int
@@ -27,12 +28,13 @@ class StrideSplit:
 
 
 class DataGeneratorSource(Source[StrideSplit]):
-    """``function(index)`` for the indices 0, 1, 2 … up to ``count`` (None: for ever), ``rate`` records a second over all readers (None:
-    as fast as they are taken).
+    """Generates ``function(index)`` for the indices 0, 1, 2 … below ``count`` (None: without end), at ``rate``
+    records a second over all readers (None: as fast as they are consumed). Raises ProgramError for a negative
+    ``count`` and a ``rate`` that is not positive.
 
-    At a rate each record leaves when it is due, counted from the first one; a source that was held up catches up, so that the number of
-    records after any time is exact. With ``columns=True`` the function takes an int64 array of indices and returns a
-    ``pyarrow.RecordBatch`` or a dict of columns.
+    At a rate, each record is emitted when it is due, counted from the first one. A source that was held up catches
+    up, so the number of records after any time is exact. With ``columns=True`` the function takes an int64 array of
+    indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
 
     >>> source = DataGeneratorSource(lambda index: (index % 7, index), count=1000, rate=100)
     """
@@ -87,11 +89,11 @@ class DataGeneratorSource(Source[StrideSplit]):
 
 
 def _nothing(index: Any) -> Any:
-    """Stands in the JobMaster for the function, which only readers call."""
+    """Replaces the function in the JobMaster, because only readers call it."""
 
 
 class GeneratingReader(SplitReader[StrideSplit]):
-    """As fast as the records are taken."""
+    """Generates records as fast as they are consumed."""
 
     def __init__(self, split: StrideSplit, make: Callable[[range], Batch]) -> None:
         self._split, self._make = split, make
@@ -118,7 +120,8 @@ class GeneratingReader(SplitReader[StrideSplit]):
 
 
 class RatedReader(GeneratingReader):
-    """At a steady rate: the record with index i is due i / rate seconds after index 0 would have been."""
+    """Generates records at a steady rate: the record with index i is due i / rate seconds after the one with index
+    0."""
 
     def __init__(self, split: StrideSplit, make: Callable[[range], Batch], rate: float, clock: Clock) -> None:
         super().__init__(split, make)

@@ -1,8 +1,10 @@
-"""The events of Nexmark, the auction benchmark of stream processors: persons, auctions and bids, 1 : 3 : 46, made in columns.
+"""The events of Nexmark, the auction benchmark for stream processors: persons, auctions and bids, in the ratio 1 : 3
+: 46, generated as columns.
 
-Every event is a function of its number and the seed alone: each draw is a hash of both. So a stream can be made again from any position, by
-any number of readers, and a test can compute what must come out over the very same events. The parameters are the published ones (Apache Beam's
-Nexmark suite): a hundred auctions in flight, a thousand active persons, half of the bids on the one hot auction, three of four by the hot bidder.
+Every event is a function of its number and the seed alone; each random draw is a hash of both. So any number of
+readers can generate the stream again from any position, and a test can compute the expected results from the same
+events. The parameters are the published ones (Apache Beam's Nexmark suite): a hundred auctions in flight, a thousand
+active persons, half of the bids on the one hot auction, three out of four by the hot bidder.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = npt.NDArray[np.int64]
 
-PERSONS, AUCTIONS, BIDS = 1, 3, 46  # in every TOTAL events, in this order
+PERSONS, AUCTIONS, BIDS = 1, 3, 46  # of every TOTAL events, in this order
 TOTAL = PERSONS + AUCTIONS + BIDS
 FIRST_PERSON, FIRST_AUCTION, FIRST_CATEGORY, CATEGORIES = 1000, 1000, 10, 5
-HOT_AUCTIONS, HOT_BIDDERS, HOT_SELLERS = 2, 4, 4  # all but one of so many draws go to the hot one
-HOT_STEP = 100  # how many ids are served by one hot one
+HOT_AUCTIONS, HOT_BIDDERS, HOT_SELLERS = 2, 4, 4  # all but one of this many draws choose the hot one
+HOT_STEP = 100  # how many consecutive ids share one hot id
 ACTIVE_PERSONS, AUCTIONS_IN_FLIGHT, LEAD = 1000, 100, 10
 STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
 CITIES = ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"]
@@ -35,7 +37,9 @@ KINDS = ("person", "auction", "bid")
 
 @dataclass(frozen=True)
 class NexmarkGenerator:
-    """``events`` events of all three kinds, ``rate`` of them a second from ``first_timestamp`` (milliseconds) on; None: without end.
+    """Generates ``events`` events of all three kinds together (None: without end), with ``rate`` of them per second
+    of event time, starting at ``first_timestamp`` (milliseconds). Raises ProgramError for a rate below 1 and a
+    negative number of events.
 
     >>> generator = NexmarkGenerator(events=50)
     >>> generator.count("bid"), generator.bids([0, 1])["auction"].tolist() == generator.bids([0, 1])["auction"].tolist()
@@ -52,7 +56,8 @@ class NexmarkGenerator:
             raise ProgramError(f"Nexmark needs a rate from 1 on and no negative number of events, not {self.rate} and {self.events}")
 
     def source(self, kind: str, pace: float | None = None) -> DataGeneratorSource:
-        """The source of one kind of event: ``"person"``, ``"auction"`` or ``"bid"``; ``pace`` of them a second, None: as fast as they are taken.
+        """The source for one kind of event: ``"person"``, ``"auction"`` or ``"bid"``; it emits ``pace`` of them a
+        second, or (None) as fast as they are consumed. Raises ProgramError for another kind.
 
         >>> bids = env.from_source(NexmarkGenerator(events=100_000).source("bid"), strategy, "bids")  # doctest: +SKIP
         """
@@ -61,7 +66,7 @@ class NexmarkGenerator:
         return DataGeneratorSource({"person": self.persons, "auction": self.auctions, "bid": self.bids}[kind], self.count(kind), pace, columns=True)
 
     def count(self, kind: str) -> int | None:
-        """How many events of that kind there are."""
+        """The number of events of that kind; None without end."""
         if self.events is None:
             return None
         full, rest = divmod(self.events, TOTAL)
@@ -71,7 +76,7 @@ class NexmarkGenerator:
     # -- the three kinds, by their own numbers ----------------------------------------------------------------------------------
 
     def persons(self, numbers: Any) -> dict[str, Any]:
-        """id, name, email, credit_card, city, state, date_time."""
+        """The persons of these numbers, as columns: id, name, email, credit_card, city, state, date_time."""
         numbers = _array(numbers)
         event = numbers * TOTAL
         first, last = self._draw(event, 1, len(FIRST_NAMES)), self._draw(event, 2, len(LAST_NAMES))
@@ -86,7 +91,8 @@ class NexmarkGenerator:
         }
 
     def auctions(self, numbers: Any) -> dict[str, Any]:
-        """id, item_name, initial_bid, reserve, date_time, expires, seller, category."""
+        """The auctions of these numbers, as columns: id, item_name, initial_bid, reserve, date_time, expires, seller,
+        category."""
         import numpy as np
         import pyarrow as pa
 
@@ -130,7 +136,7 @@ class NexmarkGenerator:
         return pa.array(self._milliseconds(event), pa.timestamp("ms"))
 
     def _draw(self, event: Numbers, draw: int, below: Any) -> Numbers:
-        """A number from 0 to below ``below``: the splitmix64 hash of event, draw and seed."""
+        """Numbers from 0 up to but not including ``below``: the splitmix64 hash of event, draw and seed."""
         import numpy as np
 
         mixed = (event.astype(np.uint64) * np.uint64(16) + np.uint64(draw)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(self.seed)
@@ -140,14 +146,14 @@ class NexmarkGenerator:
         return drawn
 
     def _price(self, event: Numbers, draw: int) -> Numbers:
-        """Cents, from 100 to 10⁸, each power of ten as often as the next."""
+        """Prices in cents, from 100 to 10⁸; each power of ten is equally frequent."""
         import numpy as np
 
         price: Numbers = np.rint(10 ** (self._draw(event, draw, 1 << 52) / (1 << 52) * 6) * 100).astype(np.int64)
         return price
 
     def _some_person(self, event: Numbers, draw: int) -> Numbers:
-        """One of those who are active, or about to come."""
+        """A person who is active, or about to come."""
         import numpy as np
 
         known = _last_person(event) + 1
@@ -155,7 +161,7 @@ class NexmarkGenerator:
         return known - active + self._draw(event, draw, active + LEAD)
 
     def _some_auction(self, event: Numbers, draw: int) -> Numbers:
-        """One of those in flight, or about to come."""
+        """An auction that is in flight, or about to come."""
         import numpy as np
 
         last = _last_auction(event)
@@ -170,12 +176,12 @@ def _array(numbers: Any) -> Numbers:
 
 
 def _last_person(event: Numbers) -> Numbers:
-    """The number of the last person before or at an event."""
+    """The number of the last person at or before an event."""
     return event // TOTAL
 
 
 def _last_auction(event: Numbers) -> Numbers:
-    """The number of the last auction before or at an event; 0 before the first."""
+    """The number of the last auction at or before an event; 0 before the first."""
     import numpy as np
 
     epoch, offset = event // TOTAL, event % TOTAL

@@ -1,10 +1,11 @@
-"""Records in the program's memory, in pieces: what a program hands over as tables and collections.
+"""Records in the program's memory, in pieces: the tables and collections that a program hands over.
 
-Their sources read by index. Embedded, they read the very objects of the program: nothing is copied. On Ray the pieces go into the object store, once
-(``flinkpy.connectors.ray.stored_pieces``), or with the job where they are small.
+Their sources read by index. In embedded mode they read the program's own objects without copying. On Ray the pieces
+are put once into the object store (``flinkpy.connectors.ray.stored_pieces``); small ones travel with the job.
 
-A piece is a ``pyarrow.Table``, a list of values that cannot be changed in place, or the pickle of a list. What could be changed is pickled when the
-program hands it over: so it is read as it was then, and a job that changes its records changes neither the program's nor those of the next job.
+A piece is a ``pyarrow.Table``, a list of values that cannot be changed in place, or the pickle of a list. Values that
+could be changed are pickled when the program hands them over. So a job reads them as they were then, and if it
+changes its records, it changes neither the program's nor those of the next job.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.core.program.code import OutOfBand, dumps_data, loads
 
-PIECE_ROWS = 1 << 14  # of a collection that is pickled: the first record has to wait for the first piece
+PIECE_ROWS = 1 << 14  # of a pickled collection: the first record has to wait for its whole piece
 
 
 class Pieces(OutOfBand):
-    """``rows`` says how many records each piece has."""
+    """Pieces of data; ``rows`` says how many records each has."""
 
     def __init__(self, pieces: Sequence[Any], rows: Iterable[int]) -> None:
         self.pieces, self._ends = tuple(pieces), tuple(accumulate(rows))
@@ -31,26 +32,27 @@ class Pieces(OutOfBand):
         return self._ends[-1] if self._ends else 0
 
     def span(self, index: int) -> tuple[int, int, int]:
-        """The number of the piece that has that record; the indices where it begins and ends."""
+        """The number of the piece that contains the record of that index, and the indices where the piece begins and
+        ends."""
         number = bisect_right(self._ends, index)
         return number, self._ends[number - 1] if number else 0, self._ends[number]
 
     @property
     def rows(self) -> list[int]:
-        """How many records each piece has."""
+        """The number of records in each piece."""
         return [end - start for start, end in zip((0, *self._ends), self._ends)]
 
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """A piece; where that takes time, ``on_done`` is called in another thread when it is here."""
+        """The piece. If it is not here yet, ``on_done`` is called in another thread when it is."""
         fetched: Future[Any] = Future()
         fetched.set_result(self.pieces[number])
         return fetched
 
     def job_started(self) -> None:
-        """A job is going to read them."""
+        """A job is going to read the pieces."""
 
     def job_ended(self) -> None:
-        """It has ended."""
+        """The job has ended."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pieces, (pickled(self).pieces, self.rows)
@@ -60,12 +62,13 @@ class Pieces(OutOfBand):
 
 
 def opened(piece: Any) -> Any:
-    """A list or table; what has been pickled is unpickled."""
+    """The piece as a list or table; unpickles it if needed."""
     return piece if isinstance(piece, list) or hasattr(piece, "schema") else loads(piece)
 
 
 def pieces_of(values: list[Any]) -> Pieces:
-    """The values of a collection, in a list nobody else has. ProgramError for one that could be changed and cannot be pickled."""
+    """The values of a collection as pieces; ``values`` must be a list that nobody else has. Raises ProgramError for
+    values that could be changed and cannot be pickled."""
     if not could_be_mutated(values):
         return Pieces([values], [len(values)])
     parts = cut_list(values)
@@ -73,7 +76,7 @@ def pieces_of(values: list[Any]) -> Pieces:
 
 
 def pickled(pieces: Pieces) -> Pieces:
-    """The same, each piece as bytes."""
+    """The same records, with each piece as bytes."""
     parts: list[tuple[bytes, int]] = []
     for piece, rows in zip(pieces.pieces, pieces.rows):
         if isinstance(piece, bytes):
@@ -84,12 +87,13 @@ def pickled(pieces: Pieces) -> Pieces:
 
 
 def cut_list(values: list[Any]) -> list[list[Any]]:
-    """Lists of ``PIECE_ROWS`` values at most."""
+    """The values in lists of at most ``PIECE_ROWS``."""
     return [values[start:start + PIECE_ROWS] for start in range(0, len(values), PIECE_ROWS)]
 
 
 def _each_its_own(values: list[Any]) -> list[Any]:
-    """``[[0]] * 3`` becomes three lists, as in Flink, which serializes records one by one: who changes one of them changes no other."""
+    """The values as separate objects: ``[[0]] * 3`` becomes three lists, as in Flink, which serializes records one by
+    one. So changing one record changes no other."""
     if len(set(map(id, values))) == len(values):
         return values
     first_at = {id(value): at for at, value in reversed(list(enumerate(values)))}

@@ -1,4 +1,5 @@
-"""Sources whose records are counted: a number sequence, a collection, an Arrow table. Their splits are ranges of indices."""
+"""Sources whose records have indices: a number sequence, a collection, an Arrow table. Their splits are ranges of
+indices."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Sou
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 
-COMPARED_ROWS = 1000  # of two tables that are sources of one job
+COMPARED_ROWS = 1000  # how many rows tell two tables of one job apart
 
 
 @dataclass(frozen=True)
 class RangeSplit:
-    """The indices from ``start`` up to, not including, ``end``; ``start`` moves on as they are read."""
+    """The indices from ``start`` up to but not including ``end``; ``start`` advances as they are read."""
 
     split_id: str
     start: int
@@ -29,7 +30,7 @@ class RangeSplit:
 
 
 def cut(start: int, end: int, pieces: int) -> list[RangeSplit]:
-    """The range in so many pieces of nearly equal length, in order; empty ones left out.
+    """Cuts the range into ``pieces`` ranges of nearly equal length, in order, without empty ones.
 
     >>> [(split.start, split.end) for split in cut(0, 10, 3)]
     [(0, 3), (3, 6), (6, 10)]
@@ -39,7 +40,7 @@ def cut(start: int, end: int, pieces: int) -> list[RangeSplit]:
 
 
 class RangeReader(SplitReader[RangeSplit]):
-    """Reads a range by slices: ``slice_of(start, end)`` gives the batch of those indices."""
+    """Reads a range in slices: ``slice_of(start, end)`` returns the batch for those indices."""
 
     def __init__(self, split: RangeSplit, slice_of: Callable[[int, int], Batch]) -> None:
         self._split, self._next, self._last = split, split.start, split.start
@@ -60,7 +61,8 @@ class RangeReader(SplitReader[RangeSplit]):
 
 
 class RangeSource(Source[RangeSplit]):
-    """Indices from ``start`` to ``end``, cut into a piece per reader, and a slice of records for each run of them."""
+    """Indices from ``start`` up to but not including ``end``, cut into one range per reader; subclasses turn indices
+    into records."""
 
     has_timestamps = False
 
@@ -80,7 +82,7 @@ class RangeSource(Source[RangeSplit]):
         return SequentialReader(context, lambda split: RangeReader(split, slice_of))
 
     def slicer(self) -> Callable[[int, int], Batch]:
-        """In the task: the function that gives the batch of the indices from one up to another."""
+        """Called in the task: a function that returns the batch for the indices from ``start`` up to ``end``."""
         return lambda start, end: RowBatch(list(range(start, end)))
 
     def without_data(self) -> Source[RangeSplit]:
@@ -94,7 +96,8 @@ class RangeSource(Source[RangeSplit]):
 
 
 class NumberSequenceSource(RangeSource):
-    """The integers from ``start`` to ``end``, both included; in order within each reader.
+    """Emits the integers from ``start`` to ``end``, both included, in order within each reader. Raises ProgramError
+    if they are not integers or go down.
 
     >>> NumberSequenceSource(1, 1000)
     NumberSequenceSource(1..1000)
@@ -110,9 +113,9 @@ class NumberSequenceSource(RangeSource):
 
 
 class InMemorySource(RangeSource):
-    """Records the program has in memory, by their indices."""
+    """Reads records in the program's memory by their indices."""
 
-    batch_rows: int | None = None  # of a batch, whatever the task asks for
+    batch_rows: int | None = None  # a fixed length of batches, whatever the task asks for
 
     def __init__(self, pieces: Pieces) -> None:
         super().__init__(0, len(pieces))
@@ -125,20 +128,20 @@ class InMemorySource(RangeSource):
         return SequentialReader(context, lambda split: PieceReader(split, self, context.wake_up))
 
     def batch_of(self, piece: Any, start: int, end: int) -> Batch:
-        """These records of the piece."""
+        """The records of the piece from ``start`` up to ``end``."""
         return RowBatch(piece[start:end])
 
     def told_apart_by(self) -> Any:
-        """How many records there are, and the first of them."""
+        """The number of records, and the first of them."""
         first = opened(self.pieces.fetch(0, lambda: None).result()) if len(self.pieces) else []
         return len(self.pieces), first if isinstance(first, list) else (str(first.schema), first.slice(0, COMPARED_ROWS).to_pylist())
 
     def without_data(self) -> Source[RangeSplit]:
-        return self  # its data travels beside it
+        return self  # its data travels separately
 
 
 class _QueueOfPieces(SplitQueue[RangeSplit]):
-    """As long as it is there, so are the pieces."""
+    """Keeps the pieces alive as long as it exists."""
 
     def __init__(self, context: SplitEnumeratorContext[RangeSplit], discover: Callable[[int], Iterable[RangeSplit]], checkpoint: Any,
                  pieces: Pieces) -> None:
@@ -156,12 +159,12 @@ class _QueueOfPieces(SplitQueue[RangeSplit]):
 
 
 class PieceReader(SplitReader[RangeSplit]):
-    """Reads a range piece by piece, each once it is here."""
+    """Reads a range piece by piece, each as soon as it is here."""
 
     def __init__(self, split: RangeSplit, source: InMemorySource, wake_up: Callable[[], None]) -> None:
         self._split, self._next, self._last = split, split.start, split.start
         self._pieces, self._batch_of, self._rows, self._wake_up = source.pieces, source.batch_of, source.batch_rows, wake_up
-        self._begin = self._end = split.start  # of the piece
+        self._begin = self._end = split.start  # of the current piece
         self._fetched: Future[Any] | None = None
         self._piece: Any = None
 
@@ -190,9 +193,11 @@ class PieceReader(SplitReader[RangeSplit]):
 
 
 class CollectionSource(InMemorySource):
-    """The values of a collection, in its order at parallelism 1; with more readers each gets a contiguous part, in order.
+    """Emits the values of a collection, in order at parallelism 1; with more readers each gets a contiguous part, in
+    order.
 
-    An iterator is read to its end when the program is built. The values are those of that moment, whatever happens to them later.
+    An iterator is read to its end when the program is built. The values are those of that moment, even if they are
+    changed later. Raises ProgramError for values that could be changed and cannot be pickled.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:

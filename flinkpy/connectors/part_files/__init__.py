@@ -1,1 +1,1 @@
-"""Writing files: a sink of part files by bucket, visible when they are whole."""
+"""Writing files: a sink whose part files, one series per bucket, become visible when they are complete."""

@@ -1,4 +1,4 @@
-"""Into which folder below a file sink's directory a record goes."""
+"""Which folder below a file sink's directory a record goes to."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from flinkpy.core.errors import ProgramError
 
-# The letters of Java's DateTimeFormatter that programs use for folders; anything else in quotes.
+# The letters of Java's DateTimeFormatter that are supported; other text goes in quotes.
 _LETTERS = {"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p", "DDD": "%j",
             "EEE": "%a", "EEEE": "%A", "MMM": "%b", "MMMM": "%B"}
 
 
 class BucketAssigner(ABC):
-    """A bucket is a folder's name, relative; "" is the sink's directory itself.
+    """Chooses a record's bucket: the relative name of a folder; "" is the sink's directory itself.
 
     >>> BucketAssigner.base_path_bucket_assigner().bucket_for(0)
     ''
@@ -24,7 +24,7 @@ class BucketAssigner(ABC):
 
     @abstractmethod
     def bucket_for(self, now_ms: int) -> str | None:
-        """The bucket of every record that comes now; None: it depends on the record, ask :meth:`bucket_of`."""
+        """The bucket of all records that come now; None if it depends on the record, see :meth:`bucket_of`."""
 
     def bucket_of(self, value: Any) -> str:
         """The bucket of this record."""
@@ -32,17 +32,18 @@ class BucketAssigner(ABC):
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """No folders: everything into the sink's directory."""
+        """No folders: all records go into the sink's directory."""
         return _BasePath()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """A folder per hour, or as the pattern says (Java's letters), of processing time in that time zone, or the machine's."""
+        """One folder per hour of processing time, or as ``format_str`` (in Java's letters) says, in the given time
+        zone or the machine's. Raises ProgramError for an unknown pattern or time zone."""
         return _DateTime(format_str, timezone_id)
 
     @staticmethod
     def by_value(bucket_of: Callable[[Any], str]) -> BucketAssigner:
-        """A folder for each value of a function of the record: what PyFlink leaves to Java."""
+        """One folder per value of a function of the record. (In PyFlink such assigners are written in Java.)"""
         return _ByValue(bucket_of)
 
 
@@ -75,7 +76,7 @@ class _DateTime(BucketAssigner):
 
 
 def strftime_pattern(pattern: str) -> str:
-    """Java's date pattern as Python's.
+    """A date pattern of Java as one for ``strftime``.
 
     >>> strftime_pattern("yyyy-MM-dd'T'HH")
     '%Y-%m-%dT%H'

@@ -18,7 +18,7 @@ from flinkpy.core.errors import ProgramError
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """How much is put into one file.
+    """When part files are compacted, and into how large files.
 
     >>> FileCompactStrategy.builder().set_size_threshold(1 << 20).build().size_threshold
     1048576
@@ -45,12 +45,12 @@ class FileCompactStrategy:
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Kept; each subtask compacts its own files, one after the other."""
+            """Stored without effect: each subtask compacts its own files, one after the other."""
             self._threads = _positive(num_compact_threads, "num_compact_threads")
             return self
 
         def build(self) -> FileCompactStrategy:
-            """ProgramError when it is said neither when nor at which size."""
+            """The strategy. Raises ProgramError if neither a size nor a number of checkpoints is set."""
             if self._size_threshold < 0 and self._checkpoints < 0:
                 raise ProgramError("a FileCompactStrategy needs set_size_threshold(...) or enable_compaction_on_checkpoint(...)")
             return FileCompactStrategy(self._size_threshold, self._checkpoints, self._threads)
@@ -60,7 +60,7 @@ class FileCompactStrategy:
         return FileCompactStrategy.Builder()
 
     def groups(self, sizes: Sequence[int]) -> list[list[int]]:
-        """The positions of the files that go together, in their order.
+        """The positions of the files that are joined, in order.
 
         >>> FileCompactStrategy(size_threshold=10).groups([4, 6, 3, 20, 1])
         [[0, 1], [2, 3], [4]]
@@ -78,7 +78,7 @@ class FileCompactStrategy:
 
 
 class FileCompactor(ABC):
-    """Makes one file of several.
+    """Makes one file from several.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -97,12 +97,12 @@ class FileCompactor(ABC):
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """One behind the other, with the delimiter between them."""
+        """Concatenates the files, with the delimiter between them."""
         return _Concat(file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Each file as it is."""
+        """Leaves each file as it is."""
         return _Identical()
 
 

@@ -1,4 +1,4 @@
-"""Records as lines of CSV, in which None and empty text differ: what is None stands without quotes."""
+"""Records as lines of CSV in which None and empty text differ: None is written without quotes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from flinkpy.connectors.part_files.text_values import cell_text
 from flinkpy.core.errors import ProgramError
 
-_WRITTEN_WELL = {str, int, float, bool, type(None)}  # by Python's csv module, which writes everything else by its str
+_WRITTEN_WELL = {str, int, float, bool, type(None)}  # Python's csv module writes these well, and all else by its str
 
 
 class CsvLines:
-    """Most lines are made by Python's csv module; it writes None and empty text alike, so rows that have one are made here."""
+    """Makes lines of CSV. Python's csv module makes most of them. It writes None and empty text alike, so rows with
+    either are made here."""
 
     def __init__(self, delimiter: str, null_value: str, quote_all: bool) -> None:
         self._delimiter, self._null, self._quote_all = delimiter, null_value, quote_all
@@ -23,14 +24,14 @@ class CsvLines:
         self._needs_quotes = (delimiter, '"', "\n", "\r")
 
     def header(self, names: Sequence[Any]) -> str:
-        """The line of the columns' names."""
+        """The header line with the names of the columns."""
         return self._line(list(map(str, names)))
 
     def of(self, rows: Sequence[Sequence[Any]]) -> str:
         """The lines of these records."""
         if not _WRITTEN_WELL.issuperset({type(value) for row in rows for value in row}):
             rows = [[value if type(value) in _WRITTEN_WELL else _cell(value) for value in row] for row in rows]
-        if self._quote_all or self._null:  # which a number's text may be too
+        if self._quote_all or self._null:  # a number's text may equal the null value
             return "".join(map(self._line, rows))
         out = io.StringIO()
         writer = csv.writer(out, delimiter=self._delimiter, lineterminator="\n")
@@ -39,12 +40,12 @@ class CsvLines:
             if len(row) > 1 and special.isdisjoint(row):
                 try:
                     writer.writerow(row)
-                except csv.Error:  # before Python 3.11 the csv module refuses null characters
+                except csv.Error:  # before Python 3.11 the csv module rejects null characters
                     out.write(self._line(row))
             else:
                 out.write(self._line(row))
         text = out.getvalue()
-        return "".join(map(self._line, rows)) if "\r" in text else text  # the csv module leaves it without quotes
+        return "".join(map(self._line, rows)) if "\r" in text else text  # the csv module does not quote "\r"
 
     def _line(self, row: Sequence[Any]) -> str:
         if len(row) == 1 and row[0] is None and not self._null:
@@ -66,7 +67,7 @@ def _cell(value: Any) -> str | None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuses what Python knows no encoding by."""
+    """Raises ProgramError for an encoding that Python does not know."""
     try:
         codecs.lookup(encoding)
     except (LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""How a part file is written: text lines, CSV, JSON lines or Parquet; each takes rows and columns."""
+"""The formats of part files: text lines, CSV, JSON lines and Parquet. Each writes rows and columns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class FileFormat(BulkWriterFactory):
-    """Makes part writers; picklable."""
+    """Makes part writers; can be pickled."""
 
     suffix: str
 
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
-        """The format for a stream of that declared type."""
+        """This format, adapted to a stream of that declared type."""
         return self
 
     @abstractmethod
@@ -35,7 +35,7 @@ class FileFormat(BulkWriterFactory):
 
 
 class _TextPart(PartWriter):
-    """Batches that one function turns into text."""
+    """Writes batches that a function turns into text."""
 
     def __init__(self, path: str, charset: str, text_of: Callable[[Batch], str]) -> None:
         self._file = open(path, "w", encoding=charset, newline="", buffering=256 << 10)  # noqa: SIM115  (closed in close)
@@ -46,7 +46,7 @@ class _TextPart(PartWriter):
 
     @property
     def size(self) -> int:
-        return int(self._file.buffer.tell())  # type: ignore[attr-defined]  # a BufferedWriter, of which the stub shows less
+        return int(self._file.buffer.tell())  # type: ignore[attr-defined]  # a BufferedWriter; the stub does not say so
 
     def flush(self) -> None:
         self._file.flush()
@@ -56,7 +56,7 @@ class _TextPart(PartWriter):
 
 
 class TextFormat(FileFormat):
-    """``str(value)`` per line, or what ``encode`` makes of the value."""
+    """One line per value: ``str(value)``, or what ``encode`` returns for it."""
 
     suffix = ".txt"
 
@@ -69,7 +69,7 @@ class TextFormat(FileFormat):
 
 
 class EncodedFormat(FileFormat):
-    """The bytes that an encoder makes of each value, line end and all."""
+    """The bytes that an encoder returns for each value, including any line end."""
 
     def __init__(self, encoder: Encoder, suffix: str = "") -> None:
         self._encoder, self.suffix = encoder, suffix
@@ -101,11 +101,13 @@ class _BytesPart(PartWriter):
 
 
 class CsvFormat(FileFormat):
-    """A row per record: tuples, lists, rows, dicts and dataclasses by their fields, anything else as a single field. ``columns`` makes
-    the header line, else the names of the first record. Records with names put their fields under these; other names go by position.
+    """CSV with one line per record. Tuples, lists, rows, dicts and dataclasses are written by field; any other value
+    is a single field. ``columns`` are the header line; by default it has the field names of the first record. Fields
+    of records with names go to the columns of those names, other fields to columns by position.
 
-    None is ``null_value``, without quotes; the same text, and empty text, stand in quotes, so that readers tell them apart. ``quoting_style`` is
-    ``"needed"`` or ``"all_valid"``: everything in quotes but None. Bytes are written in Base64, nested values as JSON.
+    None is written as ``null_value`` without quotes. The same text as a value, and empty text, is quoted, so that
+    readers can tell them apart. ``quoting_style`` is ``"needed"`` or ``"all_valid"``, which quotes everything but
+    None. Bytes are written as Base64, nested values as JSON. Raises ProgramError for invalid arguments.
     """
 
     suffix = ".csv"
@@ -137,14 +139,14 @@ class CsvFormat(FileFormat):
 
 
 class _Fields:
-    """The fields of records, in the order of one header."""
+    """Puts the fields of records into the order of the header."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:
         self._names = None if columns is None else list(columns)
         self._given = columns is not None
 
     def begin(self, value: Any) -> list[str] | None:
-        """The header; that of the first record, unless it was given."""
+        """The names in the header: the given ones, or those of the first record."""
         if self._names is None:
             record = plain(value)
             self._names = list(record) if isinstance(record, dict) else None
@@ -163,10 +165,11 @@ class _Fields:
 
 
 class JsonLinesFormat(FileFormat):
-    """A JSON value per line; dataclasses, rows and column batches become objects.
+    """One JSON value per line; dataclasses, rows and the rows of column batches become objects.
 
-    What JSON does not know is written as Flink and Spark write it: bytes in Base64, NaN and infinities as ``"NaN"``, ``"Infinity"`` and
-    ``"-Infinity"``, dates, times and decimals as text. numpy's numbers are numbers; a set is refused, and what has no text of its own.
+    Values that JSON does not have are written as Flink and Spark do: bytes as Base64; NaN and infinities as
+    ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; dates, times and decimals as text. numpy's numbers become numbers.
+    Sets, and objects without a text form, raise ProgramError.
     """
 
     suffix = ".jsonl"
@@ -176,11 +179,13 @@ class JsonLinesFormat(FileFormat):
 
 
 class ParquetFormat(FileFormat):
-    """Parquet. Column batches bring their schema; rows need dicts, dataclasses or tuples, and take ``schema``, their declared type, or what the first
-    131,072 of them show (tuples get columns f0, f1 …). With ``schema``, columns are picked by name and cast.
+    """Parquet. Column batches have a schema. Rows must be dicts, dataclasses or tuples; their columns come from
+    ``schema``, from the stream's declared type, or from what the first 131,072 rows show (tuples get columns f0, f1
+    …). With ``schema``, columns are selected by name and cast.
 
-    No value is changed: whole numbers that meet fractions become a column of floats, and what does not fit its column fails the job. Nested rows
-    become structs with the fields of all records; nested dicts maps, as in PyFlink and Spark, or structs where their values have no type in common.
+    No value is changed: integers mixed with fractions become a column of floats, and a value that does not fit its
+    column fails the job. Nested rows become structs with the fields of all records. Nested dicts become maps, as in
+    PyFlink and Spark, or structs if their values have no common type.
     """
 
     suffix = ".parquet"
@@ -195,7 +200,7 @@ class ParquetFormat(FileFormat):
 
         try:
             return ParquetFormat(arrow_schema(type_info), self._compression)
-        except ProgramError:  # a field Arrow has no type for: the values have to show one
+        except ProgramError:  # Arrow has no type for a field, so the values must show it
             return self
 
     def open(self, path: str) -> PartWriter:

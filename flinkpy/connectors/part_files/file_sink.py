@@ -62,7 +62,7 @@ class FileSink(Sink):
         self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
 
     def of_type(self, type_info: TypeInformation | None) -> FileSink:
-        """The sink for a stream of that declared type."""
+        """This sink, adapted to a stream of that declared type."""
         sink = copy.copy(self)
         sink._format = self._format.of_type(type_info)
         return sink

@@ -1,5 +1,6 @@
-"""A Parquet file being written: batches are gathered to row groups of a useful length. The first group of rows shows the columns' types, where none
-were declared: not the first batch, which may hold nothing but whole numbers and be followed by fractions."""
+"""Writes one Parquet file; batches are gathered into row groups of a useful length. If no types were declared, the
+whole first row group shows the columns' types. The first batch is not enough: it may hold only integers and be
+followed by fractions."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ ADVICE = ("declare what the records are, with output_type=Types.ROW_NAMED([names
 
 
 class ParquetPart(PartWriter):
-    """One file. ``schema``: of all batches, or None: what the first group shows."""
+    """One file. ``schema`` is that of all batches; None: the first row group shows it."""
 
     def __init__(self, path: str, schema: Any, compression: str) -> None:
         self._path, self._schema, self._compression = path, schema, compression
         self._is_shown = schema is None
         self._writer: Any = None
-        self._records: list[Any] = []  # of the first group, until the types are known
+        self._records: list[Any] = []  # records of the first row group, until the types are known
         self._batches: list[Any] = []
         self._rows = 0
 
@@ -52,12 +53,12 @@ class ParquetPart(PartWriter):
         self.abandon()
 
     def abandon(self) -> None:
-        """Lets go of the file without what was gathered."""
+        """Closes the file without writing what was gathered."""
         if self._writer is not None:
             self._writer.close()
 
     def _show_types(self) -> None:
-        """The schema that the gathered records show; they become columns."""
+        """Sets the schema that the gathered records show, and turns them into columns."""
         if not self._records:
             return
         import pyarrow as pa
@@ -73,7 +74,8 @@ class ParquetPart(PartWriter):
         self._batches.append(self._fitted(columns))
 
     def _fitted(self, columns: dict[str, Sequence[Any]]) -> Any:
-        """The columns with the types of the schema; those it has not are left out where it was declared."""
+        """The columns with the types of the schema. If the schema was declared, columns it does not have are left
+        out."""
         import pyarrow as pa
 
         from flinkpy.columns.values.exact_arrays import array_of
@@ -122,7 +124,7 @@ class ParquetPart(PartWriter):
 
 
 def _columns(values: Sequence[Any], names: Sequence[str] | None) -> dict[str, Sequence[Any]]:
-    """The records' fields by their names; ``names`` are those of records without."""
+    """The records' fields by name; ``names`` are used for records without names."""
     if set(map(type, values)) == {tuple} and len(set(map(len, values))) == 1 and values[0]:
         _check_length(values[0], values[0], names)
         return dict(zip(names or _numbered(values[0]), zip(*values)))

@@ -1,4 +1,4 @@
-"""What writes one part file."""
+"""The interface of writers of one part file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class PartWriter(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Bytes written so far, but for what is still gathered."""
+        """The bytes written so far, without what is still gathered."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the file properly."""
+        """Completes the file and closes it."""
 
     def abandon(self) -> None:
-        """Lets go of a file that will not be finished: the job failed."""
+        """Closes a file that will not be completed because the job failed."""
         self.close()

@@ -10,7 +10,8 @@ from flinkpy.core.errors import ProgramError
 
 @dataclass
 class OpenPart:
-    """What a policy may know of the part being written. Times are milliseconds of processing time."""
+    """What a policy knows about the part that is being written: its size in bytes, when it was opened, and when it
+    was last written to, both in milliseconds of processing time."""
 
     size: int
     opened_ms: int
@@ -18,7 +19,7 @@ class OpenPart:
 
 
 class RollingPolicy(ABC):
-    """Asked after each batch, and every ``bucket check interval`` while nothing comes.
+    """Decides when a part ends. It is asked after each batch, and at the sink's check interval while no record comes.
 
     >>> RollingPolicy.default_rolling_policy(part_size=1000).should_roll(OpenPart(1000, 0, 0), now_ms=1)
     True
@@ -26,23 +27,24 @@ class RollingPolicy(ABC):
 
     @abstractmethod
     def should_roll(self, part: OpenPart, now_ms: int) -> bool:
-        """Whether the part is to be ended now."""
+        """Whether to end the part now."""
 
     @staticmethod
     def default_rolling_policy(part_size: int = 128 << 20, rollover_interval: int = 60_000,
                                inactivity_interval: int = 60_000) -> DefaultRollingPolicy:
-        """By size in bytes, by age, and by the time nothing was written; both times in milliseconds."""
+        """Ends a part by its size in bytes, by its age, or by the time since it was last written to; both times in
+        milliseconds."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """With each checkpoint, and never otherwise."""
+        """Ends a part at each checkpoint, and never in between."""
         return OnCheckpointRollingPolicy()
 
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """A part ends when it has reached its size, its age, or was not written to for too long.
+    """Ends a part when it has reached its size or age, or has not been written to for too long.
 
     >>> DefaultRollingPolicy(1000, 60_000, 5_000).should_roll(OpenPart(10, opened_ms=0, written_ms=0), now_ms=5_000)
     True
@@ -64,7 +66,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """A part holds the records between two checkpoints; without checkpoints there is one part.
+    """Has a part hold the records between two checkpoints; without checkpoints there is only one part.
 
     >>> OnCheckpointRollingPolicy().should_roll(OpenPart(1 << 40, 0, 0), now_ms=1)
     False

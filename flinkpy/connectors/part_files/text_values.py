@@ -1,8 +1,8 @@
-"""Records as text formats see them: their fields, and their values as JSON and as text.
+"""Records for text formats: their fields, and their values as JSON and as text.
 
-Both formats write a value in one way, as Flink and Spark do: bytes in Base64, decimals with all their digits and without an exponent, moments with
-the offset of their zone. JSON has no NaN and no infinities; they are the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A set is refused: in
-what order would it be?
+Both formats write values as Flink and Spark do: bytes as Base64, decimals with all digits and without an exponent,
+datetimes with the offset of their zone. JSON has no NaN and no infinities; they become the texts ``"NaN"``,
+``"Infinity"`` and ``"-Infinity"``. Sets are refused, because they have no order.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 
-_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # told fast that they have no parts
+_SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # without parts; a fast check
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, named tuples and named rows as dicts, the rest as it is."""
+    """Dataclasses, named tuples and named rows as dicts; other values unchanged."""
     if type(value) is dict:
         return value
     if is_dataclass(value) and not isinstance(value, type):
@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> Sequence[Any]:
-    """The values of a record's fields; anything that is no record is its only field."""
+    """The values of a record's fields; a value that is no record is its own only field."""
     fields = plain(value)
     if isinstance(fields, dict):
         return list(fields.values())
@@ -47,7 +47,7 @@ def fields_of(value: Any) -> Sequence[Any]:
 
 
 def json_text(record: Any) -> str:
-    """The record as JSON on one line; ProgramError naming the field that has a value JSON cannot hold.
+    """The record as JSON on one line. Raises ProgramError, with the field's name, for a value that JSON cannot hold.
 
     >>> json_text({"at": datetime.datetime(2024, 5, 1, 12), "raw": b"abc", "rate": math.nan})
     '{"at": "2024-05-01 12:00:00", "raw": "YWJj", "rate": "NaN"}'
@@ -88,7 +88,7 @@ def _culprit(record: Any) -> str:
 
 
 def _known(value: Any) -> Any:
-    """What ``json`` does not know in terms of what it knows."""
+    """A value that ``json`` does not know, in terms of values it knows."""
     if type(value) in _SINGLE:
         return _text(value)
     named = plain(value)
@@ -96,7 +96,7 @@ def _known(value: Any) -> Any:
         return named
     if isinstance(value, Row):
         return list(value)
-    if isinstance(value, np.timedelta64):  # numpy's integer, that is
+    if isinstance(value, np.timedelta64):  # a subclass of numpy's integers
         return str(value)
     if isinstance(value, (np.bool_, np.number)):
         return value.item()
@@ -110,7 +110,8 @@ def _text(value: Any) -> str:
         return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime):
         offset = value.utcoffset()
-        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)  # readers know no such offsets
+        # Readers do not accept offsets with seconds, so those become UTC.
+        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)
     if isinstance(value, Instant):
         return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
     if getattr(type(value), "__str__", None) is object.__str__:
@@ -123,7 +124,7 @@ _ENCODER = json.JSONEncoder(default=_known, ensure_ascii=False, allow_nan=False)
 
 
 def cell_text(value: Any) -> str | None:
-    """The value as a field of a CSV file: nested ones as JSON; None for None.
+    """The value as a field of a CSV file: nested values as JSON, None as None.
 
     >>> cell_text([1, {"a": None}]), cell_text(Decimal("1E-10")), cell_text(None)
     ('[1, {"a": null}]', '0.0000000001', None)

@@ -1,1 +1,1 @@
-"""Blocks in Ray's object store as sources and sinks."""
+"""Blocks in Ray's object store, as sources and sinks."""

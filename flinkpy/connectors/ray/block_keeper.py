@@ -1,8 +1,9 @@
 """The keeper of blocks in Ray's object store: an actor of each program, with a set of references for each hand-over.
 
-Readers request blocks from it by number, so that Ray counts who borrows each. It owns the blocks that sinks write, so that they outlive the workers
-that made them. Blocks may also be made by calls (a ``Recipe``, for Spark's partitions): the keeper makes those calls as the program reports where
-blocks are available, tells jobs of each block that has arrived, and calls again for a block that is lost.
+Readers request blocks from it by number, so that Ray counts who borrows each. The keeper owns the blocks that sinks
+write, so they outlive the workers that made them. Blocks may also be made by calls of a ``Recipe`` (for Spark's
+partitions). The program reports where blocks are available; the keeper then makes the calls, tells jobs of each block
+that has arrived, and calls again for a block that is lost.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any, Protocol
 import ray
 
 TAKE_BLOCK = "take_block"
-"""The handler of a worker's process (``RayRpcService.add_handler``) that gives up a written block for its token."""
+"""The name of a worker's handler (``RayRpcService.add_handler``) that returns a written block for its token."""
 
 
 class Recipe(Protocol):
-    """Makes blocks: a call returns the reference of the block of that number, which is available at that place. It is pickled."""
+    """Makes blocks: a call returns a reference to the block of that number, which is available at that place. Can be
+    pickled."""
 
     @property
     def count(self) -> int: ...
@@ -34,14 +36,15 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class BlockUpdates:
-    """Blocks that have arrived, with the hosts each lies on; ``failure`` says why the others will not."""
+    """Blocks that have arrived, with the hosts each lies on; ``failure`` says why the others will not arrive."""
 
     blocks: tuple[tuple[int, tuple[str, ...]], ...] = ()
     failure: str | None = None
 
 
 class BlockSet:
-    """The blocks of one hand-over. Blocks to read are numbered. Blocks written belong to a subtask, and are hidden until it commits them."""
+    """The blocks of one hand-over. Blocks to read have numbers. Written blocks belong to a subtask, and are hidden
+    until it commits them."""
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = list(blocks)
@@ -58,12 +61,12 @@ class BlockSet:
         self._subtasks: int | None = None
 
     def expect_blocks(self, recipe: Recipe) -> None:
-        """The blocks to read will be made by this recipe."""
+        """Announces that this recipe will make the blocks to read."""
         self._recipe, self.blocks = recipe, [None] * recipe.count
 
     def gather_blocks(self, places: Mapping[int, str]) -> int:
-        """These blocks are available now, each at its place: calls for them, and checks which have arrived. Returns at once, with the number of those
-        that have."""
+        """Starts calls for these blocks, which are available now, each at its place. Returns at once, with the number
+        of blocks that have arrived so far."""
         self._places.update(places)
         self._to_call.extend(places)
         self._collect_arrived()
@@ -87,16 +90,17 @@ class BlockSet:
                 self._running[self.blocks[number]] = number
 
     def fail_missing(self, reason: str) -> None:
-        """The blocks that have not arrived will not come."""
+        """Announces that the blocks that have not arrived will never come."""
         self._failure, self._running = reason, {}
         self._to_call.clear()
 
     def updates(self, seen: int) -> BlockUpdates:
-        """The blocks that have arrived after the first ``seen`` ones."""
+        """The blocks that have arrived after the first ``seen``."""
         return BlockUpdates(tuple(self._arrived[seen:]), self._failure)
 
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
-        """A new reference in place of the lost one. Without a recipe, the same reference; raises the recipe's error where it fails."""
+        """A reference to replace the lost one: a new one if there is a recipe, else the same. Raises the recipe's
+        error if it fails."""
         if self._recipe is not None and self.blocks[number] == lost[0]:
             again = self._recipe(number, self._places[number])
             _stored([again])
@@ -109,11 +113,12 @@ class BlockSet:
         self._jobs_running += 1
 
     def job_ended(self) -> None:
-        """The job needs the blocks no more."""
+        """The job no longer needs the blocks."""
         self._jobs_running -= 1
 
     def forgotten_by_program(self) -> None:
-        """The program has dropped the stream of these blocks. A job of it may still be on its way to the cluster if none was started."""
+        """The program has dropped the stream of these blocks. If no job has started yet, one may still be on its way
+        to the cluster."""
         self._is_needed_by_program = False
 
     @property
@@ -122,19 +127,21 @@ class BlockSet:
         return self._is_needed_by_program or self._jobs_running > 0 or not self._jobs_started
 
     def block(self, number: int) -> list[Any]:
-        """The reference of one block. It is in a list, as Ray would replace a bare reference by the block itself."""
+        """The reference of one block, in a list, because Ray would replace a bare reference by the block."""
         return [self.blocks[number]]
 
     def add_written(self, subtask: int, attempt: int, ref: list[Any]) -> None:
-        """A sink's subtask in the program's own process has put a block into the store."""
+        """Adds a block that a sink's subtask in the program's own process has put into the store."""
         self._written.setdefault((subtask, attempt), []).extend(ref)
 
     def fetch_written(self, subtask: int, attempt: int, worker: Any, token: str) -> None:
-        """A sink's subtask in a worker has a block ready: the worker's actor is called for it, so that the keeper owns it."""
+        """Fetches a block from a sink's subtask in a worker, by a call of the worker's actor; so the keeper owns the
+        block."""
         self._written.setdefault((subtask, attempt), []).append(worker.call_handler.remote(TAKE_BLOCK, token))
 
     def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """The subtask, one of ``subtasks``, has ended well: its blocks replace those of an earlier attempt. Returns when all are in the store."""
+        """Called when the subtask, one of ``subtasks``, has ended well: its blocks replace those of earlier attempts.
+        Returns when all are in the store."""
         refs = self._written.get((subtask, attempt), [])
         if refs:
             ray.wait(refs, num_returns=len(refs), fetch_local=False)
@@ -148,18 +155,20 @@ class BlockSet:
         return self._subtasks is not None and len(self._committed) >= self._subtasks
 
     def committed_blocks(self) -> list[Any]:
-        """All committed blocks, by subtask, each subtask's in order; none before all subtasks have committed."""
+        """All committed blocks, in order of subtask, each subtask's in order; none until all subtasks have
+        committed."""
         return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask][1]] if self.is_complete() else []
 
 
 class BlockKeeper:
-    """The actor: a program's block sets. Calls of one caller are carried out in order; ``make_again``, which takes long, runs beside them."""
+    """The actor with a program's block sets. It carries out a caller's calls in order, except that ``make_again``,
+    which takes long, runs concurrently."""
 
     def __init__(self) -> None:
         self._sets: dict[str, BlockSet] = {}
 
     def create_set(self, name: str, blocks: list[Any]) -> None:
-        """A new set with these blocks to read."""
+        """Creates a set with these blocks to read."""
         self._sets[name] = BlockSet(blocks)
 
     def set_names(self) -> list[str]:
@@ -219,7 +228,7 @@ class BlockKeeper:
         self._drop_unused(name)
 
     def forget_set(self, name: str) -> None:
-        """The program needs the set no more."""
+        """The program no longer needs the set."""
         self._set(name).forgotten_by_program()
         self._drop_unused(name)
 
@@ -229,15 +238,17 @@ class BlockKeeper:
 
 
 def _stored(running: list[Any], timeout_s: float | None = None) -> list[Any]:
-    """Those blocks that are in the store, once all are or the time is up; raises the error of a block that failed."""
+    """Waits until all blocks are in the store or the time is up; returns those that are. Raises the error of a block
+    that failed."""
     ready, _ = ray.wait(running, num_returns=len(running), timeout=timeout_s, fetch_local=False)
     places = ray.experimental.get_object_locations(ready) if ready else {}
-    ray.get([ref for ref in ready if not places[ref]["node_ids"]])  # only small values, such as an error, lie in no node's store
+    # Only small values, such as errors, lie in no node's store
+    ray.get([ref for ref in ready if not places[ref]["node_ids"]])
     return list(ready)
 
 
 def hosts_of(refs: Sequence[Any]) -> list[tuple[str, ...]]:
-    """The host names of the nodes each block lies on; empty where Ray does not know."""
+    """The host names of the nodes that each block lies on; empty if Ray does not know."""
     names = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
     locations = ray.experimental.get_object_locations(list(refs)) if refs else {}
     return [tuple(names[node] for node in locations.get(ref, {}).get("node_ids", ()) if node in names) for ref in refs]

@@ -1,7 +1,9 @@
-"""A sink that writes column batches as blocks into Ray's object store: in parallel, owned by a keeper, and not through the driver.
+"""A sink that writes column batches as blocks into Ray's object store: in parallel, without passing through the
+driver, and owned by a keeper.
 
-A subtask's blocks are committed when it ends well, and the whole is complete when all subtasks have committed. Batches are gathered into blocks of
-a useful size. A subtask with ``WAITING_BLOCKS`` blocks on their way takes no more input meanwhile, so memory is bounded.
+A subtask's blocks are committed when it ends well; the output is complete when all subtasks have committed. Batches
+are gathered into blocks of a useful size. A subtask with ``WAITING_BLOCKS`` blocks on their way into the store takes
+no input, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 32 << 20
-WAITING_BLOCKS = 2  # of a subtask, on their way into the store
+WAITING_BLOCKS = 2  # how many blocks of a subtask may be on their way into the store
 
 
 class RayBlockSink(Sink):
-    """Blocks of about ``block_bytes``, for the keeper of that name. Takes column batches; ``stream.to_ray_dataset()`` sees to that."""
+    """Writes blocks of about ``block_bytes`` for the keeper of that name. Takes only column batches, which
+    ``stream.to_ray_dataset()`` ensures."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         self.keeper, self.block_bytes = keeper, block_bytes
@@ -82,7 +85,7 @@ class _BlockWriter(SinkWriter):
         self._listener = on_available
 
     def flush(self) -> None:
-        """Does nothing: a part of a block is kept until there is more, or until the end."""
+        """Does nothing: an incomplete block is kept until there is more, or until the end."""
 
     def finish(self) -> None:
         self._put()

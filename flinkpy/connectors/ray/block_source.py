@@ -1,8 +1,9 @@
-"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader on the block's node reads it in place,
-without a copy. The source is bounded and replayable: the blocks stay while a job runs, and while the program may run another.
+"""Arrow blocks in Ray's object store as a columnar source. A split is one block and a row offset; a reader on the
+block's node reads it in place, without a copy. The source is bounded and replayable: the blocks stay while a job
+runs, and while the program may run another.
 
-Blocks may still be on their way when the job begins, like those of Spark's partitions. Their numbers are known then, and each is assigned when the
-keeper reports that it has arrived.
+Some blocks, such as Spark's partitions, may still be on their way when the job begins. Their numbers are known, and
+each is assigned when the keeper reports that it has arrived.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from flinkpy.connectors.ray.block_keeper import BlockUpdates
     from flinkpy.connectors.ray.object_store import Store
 
-UPDATE_PERIOD_S = 0.04  # how often the keeper is asked which blocks have arrived
+UPDATE_PERIOD_S = 0.04  # how often the enumerator asks the keeper which blocks have arrived
 
 
 @dataclass(frozen=True)
 class BlockSplit:
-    """Block ``number`` from row ``offset`` on, and the hosts it lies on."""
+    """Block ``number`` from row ``offset`` on, and the hosts that it lies on."""
 
     split_id: str
     number: int
@@ -40,15 +41,15 @@ class BlockSplit:
 
 @dataclass(frozen=True)
 class BlocksLeft:
-    """A checkpoint of the queue: the splits not assigned, and the numbers of the blocks that had not arrived."""
+    """The state of a BlockQueue in a checkpoint: unassigned splits, and the numbers of blocks that have not arrived."""
 
     splits: tuple[BlockSplit, ...]
     coming: frozenset[int]
 
 
 class RayBlockSource(Source[BlockSplit]):
-    """The blocks of a keeper (see ``flinkpy.connectors.ray.block_keeper``), all of one schema. ``hosts`` has the hosts of each block, None for one
-    that has not arrived.
+    """Reads the blocks of a keeper (see ``flinkpy.connectors.ray.block_keeper``), which all have one schema.
+    ``hosts`` are the hosts of each block; None for a block that has not arrived.
 
     >>> env.from_ray_dataset(dataset)  # doctest: +SKIP
     """
@@ -94,13 +95,14 @@ def _split(number: int, hosts: tuple[str, ...]) -> BlockSplit:
 
 
 class BlockQueue(SplitPool[BlockSplit]):
-    """Assigns blocks, to each reader those on its own host first; readers wait for those that have not arrived. All stay until it is closed."""
+    """Assigns blocks to readers, preferring those on the reader's host; readers wait for blocks that have not
+    arrived. Keeps all blocks alive until it is closed."""
 
     def __init__(self, context: SplitEnumeratorContext[BlockSplit], store: Store, left: BlocksLeft) -> None:
         super().__init__(context)
         self._store, self._coming = store, set(left.coming)
         self._add(left.splits, more_to_come=bool(self._coming))
-        self._seen = 0  # how many of the keeper's updates
+        self._seen = 0  # how many of the keeper's updates were handled
         self._began = False
 
     def start(self) -> None:
@@ -119,10 +121,11 @@ class BlockQueue(SplitPool[BlockSplit]):
         if updates is None:
             return
         self._seen += len(updates.blocks)
-        come = [_split(number, hosts) for number, hosts in updates.blocks if number in self._coming]  # a checkpoint may have some already
+        # A restored checkpoint may contain some of them already.
+        come = [_split(number, hosts) for number, hosts in updates.blocks if number in self._coming]
         coming = self._coming - {split.number for split in come}
         if updates.failure is not None and coming:
-            raise ProgramError(updates.failure)  # another run of the job would not help
+            raise ProgramError(updates.failure)  # a restart of the job would not help
         self._coming = coming
         self._add(come, more_to_come=bool(coming))
 
@@ -141,7 +144,7 @@ class BlockQueue(SplitPool[BlockSplit]):
 
 
 class BlockReader(SplitReader[BlockSplit]):
-    """Slices of one block, once it is here."""
+    """Reads one block in slices, as soon as it is here."""
 
     def __init__(self, split: BlockSplit, store: Store, schema: pa.Schema, rows: int, context: ReaderContext) -> None:
         self._split, self._schema, self._rows = split, schema, rows
@@ -171,7 +174,7 @@ class BlockReader(SplitReader[BlockSplit]):
             raise ResourceUnavailableError(f"{self._split.split_id} of the data handed over is lost: {str(error).splitlines()[0]}") from error
         if isinstance(block, pa.Buffer):
             block = pa.ipc.open_stream(block).read_all()
-            if block.schema.names:  # without columns this would forget how many rows there are
+            if block.schema.names:  # without columns this would lose the number of rows
                 block = block.replace_schema_metadata()
         elif not isinstance(block, pa.Table):
             block = pa.Table.from_pandas(block, preserve_index=False)

@@ -1,11 +1,11 @@
-"""Blocks in Ray's object store, for programs, readers and writers: how they are kept, fetched and put.
+"""How programs, readers and writers keep, fetch and put blocks in Ray's object store.
 
-A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. Ray gives a result to whoever called for it, so the keeper of a program's blocks
-(``flinkpy.connectors.ray.block_keeper``) calls the worker for each block that is written (``take_block``), and the block goes into the store of the
-worker's node, once.
+A block is a ``pyarrow.Table``, or the bytes of an Arrow stream. In Ray, the caller of a task owns its result. So the
+keeper of a program's blocks (``flinkpy.connectors.ray.block_keeper``) calls the worker for each written block
+(``take_block``), and the block is put once, into the store of the worker's node.
 
-Blocks to read stay as long as a job reads them or the program still has the stream, which may run again; then their set is dropped. The keeper itself
-ends with the program.
+Blocks to read stay as long as a job reads them, or the program has the stream and so may run it again; then their set
+is dropped. The keeper itself ends with the program.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ R = TypeVar("R")
 
 NAMESPACE = "flinkpy"
 ACK_TIMEOUT_S = 60.0
-_RAW = b"RAW"  # what Ray notes beside bytes
+_RAW = b"RAW"  # Ray's metadata for bytes
 
-_keepers: dict[tuple[str, str], tuple[str, Any]] = {}  # this program's: Ray's cluster and job -> the actor's name and handle
+# Of this program: Ray's cluster and job -> the actor's name and handle
+_keepers: dict[tuple[str, str], tuple[str, Any]] = {}
 
 
 def _own_keeper() -> tuple[str, Any]:
@@ -46,8 +47,8 @@ def _own_keeper() -> tuple[str, Any]:
 
 
 def make_keeper(refs: Sequence[Any] = ()) -> str:
-    """Creates a set in this program's keeper, with the blocks to read; returns its name. It lasts as long as this program, or until it is not needed
-    (``forget_with``)."""
+    """Creates a set in this program's keeper, with the blocks to read; returns its name. The set lasts as long as the
+    program, or until nobody needs it (``forget_with``)."""
     name, keeper = _own_keeper()
     block_set = IdFactory().hex(8)
     ray.get(keeper.create_set.remote(block_set, list(refs)))
@@ -55,24 +56,25 @@ def make_keeper(refs: Sequence[Any] = ()) -> str:
 
 
 def keep(blocks: Iterable[Any]) -> str:
-    """Puts these blocks into the store, and creates a set of them; returns its name."""
+    """Puts these blocks into the store and creates a set of them; returns the set's name."""
     return make_keeper([ray.put(block) for block in blocks])
 
 
 def is_own(name: str) -> bool:
-    """Whether this program's keeper has that set, on the Ray cluster it is connected to now."""
+    """Whether the set belongs to this program's keeper, on the Ray cluster that the program is connected to now."""
     return name.partition("/")[0] == _own_keeper()[0]
 
 
 def forget_with(holder: object, name: str, release: Callable[[], None] | None = None) -> None:
-    """Drops the set when ``holder``, which stands for its blocks, is garbage collected; then calls ``release``."""
+    """Drops the set when ``holder``, which represents its blocks, is garbage collected; then calls ``release``."""
     if not _forgetter.is_alive():
         _forgetter.start()
     tell = partial(_own_keeper()[1].forget_set.remote, name.partition("/")[2])
     weakref.finalize(holder, _forgotten.put, (tell, release)).atexit = False
 
 
-_forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()  # filled by the garbage collector, which may call neither Ray nor Spark
+# Filled by the garbage collector, during which neither Ray nor Spark may be called.
+_forgotten: SimpleQueue[tuple[Callable[[], Any] | None, ...]] = SimpleQueue()
 
 
 def _forget() -> None:
@@ -82,14 +84,14 @@ def _forget() -> None:
                 if call is not None:
                     call()
             except Exception:
-                pass  # Ray or Spark is gone, and what it kept with it
+                pass  # Ray or Spark has ended, and with it what it kept
 
 
 _forgetter = threading.Thread(target=_forget, name="forgotten blocks", daemon=True)
 
 
 class Store:
-    """One set of a keeper, for readers and writers."""
+    """Access to one set of a keeper, for readers and writers."""
 
     def __init__(self, name: str) -> None:
         actor, _, self._set_name = name.partition("/")
@@ -101,11 +103,12 @@ class Store:
         self._acks: list[Any] = []
 
     def _call(self, method: Callable[Concatenate[BlockKeeper, str, P], R], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Calls that method of the keeper for this set; returns the reference of its answer."""
+        """Calls a method of the keeper for this set; returns the reference of its answer."""
         return getattr(self._keeper, method.__name__).remote(self._set_name, *args, **kwargs)
 
     def fetch(self, number: int, on_done: Callable[[], None]) -> Future[Any]:
-        """The block of that number, as soon as it is here; ``on_done`` is called in another thread. A lost block is made again, once."""
+        """The block of that number, as a future; ``on_done`` is called in another thread when it is done. A lost
+        block is made again, once."""
         fetched: Future[Any] = Future()
 
         def run() -> None:
@@ -119,7 +122,7 @@ class Store:
         return fetched
 
     def block_ref(self, number: int) -> list[Any]:
-        """The reference of that block, in a list: Ray would replace a bare reference by the block itself."""
+        """The reference of that block, in a list, because Ray would replace a bare reference by the block."""
         refs: list[Any] = self._call(BlockKeeper.block, number).future().result()
         return refs
 
@@ -131,7 +134,7 @@ class Store:
             return stored(self.make_again(number, refs)[0])
 
     def make_again(self, number: int, lost: list[Any]) -> list[Any]:
-        """A new reference in place of a lost one; raises the keeper's error where the block cannot be made again."""
+        """A new reference in place of a lost one; raises the keeper's error if the block cannot be made again."""
         made: list[Any] = self._call(BlockKeeper.make_again, number, lost).future().result()
         return made
 
@@ -139,34 +142,38 @@ class Store:
         return cast(R, _answer(self._call(method, *args, **kwargs), "blocks"))
 
     def expect_blocks(self, recipe: Recipe) -> None:
-        """The blocks to read will be made by this recipe, as ``gather_blocks`` reports where they are available."""
+        """Announces that this recipe will make the blocks to read; ``gather_blocks`` then reports where they are
+        available."""
         self._ask(BlockKeeper.expect_blocks, recipe)
 
     def gather_blocks(self, places: Mapping[int, str]) -> int:
-        """These blocks are available now, each at its place; returns how many of all blocks are in the store. Call it again until all are, as it
-        makes the calls that bring them. Raises Ray's error where a block cannot be made."""
+        """Reports blocks that are available now, each at its place; returns how many of all blocks are in the store.
+        Call it repeatedly until all are, because these calls bring them there. Raises Ray's error if a block cannot
+        be made."""
         return self._ask(BlockKeeper.gather_blocks, dict(places))
 
     def fail_missing(self, reason: str) -> None:
-        """The blocks that are not in the store will not come: jobs that wait for them fail with this reason."""
+        """Announces that blocks that are not in the store will never come: jobs that wait for them fail with this
+        reason."""
         self._ask(BlockKeeper.fail_missing, reason)
 
     def updates(self, seen: int) -> BlockUpdates:
-        """The blocks that have arrived after the first ``seen`` ones."""
+        """The blocks that have arrived after the first ``seen``."""
         return self._ask(BlockKeeper.updates, seen)
 
     def job_started(self) -> None:
-        """The blocks stay until ``job_ended``."""
+        """Keeps the blocks until ``job_ended``."""
         self._ask(BlockKeeper.job_started)
 
     def job_ended(self) -> None:
-        """The job needs the blocks no more."""
+        """The job no longer needs the blocks."""
         self._call(BlockKeeper.job_ended)
 
     def put(self, table: Any, subtask: int, attempt: int, on_taken: Callable[[], None]) -> None:
-        """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when this process holds it no more."""
+        """Puts a block that outlives this worker; ``on_taken`` is called, in any thread, when this process no longer
+        holds the block."""
         worker = _this_worker()
-        if worker is None:  # the program's own process, which keeps what it owns
+        if worker is None:  # the program's own process: what it puts stays as long as it
             self._acks.append(self._call(BlockKeeper.add_written, subtask, attempt, [ray.put(table)]))
             on_taken()
             return
@@ -175,7 +182,7 @@ class Store:
         self._acks.append(self._call(BlockKeeper.fetch_written, subtask, attempt, worker, token))
 
     def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """Returns when the blocks that were put are committed."""
+        """Commits the blocks that were put; returns when that is done."""
         self._acks.append(self._call(BlockKeeper.commit_written, subtask, attempt, subtasks))
         acks, self._acks = self._acks, []
         for ack in acks:
@@ -187,39 +194,41 @@ class Store:
         return complete
 
     def committed_blocks(self) -> list[Any]:
-        """References of all committed blocks."""
+        """The references of all committed blocks."""
         refs: list[Any] = ray.get(self._call(BlockKeeper.committed_blocks))
         return refs
 
 
 def _answer(call: Any, of: str) -> Any:
-    """The keeper's answer to a call. ``ray.get`` is not used: Ray warns of it in a worker with an event loop, and it starts another Ray where this
-    one is gone."""
+    """The keeper's answer to a call. Avoids ``ray.get``: it warns in a worker with an event loop, and starts a new
+    Ray if the old one has ended."""
     try:
         return call.future().result(ACK_TIMEOUT_S)
     except FutureTimeout as error:
         raise ResourceUnavailableError(f"the keeper of the {of} has not answered for {ACK_TIMEOUT_S:g} s") from error
 
 
-_ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # blocks of this worker that wait to be taken
+_ready: dict[str, tuple[Any, Callable[[], None]]] = {}  # written blocks of this worker, until the keeper takes them
 
 
 def take_block(token: str) -> Any:
-    """A written block, for the keeper, which calls the worker's actor for it: as the result of an actor call the block belongs to the caller, and
-    outlives this process. The cluster adds this function to the worker's handlers under the name ``TAKE_BLOCK``."""
+    """Returns a written block to the keeper, which calls the worker's actor for it. The result of an actor call
+    belongs to the caller, so the block outlives this process. The cluster registers this function with the worker
+    under the name ``TAKE_BLOCK``."""
     table, on_taken = _ready.pop(token)
     on_taken()
     return table
 
 
 def _this_worker() -> Any:
-    """The actor this process is; None for a program."""
+    """The actor that this process is; None in a program."""
     context = ray.get_runtime_context()
     return context.current_actor if context.get_actor_id() is not None else None
 
 
 def normalize_for_ray(table: Any) -> Any:
-    """The table in a form that Ray can serialise: nested columns without values may lack buffers that Ray's serialiser expects, and are rebuilt."""
+    """The table in a form that Ray can serialise. Nested columns without values may lack buffers that Ray's
+    serialiser expects, so they are rebuilt."""
     import pyarrow as pa
 
     if not any(map(_is_nested, table.schema.types)):
@@ -234,28 +243,28 @@ def _is_nested(kind: Any) -> bool:
 
 
 def dataset_blocks(dataset: Any) -> list[Any]:
-    """References of the blocks of a Ray Dataset, which is computed now if it was not yet."""
+    """The references of a Ray Dataset's blocks; computes the dataset if that has not happened yet."""
     return [ref for bundle in dataset.materialize().iter_internal_ref_bundles() for ref in bundle.block_refs]
 
 
 def stored(ref: Any) -> Any:
-    """The block of that reference, as soon as it is here. The bytes of a stream are given as a ``pyarrow.Buffer`` on the store itself: Ray would copy
-    them, and fresh memory is what a copy costs most."""
+    """The block of that reference; waits until it is here. The bytes of a stream are returned as a ``pyarrow.Buffer``
+    on the store itself. Ray would copy them, and most of a copy's cost is fresh memory."""
     import pyarrow as pa
     from ray._private.worker import global_worker
 
     try:
         data, kind = global_worker.core_worker.get_objects([ref], -1)[0][:2]
-    except (AttributeError, TypeError, ValueError):  # another Ray than this was written for
+    except (AttributeError, TypeError, ValueError):  # a version of Ray that this was not written for
         kind = None
     if kind == _RAW and data is not None:
         return pa.py_buffer(data)
-    block = ref.future().result()  # in a worker ray.get() warns of its event loop
+    block = ref.future().result()  # ray.get() would warn in a worker with an event loop
     return pa.py_buffer(block) if isinstance(block, bytes) else block
 
 
 def dataset_of(refs: Sequence[Any], schema: Any) -> Any:
-    """A Ray Dataset of these blocks; without any, an empty one of the schema."""
+    """A Ray Dataset of these blocks; without blocks, an empty one with the schema."""
     import ray.data
 
     if refs:

@@ -1,6 +1,8 @@
-"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers fetch them; small ones travel with the job.
+"""A program's tables and collections for jobs on Ray: large ones lie in the object store, where readers fetch them;
+small ones travel with the job.
 
-Data in the store ends with its program, so a job that outlives the program (``flinkpy run -d``) takes all its data along.
+Data in the store ends with its program, so a job that outlives the program (``flinkpy run -d``) takes all its data
+with it.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from flinkpy.connectors.memory.pieces import Pieces, pickled
 from flinkpy.connectors.ray.object_store import Store, forget_with, is_own, keep, normalize_for_ray
 from flinkpy.core.program.code import OutOfBand
 
-SMALL_BYTES = 1 << 20  # data up to this size travels with a job, which is cheaper than a keeper
-BLOCK_BYTES = 32 << 20  # of a table, in the store
+SMALL_BYTES = 1 << 20  # data up to this size travels with the job, which is cheaper than a keeper
+BLOCK_BYTES = 32 << 20  # size of a table's blocks in the store
 
 
 class StoredPieces(Pieces):
-    """Pieces that a keeper has (``flinkpy.connectors.ray.block_keeper``)."""
+    """Pieces in the object store, held by a keeper (``flinkpy.connectors.ray.block_keeper``)."""
 
     def __init__(self, keeper: str, rows: list[int]) -> None:
         super().__init__((), rows)
@@ -45,7 +47,7 @@ class StoredPieces(Pieces):
 
 
 def handed_over(data: OutOfBand, *, outlives_program: bool) -> OutOfBand:
-    """The same data as a job on Ray takes it along."""
+    """The data in the form in which a job on Ray takes it along."""
     if not isinstance(data, Pieces):
         return data
     tables = [piece for piece in data.pieces if hasattr(piece, "schema")]
@@ -60,7 +62,7 @@ _known: WeakKeyDictionary[Pieces, StoredPieces] = WeakKeyDictionary()  # this pr
 
 def _stored(data: Pieces, ready: Pieces) -> StoredPieces:
     stored = _known.get(data)
-    if stored is None or not is_own(stored.keeper):  # connected to another Ray since
+    if stored is None or not is_own(stored.keeper):  # the program has since connected to another Ray
         blocks = list(_blocks(ready))
         stored = _known[data] = StoredPieces(keep(block for block, _ in blocks), [rows for _, rows in blocks])
         forget_with(data, stored.keeper)

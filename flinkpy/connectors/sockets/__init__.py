@@ -1,1 +1,1 @@
-"""Lines from TCP servers, and bytes to them."""
+"""A source of lines from a TCP server, and a sink that sends bytes to one."""

@@ -1,7 +1,8 @@
-"""Sending on a socket from the task's thread without waiting there: what the peer does not take yet is kept, up to a bound.
+"""Sends on a socket from the task's thread without blocking it: what the peer does not take yet is queued, up to a
+bound.
 
-While something is left, a timer looks again; the writer says it is not available, and the task stops reading its input. Who writes all the
-same waits for room, with a bound in time.
+While something is queued, a timer tries again; the writer reports that it is not available, and the task stops
+reading its input. A caller that writes nevertheless waits for room, for a bounded time.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Callable
 from flinkpy.core.errors import RecipientUnreachableError
 from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 
-ROOM_BYTES = 4 << 20  # kept here at most, apart from the batch that crosses the line
-RETRY_S = 0.001  # the first look at a full socket; doubled while nothing moves, up to
+ROOM_BYTES = 4 << 20  # queued here at most, apart from the batch that crosses the line
+RETRY_S = 0.001  # the first pause before a full socket is tried again; doubled while nothing moves, up to
 LONGEST_RETRY_S = 0.016
 STALL_TIMEOUT_S = 600.0
 
@@ -23,8 +24,8 @@ STALL_TIMEOUT_S = 600.0
 class Outbox:
     """A bounded queue of bytes in front of a connected socket, which it makes non-blocking and owns.
 
-    ``peer`` names the other side in errors: RecipientUnreachableError when it is gone, or takes nothing for ``STALL_TIMEOUT_S``
-    while somebody waits for room.
+    ``peer`` names the other side in errors. Its calls raise RecipientUnreachableError if the peer has gone away, or
+    takes nothing for ``STALL_TIMEOUT_S`` while somebody waits for room.
     """
 
     def __init__(self, sock: socket.socket, timers: ProcessingTimeService, peer: str, room_bytes: int = ROOM_BYTES) -> None:
@@ -50,7 +51,7 @@ class Outbox:
         self._on_available = on_available
 
     def send(self, *parts: bytes) -> None:
-        """Sends what the socket takes now and keeps the rest; waits first if there is no room."""
+        """Sends what the socket takes now and queues the rest; if there is no room, waits first."""
         self._raise_error()
         if not self.available:
             self._wait_until(lambda: self._queued < self._room)
@@ -61,7 +62,7 @@ class Outbox:
         self._raise_error()
 
     def flush(self) -> None:
-        """Waits until all is sent."""
+        """Waits until everything is sent."""
         self._wait_until(lambda: not self._queue)
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class Outbox:
             raise self._error
 
     def _push(self) -> None:
-        """Writes as much as goes; arms the timer for the rest."""
+        """Writes as much as the socket takes; sets the timer for the rest."""
         was_available, sent_before = self.available, self.bytes_sent
         try:
             while self._queue:

@@ -1,4 +1,4 @@
-"""Records as bytes to a TCP server; every subtask has a connection of its own."""
+"""A sink that sends records as bytes to a TCP server; every subtask has its own connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class SocketSink(Sink):
-    """Sends ``serialize(value)`` of every record: by default its ``str`` and a line end, in utf-8. A slow server holds the stream back; one
-    that goes away fails the job with RecipientUnreachableError."""
+    """Sends ``serialize(value)`` for every record; by default its ``str`` and a line end, in utf-8. A slow server
+    causes back-pressure. If the server cannot be reached or goes away, the job fails with
+    RecipientUnreachableError."""
 
     def __init__(self, host: str, port: int, serialize: Callable[[Any], bytes] | None = None) -> None:
         self._host, self._port, self._serialize = host, port, serialize

@@ -1,4 +1,5 @@
-"""Lines from a TCP server, as they come. The connection blocks on a thread of its own; one subtask reads, the others have nothing to do."""
+"""A source of lines from a TCP server. One subtask reads, on a thread of its own that may block; the others have
+nothing to do."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ LONGEST_LINE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class SocketSplit:
-    """The server; a socket cannot be read again, so there is no position."""
+    """The server. There is no position, because a socket cannot be read again."""
 
     split_id: str
     host: str
@@ -29,8 +30,9 @@ class SocketSplit:
 
 
 class SocketTextSource(Source[SocketSplit]):
-    """Text from a server, cut at ``delimiter``. Unbounded; ends when the server closes the connection and ``max_retries`` attempts to
-    connect again have failed (0: ends at once, -1: tries for ever). A server that was never there is an error.
+    """Reads text from a server and cuts it at ``delimiter``. The source is unbounded. It ends when the server closes
+    the connection and ``max_retries`` attempts to connect again have failed (0: ends at once; -1: tries for ever). If
+    the first connection fails, it raises ProgramError; so it does for an invalid port and an empty delimiter.
     """
 
     has_timestamps = False
@@ -65,7 +67,7 @@ class SocketTextSource(Source[SocketSplit]):
 
 
 class _SocketReader(SplitReader[SocketSplit]):
-    """Blocks in connect and receive; ``interrupt`` ends both."""
+    """Blocks in connect and receive; ``interrupt`` ends either."""
 
     def __init__(self, split: SocketSplit, delimiter: bytes, charset: str, retries: int) -> None:
         self._split, self._delimiter, self._charset, self._retries = split, delimiter, charset, retries
@@ -97,12 +99,12 @@ class _SocketReader(SplitReader[SocketSplit]):
         try:
             data = sock.recv(RECEIVE_BYTES)
         except OSError:
-            return b""  # reset, or interrupted
+            return b""  # the connection was reset, or interrupted
         self._received += len(data)
         return data
 
     def _connect(self) -> socket.socket | None:
-        """A connection; None when stopped or, after one was lost, when it cannot be had again."""
+        """A connection; None if the reader was stopped, or if the connection was lost and cannot be made again."""
         failures = 0
         while not self._stopped.is_set():
             try:
@@ -147,7 +149,7 @@ class _SocketReader(SplitReader[SocketSplit]):
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # gone already
+                pass  # closed already
 
     def close(self) -> None:
         self._drop()

@@ -1,7 +1,8 @@
 """The source coordinator: runs a source's enumerator in the JobMaster's thread.
 
-It is pure apart from its callbacks: it has no thread, clock or network of its own. For each subtask it keeps the attempt it talks to, the position in
-that attempt's events (each is taken once and in order), and the splits it assigned. When the attempt fails, they go back to the enumerator.
+Apart from its callbacks it is pure: it has no thread, clock or network of its own. For each subtask it keeps the
+attempt it talks to, the position in that attempt's events (it takes each once and in order), and the splits it
+assigned. When the attempt fails, they go back to the enumerator.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Reader:
     """What the coordinator knows of a subtask's current attempt."""
 
     attempt: int | None = None
-    host: str | None = None  # None: not registered
+    host: str | None = None  # None: not registered yet
     received: Reordering = field(default_factory=Reordering)
     sent: Numbering = field(default_factory=Numbering)
     held_back: list[Any] = field(default_factory=list)  # events that came before its registration
@@ -62,8 +63,8 @@ class CoordinatorStatistics:
 
 
 class SourceCoordinator:
-    """One source's enumerator and its exchange with the readers. It is itself the enumerator's ``SplitEnumeratorContext``. All calls come from the
-    JobMaster's thread.
+    """Runs one source's enumerator and its exchange with the readers. It is itself the enumerator's
+    ``SplitEnumeratorContext``. All calls come from the JobMaster's thread.
 
     ``source`` is a Source, or a function that unpickles one. ``send_event(subtask, event)`` sends to the subtask's current attempt and repeats until
     it is answered. ``run_in_background`` returns a future that completes in this thread. ``fail`` fails the job. Enumerators with a periodic
@@ -90,7 +91,7 @@ class SourceCoordinator:
         self._readers = [_Reader() for _ in range(parallelism)]
         self._enumerator: SplitEnumerator[Any] | None = None
         self._closed = False
-        self.failed = False  # the enumerator's state is lost: the job restarts with another coordinator
+        self.failed = False  # if True, the enumerator's state is lost, and the job restarts with another coordinator
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
@@ -106,7 +107,8 @@ class SourceCoordinator:
         self._enumerator.start()
 
     def close(self) -> None:
-        """Closes the enumerator; later events are ignored. An error of its ``close`` is only logged, as the job has ended."""
+        """Closes the enumerator; later events are ignored. An error in its ``close`` is only logged, because the job
+        has ended."""
         enumerator, self._enumerator, self._closed = self._enumerator, None, True
         try:
             if enumerator is not None:
@@ -126,7 +128,7 @@ class SourceCoordinator:
             reader.before = {number: splits for number, splits in reader.before.items() if number > checkpoint_id}
 
     def _guarded(self, action: Callable[..., None], *args: Any) -> None:
-        """Runs code of the enumerator. An exception fails the job, and the enumerator is not called again."""
+        """Runs code of the enumerator. If it raises, the job fails and the enumerator is not called again."""
         if self._closed:
             return
         try:
@@ -138,7 +140,7 @@ class SourceCoordinator:
     # -- from the readers -----------------------------------------------------------------------------------------------------
 
     def handle_event(self, subtask: int, event: Any, attempt: int | None = None) -> None:
-        """Handles an event of a reader. Where ``attempt`` is given, events of attempts that were reset are ignored."""
+        """Handles an event of a reader. If ``attempt`` is given, events of earlier attempts are ignored."""
         reader = self._readers[subtask]
         if attempt is not None:
             if reader.attempt is not None and attempt < reader.attempt:
@@ -166,7 +168,7 @@ class SourceCoordinator:
 
     def _register(self, subtask: int, reader: _Reader, host: str) -> None:
         if reader.host is not None:
-            return  # registered before
+            return  # registered already
         reader.host = host
         self._require_enumerator().add_reader(subtask)
         held_back, reader.held_back = reader.held_back, []
@@ -230,7 +232,8 @@ class SourceCoordinator:
     # -- the enumerator's context: slow work ------------------------------------------------------------
 
     def call_async(self, function: Callable[[], Any], handler: Callable[[Any, BaseException | None], None], period_s: float | None = None) -> None:
-        """Runs a slow ``function`` in the background (again every ``period_s``), then ``handler(result, error)`` in the JobMaster's thread."""
+        """Runs a slow ``function`` in the background (again every ``period_s``), then ``handler(result, error)`` in
+        the JobMaster's thread."""
         if self._closed:
             return
         if period_s is not None and self._schedule is None:

@@ -1,5 +1,5 @@
-"""The enumerator most sources need: a queue of splits, one handed out per request; what it shares with those whose splits come one by one; and
-one that gives each reader its share of the splits at the beginning."""
+"""Enumerators: SplitQueue, which most sources need, hands out one split per request; SplitPool is its base class for
+splits that come one by one; SplitShares gives each reader its share of the splits at the start."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class SplitPool(SplitEnumerator[S]):
-    """Splits that are there, and readers that wait while more may come. Where they come from, subclasses know."""
+    """Holds splits that are ready, and readers that wait while more may come. Subclasses say where splits come from."""
 
     def __init__(self, context: SplitEnumeratorContext[S]) -> None:
         self._context = context
         self._left: deque[S] = deque()
         self._more_to_come = True
-        self._waiting: dict[int, str] = {}  # readers that asked while none was there, and their hosts
+        self._waiting: dict[int, str] = {}  # readers that asked while there was no split, and their hosts
 
     def _add(self, splits: Iterable[S], *, more_to_come: bool) -> None:
-        """These have come; those who wait are served."""
+        """Adds splits that have become ready, and serves readers that wait."""
         self._left.extend(splits)
         self._more_to_come = more_to_come
         self._serve()
 
     def _near(self, host: str) -> S | None:
-        """One of those left that a reader on that host should rather have; None when it is all the same."""
+        """One of the splits left that a reader on that host should get first; None if any will do."""
         return None
 
     def _serve(self) -> None:
-        """Gives those who wait what is there: what lies near first, then the rest."""
+        """Gives splits to waiting readers: first to those that have a split near them, then to the rest."""
         registered = self._context.registered_readers if self._waiting else {}
-        waiting = {subtask: host for subtask, host in self._waiting.items() if subtask in registered}  # one that failed asks for itself again
+        # A reader that has failed asks again itself.
+        waiting = {subtask: host for subtask, host in self._waiting.items() if subtask in registered}
         for subtask in [subtask for subtask, host in waiting.items() if self._near(host) is not None] + list(waiting):
             if subtask in self._waiting:
                 self.handle_split_request(subtask, self._waiting.pop(subtask))
@@ -53,7 +54,7 @@ class SplitPool(SplitEnumerator[S]):
             self._context.signal_no_more_splits(subtask)
 
     def add_reader(self, subtask: int) -> None:
-        self._waiting.pop(subtask, None)  # an earlier attempt's
+        self._waiting.pop(subtask, None)  # a request of an earlier attempt
 
     def add_splits_back(self, splits: list[S], subtask: int) -> None:
         self._left.extendleft(reversed(splits))
@@ -61,10 +62,11 @@ class SplitPool(SplitEnumerator[S]):
 
 
 class SplitQueue(SplitPool[S]):
-    """Hands out splits in their order to whoever asks; when none is left, says so to every reader that asks.
+    """Hands out splits in order, one per request; when none is left, tells every reader that asks.
 
-    ``discover(parallelism)`` finds the splits and runs once, at the start; on recovery what a checkpoint had left is taken instead. Where
-    finding them takes a while (``slow``: many files to look into) it runs in the background, and readers that ask meanwhile wait.
+    ``discover(parallelism)`` finds the splits and runs once, at the start; after a recovery the splits left in the
+    checkpoint are used instead. If discovery is ``slow`` (many files to look into), it runs in the background, and
+    readers that ask meanwhile wait.
     """
 
     def __init__(
@@ -88,18 +90,18 @@ class SplitQueue(SplitPool[S]):
         self._add(splits, more_to_come=False)
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        return self._restored if self._more_to_come else list(self._left)  # None: not found yet, look again
+        return self._restored if self._more_to_come else list(self._left)  # None: not found yet; discover again
 
     def __repr__(self) -> str:
         return "<SplitQueue: looking for splits>" if self._more_to_come else f"<SplitQueue: {len(self._left)} splits left>"
 
 
 class SplitShares(SplitEnumerator[S]):
-    """Deals all splits out at the start, to the readers in turn: for splits without an end, which are read side by side."""
+    """Assigns all splits at the start, to the readers in turn. For splits without end, which are read concurrently."""
 
     def __init__(self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], checkpoint: list[S] | None = None) -> None:
         self._context, self._discover, self._restored = context, discover, checkpoint
-        self._shares: dict[int, list[S]] = {}  # of the readers that have not registered
+        self._shares: dict[int, list[S]] = {}  # the shares of readers that have not registered yet
 
     def start(self) -> None:
         parallelism = self._context.parallelism

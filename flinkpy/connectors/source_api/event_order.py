@@ -1,5 +1,6 @@
-"""Operator events arrive exactly once and in order, although the RPC layer may repeat and reorder them: the sender numbers its events, and the
-receiver puts them in order and drops the repeated ones. Lost messages are the sender's part: it repeats an event until it is answered.
+"""Delivers operator events exactly once and in order, although the RPC layer may repeat and reorder them: the sender
+numbers its events, and the receiver orders them and drops repetitions. Against loss, the sender repeats an event
+until it is answered.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Numbered:
-    """The event of that number, counted from 0, that one side sends to the other in one attempt of the subtask."""
+    """An event and its number, counted from 0 per direction and attempt of the subtask."""
 
     number: int
     event: Any
 
 
 class Numbering:
-    """The sender's end."""
+    """The sender's side: numbers events."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -29,7 +30,7 @@ class Numbering:
 
 
 class Reordering:
-    """The receiver's end: returns each event once, in the order in which the events were sent.
+    """The receiver's side: returns each event once, in the order in which they were sent.
 
     >>> order = Reordering(); [order.accept(Numbered(n, n)) for n in (1, 0, 1)]
     [[], [0, 1], []]
@@ -40,7 +41,8 @@ class Reordering:
         self._early: dict[int, Any] = {}
 
     def accept(self, event: Any) -> list[Any]:
-        """Takes ``event``; returns the events that can be processed now. An event without a number passes as it is."""
+        """Takes ``event``; returns the events that can be processed now. An event without a number is returned as it
+        is."""
         if not isinstance(event, Numbered):
             return [event]
         if event.number >= self._next:

@@ -1,8 +1,9 @@
-"""Several sources, one behind the other: when every reader has read the first to its end, all of them go on with the next.
+"""Several sources, one after the other: when every reader has read the first source to its end, all go on with the
+next.
 
-The enumerator holds that of the source at hand and shows it a context of its own, in which "no more splits" is a message to the reader. A reader
-that is done says so; when all are, the enumerator opens the next source and tells them. So no record of a source comes before the last of the
-one before it.
+The enumerator runs the current source's enumerator, and gives it a context in which "no more splits" is a message to
+the reader. A reader that has finished says so; when all have, the enumerator opens the next source and tells them. So
+no record of a source comes before the last record of the source before it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _SWITCH, _NO_MORE, _DONE = "switch", "no more splits", "done"
 
 
 class HybridSource(Source[HybridSplit]):
-    """Made by ``HybridSource.builder(files).add_source(live).build()``; all but the last source must be bounded.
+    """Reads several sources one after the other. Made by ``HybridSource.builder(files).add_source(live).build()``.
+    All but the last must be bounded, and either all give rows or all give columns; otherwise raises ProgramError.
 
     >>> from flinkpy.connectors.memory.ranges import NumberSequenceSource
     >>> HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 6)).build()
@@ -89,21 +91,22 @@ class HybridSource(Source[HybridSplit]):
 
 
 class HybridSourceBuilder:
-    """Gathers the sources in their order."""
+    """Collects the sources, in order."""
 
     def __init__(self, first_source: Source[Any]) -> None:
         self._sources: list[Source[Any]] = []
         self.add_source(first_source)
 
     def add_source(self, source: Source[Any]) -> HybridSourceBuilder:
-        """What is read next."""
+        """Adds the source to read next. Raises ProgramError if it is not a Source."""
         if not isinstance(source, Source):
             raise ProgramError(f"a hybrid source is made of sources, this is {source!r:.80}")
         self._sources.append(source)
         return self
 
     def build(self) -> HybridSource:
-        """ProgramError where a source that never ends stands before another one."""
+        """The hybrid source. Raises ProgramError if a source before the last one is unbounded, or if some give rows
+        and others columns."""
         return HybridSource(list(self._sources))
 
 
@@ -111,7 +114,7 @@ class HybridSourceBuilder:
 
 
 class _ContextOf:
-    """What the enumerator of one of the sources sees of the job: the readers that are at its source."""
+    """What one source's enumerator sees of the job: the readers that are at its source."""
 
     def __init__(self, outer: SplitEnumeratorContext[HybridSplit], index: int, at: dict[int, int]) -> None:
         self._outer, self._index, self._at = outer, index, at
@@ -138,14 +141,14 @@ class _ContextOf:
 
 
 class _HybridEnumerator(SplitEnumerator[HybridSplit]):
-    """The enumerator of the source at hand, and those before it, to which splits may come back."""
+    """Runs the current source's enumerator, and those of earlier sources, to which splits may come back."""
 
     def __init__(self, sources: list[Source[Any]], context: SplitEnumeratorContext[HybridSplit], checkpoint: tuple[int, Any] | None) -> None:
         self._sources, self._context = sources, context
         self._index: int = 0 if checkpoint is None else checkpoint[0]
         self._restored: Any = None if checkpoint is None else checkpoint[1]
-        self._at: dict[int, int] = {}  # subtask: the source its reader is at
-        self._done: set[int] = set()  # readers that have read the source at hand
+        self._at: dict[int, int] = {}  # subtask -> index of the source its reader is at
+        self._done: set[int] = set()  # readers that have finished the current source
         self._enumerators: dict[int, SplitEnumerator[Any]] = {}
 
     def start(self) -> None:
@@ -177,7 +180,7 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
     def _reader_done(self, subtask: int, index: int) -> None:
         if self._at.get(subtask) != index:
             return
-        if index < self._index:  # it had splits of an earlier source to read again
+        if index < self._index:  # it had to read splits of an earlier source again
             self._send_to(subtask, index + 1)
             return
         self._done.add(subtask)
@@ -208,13 +211,13 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
 
 
 class _HybridReader(SourceReader[HybridSplit]):
-    """The reader of the source at hand."""
+    """Runs the current source's reader."""
 
     def __init__(self, sources: list[Source[Any]], context: ReaderContext) -> None:
         self._sources, self._context = sources, context
         self._index = -1
         self._reader: SourceReader[Any] | None = None
-        self._early: list[HybridSplit] = []  # restored, before the enumerator has said which source it is
+        self._early: list[HybridSplit] = []  # restored splits, until the enumerator has named the current source
         self._no_more = self._told = False
 
     def _switch(self, index: int) -> None:

@@ -16,8 +16,9 @@
 
     env.from_source(Sensors(), WatermarkStrategy.no_watermarks(), "sensors")
 
-Where a count of records is a poor place to resume from, set ``positioned = True`` and yield ``(value, position)`` pairs: the position
-(anything that pickles; None at first) is handed to ``read`` when the split is read again from behind that value.
+If a count of records is not enough to resume from, set ``positioned = True`` and yield ``(value, position)`` pairs.
+The position (any object that can be pickled; None at first) is passed to ``read`` when the split is read again from
+after that value.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from flinkpy.core.elements import Batch, RowBatch
 
 @dataclass(frozen=True)
 class PythonSplit:
-    """One of the user's splits, whatever that is, and how far it was read."""
+    """One of the user's splits, and the position up to which it was read."""
 
     split_id: str
     value: Any
@@ -46,9 +47,10 @@ class PythonSplit:
 class PythonSource(Source[PythonSplit]):
     """Base class of sources written as plain Python iteration; see the module's example.
 
-    ``bounded``: whether the splits end. Those that do are read one after the other, by whichever subtask is free; those that do not are dealt out
-    at the start, and a subtask reads all of its own side by side. ``blocking``: whether iterating may wait (for a device, a server); such a split
-    is read on a thread of its own. ``positioned``: whether ``read`` yields ``(value, position)`` pairs.
+    ``bounded``: whether the splits end. Splits that end are read one after the other, by whichever subtask is free.
+    Splits without end are assigned at the start, and a subtask reads all of its splits concurrently. ``blocking``:
+    whether iterating may wait (for a device, a server); such a split is read on a thread of its own. ``positioned``:
+    whether ``read`` yields ``(value, position)`` pairs.
     """
 
     bounded: bool = True
@@ -57,12 +59,13 @@ class PythonSource(Source[PythonSplit]):
     has_timestamps = False
 
     def splits(self, parallelism: int) -> Iterable[Any]:
-        """What can be read independently, in the JobMaster; any values that pickle. One split by default."""
+        """Called in the JobMaster: the splits, which can be read independently of each other; any values that can be
+        pickled. By default there is one split."""
         return [None]
 
     @abstractmethod
     def read(self, split: Any, position: Any) -> Iterable[Any]:
-        """In the task: the records of the split behind ``position``."""
+        """Called in the task: the records of the split from ``position`` on."""
 
     @property
     def boundedness(self) -> Boundedness:
@@ -81,14 +84,14 @@ class PythonSource(Source[PythonSplit]):
             return _IteratorReader(self, split)
 
         def open_on_thread(split: PythonSplit) -> SplitReader[PythonSplit]:
-            # One record at a time: the next may be long in coming. What piles up meanwhile is joined by the queue.
+            # One record at a time, because the next may take long. The reader's queue joins records that accumulate.
             return ThreadedSplitReader(split, open_split, 1, context.wake_up, f"{type(self).__name__} {split.value}"[:60])
 
         return (SequentialReader if self.bounded else SideBySideReader)(context, open_on_thread if self.blocking else open_split)
 
 
 class _IteratorReader(SplitReader[PythonSplit]):
-    """Takes records off the user's iterator."""
+    """Takes records from the user's iterator."""
 
     def __init__(self, source: PythonSource, split: PythonSplit) -> None:
         self._split, self._position = split, split.position

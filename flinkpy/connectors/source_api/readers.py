@@ -1,8 +1,8 @@
-"""Readers made of split readers. They read one split after the other, or all side by side; in the task's thread or, where reading blocks, on threads
-of their own.
+"""Source readers made of split readers. They read splits one after the other, or all concurrently; in the task's
+thread or, if reading may block, on threads of their own.
 
-A :class:`SplitReader` reads one split and knows its position. Everything else is implemented here, once: requests for splits, the end of input,
-snapshots, threads.
+A :class:`SplitReader` reads one split and knows its position. Everything else is implemented here once: requests for
+splits, the end of input, snapshots, threads.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from flinkpy.core.elements import Batch, RowBatch
 
 S = TypeVar("S", bound=SourceSplit)
 
-QUEUED_BATCHES = 4  # how far a thread reads ahead
-JOINED_RECORDS = 1024  # short batches that wait for the task are joined up to this length
+QUEUED_BATCHES = 4  # how many batches a thread reads ahead
+JOINED_RECORDS = 1024  # short batches that wait for the task are joined up to this many records
 
 
 @dataclass(frozen=True)
 class NothingYet:
     """The split has no batch at the moment, and has not ended.
 
-    ``retry_after_s``: the reader is asked again after so many seconds. None: it calls ``context.wake_up`` itself when there is a batch.
+    ``retry_after_s``: the reader is asked again after this many seconds. None: it calls ``context.wake_up`` itself
+    when there is a batch.
     """
 
     retry_after_s: float | None = None
@@ -41,25 +42,26 @@ class SplitReader(ABC, Generic[S]):
 
     @abstractmethod
     def next_batch(self, limit: int) -> Batch | NothingYet | None:
-        """The next batch, of about ``limit`` records at most; ``NothingYet`` while there is none; None at the end of the split."""
+        """The next batch, of at most about ``limit`` records; ``NothingYet`` while there is none; None at the end of
+        the split."""
 
     @abstractmethod
     def snapshot(self) -> S:
-        """The split, positioned behind the last batch that ``next_batch`` returned."""
+        """The split, with its position after the last batch that ``next_batch`` returned."""
 
     def position(self) -> str | None:
-        """Where the last batch came from; for error messages."""
+        """Where the last batch came from, for error messages; None if that is not known."""
         return None
 
     def interrupt(self) -> None:
         """Called from another thread: makes a blocked ``next_batch`` return or raise."""
 
     def close(self) -> None:
-        """Closes what the reader opened."""
+        """Releases what the reader opened."""
 
 
 class SequentialReader(SourceReader[S]):
-    """Reads split after split in the task's thread, and requests another when it has none."""
+    """Reads one split after the other in the task's thread, and requests another when it has none."""
 
     def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
         self._context = context
@@ -117,14 +119,14 @@ class SequentialReader(SourceReader[S]):
 
 
 class SideBySideReader(SourceReader[S]):
-    """Reads all its splits at the same time, a batch of each in turn. For splits without an end: read one after the other, the second would never
-    have its turn."""
+    """Reads all its splits concurrently, a batch of each in turn. For splits without end: one after the other, the
+    second would never be read."""
 
     def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
         self._context = context
         self._open_split = open_split
         self._splits: deque[S] = deque()
-        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # the next to be read comes first
+        self._open: deque[tuple[str, SplitReader[S]]] = deque()  # the next one to read comes first
         self._last: tuple[str, SplitReader[S]] | None = None  # the split of the last batch
         self._no_more = False
 
@@ -180,7 +182,8 @@ class SideBySideReader(SourceReader[S]):
 
 @dataclass(frozen=True)
 class _Read(Generic[S]):
-    """What the reading thread hands to the task: a batch and the split behind it, or the end of the split, or a failure."""
+    """What the reading thread hands to the task: a batch and the split positioned after it, or the end of the split,
+    or an error."""
 
     batch: Batch | None
     split: S
@@ -189,7 +192,8 @@ class _Read(Generic[S]):
 
 
 class ThreadedSplitReader(SplitReader[S]):
-    """Runs a blocking split reader on a thread of its own, a few batches ahead. The task's thread never waits for it."""
+    """Runs a blocking split reader on a thread of its own, a few batches ahead. The task's thread never waits for
+    it."""
 
     def __init__(self, split: S, open_split: Callable[[S], SplitReader[S]], limit: int, wake_up: Callable[[], None], name: str) -> None:
         self._split = split
@@ -199,7 +203,8 @@ class ThreadedSplitReader(SplitReader[S]):
         self._changed = threading.Condition()
         self._stopped = False
         self._inner: SplitReader[S] | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)  # a read that cannot be interrupted must not keep the process alive
+        # a daemon, so that a read that cannot be interrupted does not keep the process alive
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     # -- the task's thread --------------------------------------------------------------------------------------------------
@@ -227,7 +232,7 @@ class ThreadedSplitReader(SplitReader[S]):
             inner = self._inner
             self._changed.notify_all()
         if inner is not None:
-            inner.interrupt()  # nothing waits for the thread: it closes what it opened when its read returns
+            inner.interrupt()  # nobody waits for the thread, which closes the reader when its read returns
 
     # -- the reading thread ---------------------------------------------------------------------------------------------------
 
@@ -253,7 +258,7 @@ class ThreadedSplitReader(SplitReader[S]):
                 return
 
     def _put(self, read: _Read[S]) -> bool:
-        """Waits for room in the queue; False once the reader is closed."""
+        """Waits for room in the queue; returns False once the reader is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or len(self._queue) < QUEUED_BATCHES)
             if self._stopped:
@@ -261,12 +266,13 @@ class ThreadedSplitReader(SplitReader[S]):
             was_empty = not self._queue
             if not self._joined_to_last(read):
                 self._queue.append(read)
-        if was_empty:  # otherwise the task is still taking what there was
+        if was_empty:  # otherwise the task is still taking batches from the queue
             self._wake_up()
         return True
 
     def _joined_to_last(self, read: _Read[S]) -> bool:
-        """Appends a short row batch to the one that still waits, so that a fast stream of single records moves in batches."""
+        """Appends a short row batch to the last one that still waits, so that a fast stream of single records moves
+        in batches."""
         last = self._queue[-1] if self._queue else None
         if last is None or not isinstance(last.batch, RowBatch) or not isinstance(read.batch, RowBatch):
             return False

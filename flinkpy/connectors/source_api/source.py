@@ -1,7 +1,8 @@
-"""The source API (Flink's FLIP-27): a Source makes one enumerator, which runs in the JobMaster and hands out splits, and one reader
-per subtask, which runs in the task and turns its splits into batches.
+"""The source API (Flink's FLIP-27). A Source makes one enumerator, which runs in the JobMaster and hands out splits,
+and one reader per subtask, which runs in the task and turns its splits into batches.
 
-A split is any picklable object with a ``split_id``; it carries its own position, so that a reader's snapshot is the list of its splits.
+A split is any object with a ``split_id`` that can be pickled. It carries its own position, so a reader's snapshot is
+the list of its splits.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ S = TypeVar("S", bound=SourceSplit)
 
 
 class SplitEnumeratorContext(Protocol[S]):
-    """What the JobMaster offers an enumerator. All calls belong to its one thread."""
+    """What the JobMaster offers an enumerator. All calls must come from the JobMaster's thread."""
 
     @property
     def parallelism(self) -> int: ...
 
     @property
     def registered_readers(self) -> dict[int, str]:
-        """Subtasks whose readers are there, and the host each is on."""
+        """The subtasks whose readers have registered, with their hosts."""
         ...
 
     def assign_splits(self, subtask: int, splits: list[S]) -> None: ...
@@ -48,40 +49,41 @@ class SplitEnumeratorContext(Protocol[S]):
     def signal_no_more_splits(self, subtask: int) -> None: ...
 
     def send_event_to_reader(self, subtask: int, event: Any) -> None:
-        """A custom event, pickled; arrives at ``SourceReader.handle_source_event``."""
+        """Pickles a custom event and sends it; it arrives at ``SourceReader.handle_source_event``."""
         ...
 
     def call_async(self, function: Callable[[], Any], handler: Callable[[Any, BaseException | None], None], period_s: float | None = None) -> None:
-        """Runs a slow ``function`` elsewhere (again every ``period_s``), then ``handler(result, error)`` here."""
+        """Runs a slow ``function`` in another thread (again every ``period_s``), then ``handler(result, error)`` in
+        the JobMaster's thread."""
         ...
 
 
 class SplitEnumerator(ABC, Generic[S]):
-    """Finds splits and hands them out."""
+    """Finds splits and assigns them to readers."""
 
     def start(self) -> None:
         """Called once, before any reader registers."""
 
     @abstractmethod
     def handle_split_request(self, subtask: int, host: str) -> None:
-        """A reader has nothing left: assign it a split or signal that there are no more."""
+        """Called when a reader has no split left: assign it one, or signal that there are no more."""
 
     def add_reader(self, subtask: int) -> None:
-        """A reader registered."""
+        """Called when a reader has registered."""
 
     @abstractmethod
     def add_splits_back(self, splits: list[S], subtask: int) -> None:
-        """A reader failed before these were part of a checkpoint: hand them out again."""
+        """Called when a reader failed before these splits were part of a checkpoint: assign them again."""
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
-        """A custom event of the reader."""
+        """Called with a custom event of the reader."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """What has not been handed out; given to ``Source.create_enumerator`` on recovery."""
+        """The splits not assigned yet, in any form; passed to ``Source.create_enumerator`` on recovery."""
 
     def close(self) -> None:
-        """The job ended."""
+        """Called when the job has ended."""
 
 
 @dataclass
@@ -92,47 +94,50 @@ class ReaderContext:
     parallelism: int
     host: str
     clock: Clock
-    request_split: Callable[[], None]  # asks the enumerator
+    request_split: Callable[[], None]  # asks the enumerator for a split
     send_source_event: Callable[[Any], None]
-    wake_up: Callable[[], None]  # thread-safe: there is something to poll
-    wake_up_after: Callable[[float], None]  # the same, in so many seconds
-    split_begun: Callable[[str], None] = lambda split_id: None  # for readers with ``split_of_batch``: its watermark counts from now on
-    split_finished: Callable[[str], None] = lambda split_id: None  # for readers with ``split_of_batch``: nothing more comes from this split
+    wake_up: Callable[[], None]  # thread-safe: says that there is something to poll
+    wake_up_after: Callable[[float], None]  # the same, after this many seconds
+    # For readers with ``split_of_batch``: its watermark counts from now on
+    split_begun: Callable[[str], None] = lambda split_id: None
+    # For readers with ``split_of_batch``: nothing more comes from this split
+    split_finished: Callable[[str], None] = lambda split_id: None
 
 
 class SourceReader(ABC, Generic[S]):
-    """Reads splits. All calls come from the task's thread and return at once; a reader that must block owns a thread
-    and calls ``context.wake_up()``."""
+    """Reads splits. All calls come from the task's thread and must return at once. A reader that has to block needs a
+    thread of its own, and calls ``context.wake_up()``."""
 
     def start(self) -> None:
-        """Before the first poll."""
+        """Called before the first poll."""
 
     @abstractmethod
     def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
-        """The next batch of about ``limit`` records at most; or NOTHING_AVAILABLE (then ``wake_up`` must follow when there is), or END_OF_INPUT. A
-        reader that knows event time or idleness itself gives a Watermark or WatermarkStatus in its place among the batches."""
+        """The next batch, of at most about ``limit`` records; or NOTHING_AVAILABLE, after which the reader must call
+        ``wake_up`` when there is something; or END_OF_INPUT. A reader that knows event time or idleness itself may
+        return a Watermark or a WatermarkStatus between batches."""
 
     @abstractmethod
     def add_splits(self, splits: list[S]) -> None:
-        """Further splits to read."""
+        """Adds splits to read."""
 
     def notify_no_more_splits(self) -> None:
-        """None will come after those already added."""
+        """Says that no splits will be added any more."""
 
     def handle_source_event(self, event: Any) -> None:
-        """A custom event of the enumerator."""
+        """Called with a custom event of the enumerator."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        """The splits not finished, with their positions."""
+        """The unfinished splits, with their positions."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable."""
+        """Says that the checkpoint is complete."""
 
     def split_of_batch(self) -> str | None:
-        """The split the last polled batch came from, all of it. Readers that read several splits side by side override this, and call
-        ``context.split_begun`` and ``context.split_finished`` at the beginning and the end of each: every split then has its own watermark, and
-        the least counts."""
+        """The id of the split that the whole of the last polled batch came from. Readers that read several splits
+        concurrently override this, and call ``context.split_begun`` and ``context.split_finished`` when they begin
+        and finish a split. Each split then has its own watermark, and the reader's is the least of them."""
         return None
 
     def position(self) -> str | None:
@@ -140,13 +145,13 @@ class SourceReader(ABC, Generic[S]):
         return None
 
     def close(self) -> None:
-        """Gives back what was opened."""
+        """Releases what the reader opened."""
 
 
 class Source(ABC, Generic[S]):
-    """A recipe for enumerator and readers; picklable."""
+    """Describes a source and makes its enumerator and readers; can be pickled."""
 
-    has_timestamps: bool = True  # False: its records have none unless a watermark strategy gives them some
+    has_timestamps: bool = True  # False: records have no timestamps unless a watermark strategy assigns them
 
     @property
     @abstractmethod
@@ -160,21 +165,23 @@ class Source(ABC, Generic[S]):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether readers give column batches."""
+        """Whether readers return column batches."""
         return False
 
     def told_apart_by(self) -> Any:
-        """What distinguishes it from other sources of its class and name, so that state finds its source again wherever in the program it is
-        written. The same in every run."""
+        """What distinguishes this source from others of its class and name, so that its state is found again even if
+        the source moves within the program. It must be the same in every run."""
         return vars(self)
 
     def without_data(self) -> Source[S]:
-        """What the JobMaster needs: this source, or a copy without the data only its readers use."""
+        """What the JobMaster needs: this source, or a copy without data that only its readers use."""
         return self
 
 
-# -- what enumerator and readers say to each other ---------------------------------------------------------------------
-# Each is sent inside a flinkpy.connectors.source_api.event_order.Numbered, so that what the RPC layer repeats or reorders is taken once and in order.
+# -- what enumerators and readers send each other
+# -----------------------------------------------------------------------
+# Each event is sent inside a flinkpy.connectors.source_api.event_order.Numbered, so that it is taken once and in
+# order even if the RPC layer repeats or reorders it.
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,7 @@ class SplitRequested:
 
 @dataclass(frozen=True)
 class SplitsAdded:
-    splits: bytes  # pickled list: split classes may be the user's own
+    splits: bytes  # a pickled list, because split classes may be the user's own
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A failure inside a source, turned into what its author can act on."""
+"""Turns an error inside a source into one that its author can act on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flinkpy.operators.user_errors import by_value, format_error, user_frames
 
 
 def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:
-    """``error`` as a UserCodeError that names the operator; what is flinkpy's own error already stays as it is."""
+    """``error`` as a UserCodeError that names the operator; errors of flinkpy are returned unchanged."""
     if isinstance(error, FlinkpyError):
         return error
     wrapped = UserCodeError(

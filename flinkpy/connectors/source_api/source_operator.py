@@ -1,7 +1,7 @@
 """The operator that runs a source's reader at the head of a task.
 
-Splits and custom events travel between the enumerator and the readers as data (``dumps_data``): ten thousand splits must not each be pickled the way
-user code is, which searches all loaded modules.
+Splits and custom events travel between the enumerator and the readers as data (``dumps_data``). Ten thousand splits
+must not each be pickled like user code, for which all loaded modules are searched.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from flinkpy.operators.context import OperatorContext, Output, TimerHandle
 from flinkpy.state.saved_state import SavedState
 
 _MORE = InputStatus.MORE_AVAILABLE
-SPLITS = "_splits"  # the name of the state: each split is one element, so that with another number of readers each goes to one of them
+# The name of the state: one element per split, so that splits can be redistributed if the parallelism changes
+SPLITS = "_splits"
 
 
 def _nothing_more(limit: int) -> InputStatus:
@@ -40,14 +41,15 @@ def _nothing_more(limit: int) -> InputStatus:
 
 
 class SourceReaderOperator(SourceOperator):
-    """Polls the reader once per call and passes its batch on by reference. It exchanges operator events with the source's coordinator."""
+    """Polls the reader once per call, and passes its batch on by reference. It exchanges operator events with the
+    source's coordinator."""
 
-    _emit_batch: Callable[[Batch], None]  # set in setup(): where the reader's batches go
+    _emit_batch: Callable[[Batch], None]  # where the reader's batches go; set in setup()
 
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
-        self._rest: Parts | None = None  # the rest of a batch larger than a portion
+        self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
         self._timer: TimerHandle | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class SourceReaderOperator(SourceOperator):
 
     def close(self) -> None:
         reader, self._reader = self._reader, None
-        self._rest, self._poll = None, _nothing_more  # frees what the reader holds now, not with the task
+        self._rest, self._poll = None, _nothing_more  # frees what the reader holds now, although the task lives on
         self._cancel_timer()
         if reader is not None:
             reader.close()
@@ -118,7 +120,8 @@ class SourceReaderOperator(SourceOperator):
             self.rows_emitted += len(batch.values)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        """The reader's position is behind the whole batch, so the rest of the batch goes out before the barrier."""
+        """The reader's position is after its whole last batch, so the rest of that batch is emitted before the
+        barrier."""
         if self._rest:
             self._emit(self._rest.take())
 
@@ -160,20 +163,20 @@ class SourceReaderOperator(SourceOperator):
             clock=self.context.clock,
             request_split=lambda: self._send_to_coordinator(SplitRequested(self._host)),
             send_source_event=lambda event: self._send_to_coordinator(CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))),
-            wake_up=lambda: self.wake_up(),  # a lambda: the task sets ``wake_up`` later
+            wake_up=lambda: self.wake_up(),  # a lambda, because the task sets ``wake_up`` later
             wake_up_after=self._wake_up_after,
             split_begun=self.split_begun,
             split_finished=self.split_finished,
         )
 
     def split_begun(self, split_id: str) -> None:
-        """The reader begins to read this split."""
+        """Called when the reader begins to read this split."""
 
     def split_finished(self, split_id: str) -> None:
-        """The reader has given its last batch of this split."""
+        """Called when the reader has returned its last batch of this split."""
 
     def _wake_up_after(self, delay_s: float) -> None:
-        """There is one timer at a time: readers ask at every poll, so a later call replaces an earlier one."""
+        """Sets the operator's one timer. Readers ask at every poll, so a later call replaces an earlier one."""
         self._cancel_timer()
         self._timer = self.context.timers.call_later(delay_s, self._timer_fired)
 

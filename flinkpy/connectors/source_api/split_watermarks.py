@@ -1,7 +1,9 @@
-"""Watermarks of several splits that are read side by side: each has a generator of its own, and the least of them counts.
+"""Watermarks of several splits that one reader reads concurrently: each split has its own generator, and the least
+watermark counts.
 
-One generator for all would take the fastest split's timestamps for the progress of all, and the records of slower splits would be late.
-An idle split does not count. When all splits are idle, so is the reader. A split that has ended is forgotten.
+A single generator would take the fastest split's timestamps for everybody's progress, and the records of slower
+splits would be late. An idle split does not count. When all splits are idle, so is the reader. A split that has ended
+is forgotten.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOpera
 
 
 class WatermarkMultiplexer:
-    """Combines the watermarks and statuses of the splits into one of each; pure. The watermark never goes back."""
+    """Combines the watermarks and statuses of the splits into one of each. It is pure, and its watermark never goes
+    back."""
 
     def __init__(self) -> None:
         self._watermarks: dict[str, int] = {}
@@ -23,18 +26,18 @@ class WatermarkMultiplexer:
         self.watermark, self.idle = MIN_TIMESTAMP, False
 
     def add_split(self, split: str) -> list[Watermark | WatermarkStatus]:
-        """A split begins. It holds the others back until it has a watermark."""
+        """Adds a split. It holds the others back until it has a watermark."""
         self._watermarks[split] = MIN_TIMESTAMP
         return self._combined()
 
     def remove_split(self, split: str) -> list[Watermark | WatermarkStatus]:
-        """The split has ended."""
+        """Removes a split that has ended."""
         self._watermarks.pop(split, None)
         self._idle.discard(split)
         return self._combined()
 
     def update(self, split: str, element: ControlElement) -> list[Watermark | WatermarkStatus]:
-        """Takes an element of the split's own generator; returns the elements to emit."""
+        """Takes an element from the split's generator; returns the elements to emit."""
         if isinstance(element, Watermark):
             self._watermarks[split] = max(self._watermarks[split], element.timestamp)
         elif isinstance(element, WatermarkStatus):
@@ -43,7 +46,7 @@ class WatermarkMultiplexer:
 
     def _combined(self) -> list[Watermark | WatermarkStatus]:
         if not self._watermarks:
-            return []  # between two splits: no progress, and not idle either
+            return []  # between two splits: neither progress nor idleness
         active = [watermark for split, watermark in self._watermarks.items() if split not in self._idle]
         outcome: list[Watermark | WatermarkStatus] = []
         if self.idle is bool(active):
@@ -59,7 +62,7 @@ class WatermarkMultiplexer:
 
 
 class _SplitOutput(Output):
-    """The output of one split's generator: records pass, watermarks are combined."""
+    """The output of one split's generator: passes records on, and combines watermarks."""
 
     def __init__(self, output: Output, combine: Callable[[ControlElement], list[Watermark | WatermarkStatus]]) -> None:
         self._output, self._combine = output, combine
@@ -84,14 +87,14 @@ class SplitWatermarks:
         self._splits: dict[str, TimestampsAndWatermarksOperator] = {}
 
     def process_batch(self, split: str, batch: Batch) -> None:
-        """Processes a batch of the split, which begins with it if it was not begun before."""
+        """Processes a batch of the split, and adds the split if it is new."""
         stamping = self._splits.get(split)
         if stamping is None:
             stamping = self.begin_split(split)
         stamping.process_batch(batch)
 
     def begin_split(self, split: str) -> TimestampsAndWatermarksOperator:
-        """From now on the other splits wait for this one's watermark."""
+        """Adds the split; from now on the others wait for its watermark."""
         stamping = self._splits[split] = TimestampsAndWatermarksOperator(self._strategy)
         self._emit(self._multiplexer.add_split(split))
         stamping.setup(self._context, _SplitOutput(self._output, lambda element: self._multiplexer.update(split, element)))
@@ -99,7 +102,7 @@ class SplitWatermarks:
         return stamping
 
     def end_split(self, split: str) -> None:
-        """The split's last watermark still counts; after that the others do not wait for it."""
+        """Removes the split. Its last watermark still counts; after that the others do not wait for it."""
         stamping = self._splits.pop(split, None)
         if stamping is not None:
             stamping.finish()
@@ -120,7 +123,8 @@ class SplitWatermarks:
 
     @property
     def event_time(self) -> int:
-        """The event time of the slowest split that is not idle; records that were read and not emitted yet count."""
+        """The event time of the slowest split that is not idle, including records that were read but not emitted
+        yet."""
         return min((stamping.event_time for stamping in self._splits.values() if not stamping.idle), default=self._multiplexer.watermark)
 
     @property

@@ -1,4 +1,5 @@
-"""A source with a watermark strategy: one operator to the program, so that its name, uid and parallelism are the source's."""
+"""A source with a watermark strategy: for the program it is one operator, with the source's name, uid and
+parallelism."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOpera
 
 
 class TimestampedSourceOperator(SourceReaderOperator):
-    """Assigns timestamps to the reader's records, and generates the subtask's watermarks.
+    """Assigns timestamps to the reader's records and generates the subtask's watermarks.
 
-    A reader that reads several splits side by side overrides ``split_of_batch``; each split then has a watermark generator of its own. Where splits
-    are read one after the other, one generator gives the same result, as a watermark never goes back. The final watermark is emitted by the task.
-    In an alignment group the operator stops reading while it is too far ahead of the others.
+    If a reader reads several splits concurrently and overrides ``split_of_batch``, each split has its own watermark
+    generator. If splits are read one after the other, a single generator gives the same result, because a watermark
+    never goes back. The task emits the final watermark. In an alignment group the operator stops reading while it is
+    too far ahead of the others.
     """
 
     def __init__(self, source: Source[Any], strategy: WatermarkStrategy) -> None:
@@ -72,7 +74,8 @@ class TimestampedSourceOperator(SourceReaderOperator):
             self._splits.begin_split(split_id)
 
     def split_finished(self, split_id: str) -> None:
-        """The split's last batch may not be emitted yet, so the end takes effect before the next poll."""
+        """Notes the end. It takes effect before the next poll, because the split's last batch may not have been
+        emitted yet."""
         self._ended_splits.append(split_id)
 
     def emit_next(self) -> InputStatus:
@@ -82,7 +85,7 @@ class TimestampedSourceOperator(SourceReaderOperator):
             for split in ended:
                 self._splits.end_split(split)
         if alignment is not None and alignment.must_wait(self._event_time()):
-            return InputStatus.NOTHING_AVAILABLE  # the coordinator's answer wakes the operator up
+            return InputStatus.NOTHING_AVAILABLE  # the coordinator's answer wakes up the operator
         status = super().emit_next()
         if status is InputStatus.END_OF_INPUT and alignment is not None:
             self._cancel_report()  # a later report would hold the others back again

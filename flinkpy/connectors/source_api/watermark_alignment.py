@@ -1,12 +1,13 @@
-"""Watermark alignment: readers of one group do not run ahead of the slowest by more than the allowed drift.
+"""Watermark alignment: the readers of a group do not run ahead of the slowest by more than the allowed drift.
 
-A reader may go on up to a watermark it was allowed. When it gets beyond, it stops reading and asks for more; the JobMaster, which knows what every
-reader of the group said last, answers as soon as the slowest has come near enough. So messages are as many as event time has drifts, and not as
-many as there are readers and seconds: in between a reader says where it is only every update interval, as others may wait for it. Whole batches
-are read, so a reader may be ahead by its last batch more.
+The JobMaster allows each reader to go on up to some watermark. Beyond it, the reader stops reading and asks for more.
+The JobMaster knows what each reader of the group reported last, and answers as soon as the slowest has come near
+enough. So the number of such messages depends on how many drifts of event time pass, not on the number of readers and
+seconds. In between, a reader reports its event time only at the update interval, because others may be waiting for
+it. Readers read whole batches, so one may be ahead by one batch more.
 
-As in Flink, who has said nothing yet holds nobody back, and neither does a reader that is idle or at its end. A group spans all sources of the job
-that name it.
+As in Flink, a reader that has reported nothing yet holds nobody back; neither does one that is idle or at its end. A
+group spans all sources of the job that name it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True)
 class WatermarkReported:
-    """A reader's event time (MAX_TIMESTAMP: holds nobody back), and whether it waits for an answer."""
+    """A reader's event time (MAX_TIMESTAMP: it holds nobody back), and whether it waits for an answer."""
 
     group: str
     watermark: int
@@ -31,13 +32,13 @@ class WatermarkReported:
 
 @dataclass(frozen=True)
 class WatermarkAllowed:
-    """How far a reader may go."""
+    """The watermark up to which a reader may go."""
 
     watermark: int
 
 
 class ReaderAlignment:
-    """One reader's side. ``say`` sends an event to the coordinator."""
+    """The reader's side. ``say`` sends an event to the coordinator."""
 
     def __init__(self, alignment: WatermarkAlignment, say: Callable[[WatermarkReported], None]) -> None:
         self._group, self._drift_ms, self._say = alignment.group, to_milliseconds(alignment.max_drift), say
@@ -46,12 +47,12 @@ class ReaderAlignment:
         self.waiting = False
 
     def must_wait(self, watermark: int) -> bool:
-        """Before each read: whether the reader is too far ahead. Asks for more when it finds out."""
+        """Whether the reader is too far ahead; called before each read. If it is, asks for more."""
         if self.waiting:
             return True
         if watermark == MIN_TIMESTAMP:
             return False
-        if self._allowed is None:  # the first one
+        if self._allowed is None:  # the first call with an event time
             self._allowed = _sum(watermark, self._drift_ms)
             self._report(watermark)
         if watermark <= self._allowed:
@@ -64,7 +65,7 @@ class ReaderAlignment:
         self._allowed, self.waiting = event.watermark, False
 
     def tick(self, watermark: int) -> None:
-        """Every update interval: says where the reader is, if that has changed."""
+        """Called every update interval: reports the reader's event time if it has changed."""
         if watermark not in (self._said, MIN_TIMESTAMP) and not self.waiting:
             self._report(watermark)
 
@@ -90,18 +91,18 @@ class AlignmentGroups:
         self._groups: dict[str, dict[Hashable, _Member]] = {}
 
     def report(self, member: Hashable, event: WatermarkReported, answer: Callable[[WatermarkAllowed], None]) -> None:
-        """What a reader said; ``answer`` is called, now or later, if it waits for one."""
+        """Takes a reader's report. If the reader waits, ``answer`` is called, now or later."""
         self._groups.setdefault(event.group, {})[member] = _Member(event.watermark, event.max_drift_ms, answer if event.waiting else None)
         self._release(event.group)
 
     def forget(self, member: Hashable) -> None:
-        """Its attempt is over: nobody waits for it, and it for nobody."""
+        """Forgets a reader whose attempt has ended: nobody waits for it any more."""
         for name, group in self._groups.items():
             if group.pop(member, None) is not None:
                 self._release(name)
 
     def slowest(self, group: str) -> int | None:
-        """The least event time anybody reported; None: nobody has."""
+        """The least event time that a reader of the group reported; None if none has."""
         return min((member.watermark for member in self._groups.get(group, {}).values()), default=None)
 
     def _release(self, group: str) -> None:

@@ -1,4 +1,4 @@
-"""Generated functions: compiled from source that tracebacks can show, and found again in a traceback."""
+"""Functions compiled from generated source, which tracebacks can show, and which can be found again in a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _NUMBERS = itertools.count(1)
 
 
 def compile_function(name: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function ``name`` of the source, with ``names`` as its globals; tracebacks show the source until it is forgotten."""
+    """Compiles ``source`` and returns its function ``name``, with ``names`` as globals. Tracebacks show the source
+    until :func:`forget_source`."""
     file = f"<{GENERATED} {name} {next(_NUMBERS)}>"
     namespace: dict[str, Any] = {**names, "__name__": GENERATED}
     exec(compile(source, file, "exec"), namespace)
@@ -23,19 +24,20 @@ def compile_function(name: str, source: str, names: dict[str, Any]) -> Callable[
 
 
 def forget_source(function: Callable[..., Any]) -> None:
-    """Takes the source out of linecache again."""
+    """Removes the function's source from linecache."""
     linecache.cache.pop(_code_of(function).co_filename, None)
 
 
 class Failure(NamedTuple):
-    """Where in a generated function an exception arose."""
+    """Where in a generated function an exception was raised."""
 
     line: int
     variables: dict[str, Any]
 
 
 def failure_in(function: Callable[..., Any], start: TracebackType | None) -> Failure | None:
-    """The line and the locals of the generated function, at the moment the exception left it."""
+    """The line and the local variables of the generated function when the exception left it; None if it is not in the
+    traceback."""
     code, here = _code_of(function), start
     while here is not None:
         if here.tb_frame.f_code is code:

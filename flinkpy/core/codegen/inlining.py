@@ -1,11 +1,13 @@
-"""The body of a user's function as an expression, to stand in a generated loop in place of a call.
+"""Turns the body of a user's function into an expression, which replaces the call in a generated loop.
 
-A call of a lambda costs more than what most lambdas do. Where a function is nothing but operators, fields, constants, methods and plain builtins
-over its parameters, its bytecode is read back into an expression. Whether it was read right is not taken on trust: the expression is compiled again,
-and only if that gives the very instructions of the function is it used. So a new Python version can make this find less, but nothing wrong.
+Calling a lambda costs more than most lambdas do. If a function consists only of operators, fields, constants, methods
+and plain builtins over its parameters, this module reads its bytecode back into an expression. To make sure that it
+was read correctly, the expression is compiled again and used only if it yields exactly the function's instructions.
+So with a new Python version fewer functions may be inlined, but none wrongly.
 
-Never inlined: what calls functions of the program or reads its names (they could change), what branches, and everything while a debugger or profiler
-watches. When an inlined expression raises, the function itself is called with the same arguments, so the error has the user's frame (``raised_by``).
+A function is never inlined if it calls functions of the program or reads the program's names (they could change), if
+it branches, or while a debugger or profiler is active. When an inlined expression raises, ``raised_by`` calls the
+function itself with the same arguments, so that the error has the user's frame.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ _LONGEST = 400  # instructions
 
 
 class _Unreadable(Exception):
-    """An instruction that has no place here."""
+    """An instruction that cannot be part of an inlined expression."""
 
 
 def inlined(function: Any, *arguments: str) -> str | None:
-    """The expression the function gives for variables of these names; None where it has to be called.
+    """The function's result as an expression over variables of these names; None if the function has to be called.
 
     >>> inlined(lambda pair, other: (pair[0], pair[1] + other[1]), "a", "b")
     '(a[0], (a[1] + b[1]),)'
@@ -63,7 +65,7 @@ def inlined(function: Any, *arguments: str) -> str | None:
 
 
 def call_or_inline(function: Any, called: str, *arguments: str) -> str:
-    """The expression, or the call: ``called(arguments)``.
+    """The inlined expression, or else the call ``called(arguments)``.
 
     >>> call_or_inline(len, "f0", "x0")
     'f0(x0)'
@@ -72,7 +74,8 @@ def call_or_inline(function: Any, called: str, *arguments: str) -> str:
 
 
 def raised_by(function: Callable[..., Any], arguments: Sequence[Any], error: Exception) -> Exception:
-    """The error as an inlined function itself raises it, with its frame; the error at hand for one that was called, and should it not raise again."""
+    """The error as the inlined function itself raises it, with the user's frame. Returns ``error`` if the function
+    was not inlined, or does not raise the same type again."""
     if inlined(function, *(f"a{position}" for position in range(len(arguments)))) is None:
         return error
     try:
@@ -89,13 +92,13 @@ def _compiled(names: Sequence[str], expression: str) -> FunctionType:
 
 
 def _instructions(function: FunctionType) -> list[tuple[str, Any, Any]]:
-    """What is executed; constants with their types, as 1, 1.0 and True are equal."""
+    """The instructions that are executed; constants with their types, because 1, 1.0 and True are equal."""
     return [(each.opname, type(each.argval), repr(each.argval)) if each.opname.startswith("LOAD_CONST") or each.opname == "RETURN_CONST"
             else (each.opname, each.argval, each.argrepr) for each in dis.get_instructions(function) if each.opname not in _IGNORED]
 
 
 def _expression(instructions: list[tuple[str, Any, Any]], variables: dict[str, str]) -> str:
-    """Follows the instructions with expressions on the stack in place of values."""
+    """Executes the instructions with expressions on the stack instead of values."""
     stack: list[str] = []
     for name, value, shown in instructions:
         if name in _RETURNS:
@@ -152,7 +155,7 @@ def _operator(name: str, value: Any, shown: str) -> str:
 
 
 def _operand(expression: str) -> str:
-    """What a dot or bracket can follow: a number would swallow the dot."""
+    """The expression so that a dot or bracket can follow it: a number would swallow the dot."""
     return f"({expression})" if expression[0].isdigit() or expression[0] == "-" else expression
 
 
@@ -165,7 +168,7 @@ def _popped(stack: list[str], count: int) -> list[str]:
 
 
 def _constant(kind: Any, text: str) -> str:
-    """A constant's text; only what its repr gives back exactly."""
+    """The text of a constant, if its repr reproduces it exactly."""
     if kind is float and not math.isfinite(float(text)):
         raise _Unreadable
     if kind in _PLAIN:

@@ -1,7 +1,7 @@
 """Options of PyFlink's programs that most of the engine does not look at: of checkpoints those that take effect with a later milestone (the others
 are in ``checkpointing``); what a program ships to its workers; and what Flink 1.x asked for.
 
-They are declared so that a program which sets them runs, and so that a wrong value is refused now.
+They are declared so that a program that sets them runs, and so that a wrong value is refused now.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", 
 ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")
 ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.")
 
-# Flink 1.x: named by programs, without effect.
+# Flink 1.x: programs may set these; they have no effect.
 CLOSURE_CLEANER = option("pipeline.closure-cleaner-level", str, "RECURSIVE", "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.")
 EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.")
 INPUT_DEPENDENCY = option("pipeline.input-dependency-constraint", str, "ANY", "When Flink 1.x scheduled a consumer.")

@@ -1,4 +1,5 @@
-"""The options of the engine, layer by layer, under Flink's keys where Flink has them; and the frozen dataclass each layer reads once."""
+"""The options of the engine, by layer, under Flink's keys where Flink has them; and the frozen dataclass that each
+layer reads once."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Target(Enum):
 
 
 class OutputForm(Enum):
-    """How what tasks print elsewhere is shown where the program waits."""
+    """How the client shows what tasks print in other processes."""
 
     NAMED = "named"
     PLAIN = "plain"

@@ -1,7 +1,7 @@
-"""Options: one typed schema, one parser, one place. An unknown key is refused and the nearest known one named.
+"""Options: one typed schema and one parser. An unknown key is refused, and the error names the nearest known key.
 
-``Configuration`` is what files, environment variables, ``-D`` and code fill in (later ones win); each layer of the engine reads its own
-frozen dataclass from it once, at the edge, and never looks again.
+Files, environment variables, ``-D`` and code fill in a ``Configuration``; later ones win. Each layer of the engine
+reads its own frozen dataclass from it once, where values enter the layer, and does not look at it again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _NUMBER_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Zµ]*)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Flink's spelling: ``10 s``, ``100 ms``, ``1 min``, ``2 h``; a bare number is milliseconds.
+    """Parses a duration in Flink's notation: ``10 s``, ``100 ms``, ``1 min``, ``2 h``; a bare number is milliseconds.
 
     >>> parse_duration("1 min")
     datetime.timedelta(seconds=60)
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_memory(text: str) -> int:
-    """Bytes: ``64 mb``, ``1g``, ``32768``.
+    """Parses an amount of memory into bytes: ``64 mb``, ``1g``, ``32768``.
 
     >>> parse_memory("64 mb")
     67108864
@@ -141,8 +141,8 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, type, default and what it does. ``None`` as default means: derived, or absent. ``at_least`` and ``at_most`` bound
-    numbers."""
+    """One option: its key, type, default and meaning. A default of ``None`` means that the value is derived, or
+    absent. ``at_least`` and ``at_most`` bound numbers."""
 
     key: str
     kind: type[Any]
@@ -154,7 +154,8 @@ class Option(Generic[T]):
     at_most: int | None = None
 
     def parse(self, value: Any) -> T:
-        """The value in the option's type; raises ConfigurationError that names the option."""
+        """The value converted to the option's type. Raises ConfigurationError, which names the option, if that
+        fails."""
         if value is None:
             return self.default
         try:
@@ -176,7 +177,7 @@ class Option(Generic[T]):
 
 
 class Schema:
-    """All options there are; a module declares its own with :func:`option`."""
+    """All declared options; each module declares its own with :func:`option`."""
 
     def __init__(self) -> None:
         self._options: dict[str, Option[Any]] = {}
@@ -189,7 +190,7 @@ class Schema:
         return option
 
     def get(self, key: str) -> Option[Any]:
-        """The option of that key; raises ConfigurationError naming the nearest known one."""
+        """The option with that key. Raises ConfigurationError for an unknown key, and names the nearest known one."""
         found = self._options.get(key)
         if found is None:
             near = difflib.get_close_matches(key, self._options, n=1, cutoff=0.5)
@@ -210,7 +211,7 @@ SCHEMA = Schema()
 
 def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
            at_least: int | None = None, at_most: int | None = None) -> Option[Any]:
-    """Declares an option in the schema."""
+    """Declares an option in ``SCHEMA`` and returns it."""
     return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most))
 
 
@@ -223,8 +224,9 @@ def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
 
 
 def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",), *, keep_unknown: bool = False) -> list[str]:
-    """Refuses values that do not parse, and unknown keys. Keys under ``user.`` belong to the program and pass. With ``keep_unknown`` other
-    unknown keys pass too, and are returned.
+    """Raises ConfigurationError for a value that does not parse and for an unknown key. Keys under ``user.`` belong
+    to the program and are not checked. With ``keep_unknown``, other unknown keys are not refused either, but
+    returned.
     """
     unknown = []
     for key, value in values.items():

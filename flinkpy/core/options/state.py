@@ -1,4 +1,4 @@
-"""Where keyed state lives: the options of the state backends, under Flink's keys."""
+"""The options of the state backends, under Flink's keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROCKSDB_WRITE_BUFFER = option(
 
 
 def folders(text: str | None) -> list[str]:
-    """Those an option names, separated as Flink does: by commas, or as in ``PATH``.
+    """The folders that an option lists, separated as Flink allows: by commas, or as in ``PATH``.
 
     >>> folders("/a, /b"), folders(None)
     (['/a', '/b'], [])

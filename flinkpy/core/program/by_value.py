@@ -1,7 +1,9 @@
-"""Pickling records whose classes exist only in the program, many times over: a class goes along once, then only its name does.
+"""A pickler for a stream of records whose classes exist only in the program: it sends each class once, then only its
+name.
 
-Cloudpickle writes such a class out with every pickle, which takes longer than a batch of its instances. A stream sends it with the first batch that
-has one; who reads the stream, from its beginning, knows it from then on. What never leaves the process (``only_here``) need not carry it at all.
+Cloudpickle writes such a class into every pickle, which takes longer than pickling a batch of its instances. A
+``StreamPickler`` sends the class with the first batch that has an instance of it; the reader, which reads the stream
+from its beginning, remembers it. Pickles that never leave the process (``only_here``) carry no classes at all.
 """
 
 from __future__ import annotations
@@ -15,22 +17,22 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-KEPT = 4096  # classes that came lately and are kept though nobody else may know them yet
+KEPT = 4096  # the most recent classes, kept alive here even if nothing else refers to them yet
 
 _known: WeakValueDictionary[str, type] = WeakValueDictionary()
 _kept: deque[type] = deque(maxlen=KEPT)
 
 
 class StreamPickler:
-    """For one stream of pickles, read in its order by one reader. ``buffer_callback`` as in ``pickle.dumps``."""
+    """Pickles for one stream, which one reader unpickles in order. ``buffer_callback`` is that of ``pickle.dumps``."""
 
     def __init__(self, *, only_here: bool = False) -> None:
         self._only_here = only_here
-        self._names: dict[type, str | None] = {}  # None: to be found by its name
+        self._names: dict[type, str | None] = {}  # None: pickled by its importable name
         self._sent: set[type] = set()
 
     def dumps(self, value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None) -> bytes:
-        """Raises what pickle raises for what it cannot do, which may be other things than classes."""
+        """Raises whatever pickle raises for a value it cannot pickle."""
         file = io.BytesIO()
         pickler = _Pickler(file, 5, buffer_callback=buffer_callback)
         pickler.names, pickler.sent, pickler.only_here, pickler.sends = self._names, self._sent, self._only_here, []
@@ -65,7 +67,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _is_importable(kind: type) -> bool:
-    if kind.__module__ == "__main__":  # which is another one in every process
+    if kind.__module__ == "__main__":  # every process has its own __main__
         return False
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
@@ -76,7 +78,7 @@ def _is_importable(kind: type) -> bool:
 def _defined(name: str, data: bytes) -> type:
     kind = _known.get(name)
     if kind is None:
-        kind = _known[name] = pickle.loads(data)  # the one this process has of it already, if it does: cloudpickle sees to that
+        kind = _known[name] = pickle.loads(data)  # cloudpickle returns the class this process already has, if it has it
         _kept.append(kind)
     return kind
 

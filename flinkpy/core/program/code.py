@@ -1,7 +1,8 @@
-"""The user's code on its way to the workers: lambdas, classes of ``__main__``, and the modules that lie beside the program.
+"""Pickling the user's code for the workers: lambdas, classes of ``__main__``, and the modules beside the program.
 
-What is importable everywhere (installed packages) travels by name. What is not — ``__main__``, notebooks, and every module under the
-program's own folder — travels by value, so that it is there on every node, and two jobs with a ``helpers.py`` each never meet.
+Installed packages, which every node can import, travel by name. ``__main__``, notebooks and all modules under the
+program's own folder travel by value. So they exist on every node, and two jobs that each have a ``helpers.py`` do not
+get each other's.
 """
 
 from __future__ import annotations
@@ -22,15 +23,20 @@ from flinkpy.core.errors import ProgramError
 
 
 class OutOfBand:
-    """Data that pickled code may name and need not carry: see ``dumps``. Pickled by itself it carries everything."""
+    """Data that pickled code refers to but need not contain: see ``dumps``. Pickled on its own, it includes
+    everything."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self  # nobody changes it
 
 
 def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | None = None) -> bytes:
-    """Pickles ``value`` with the user's code by value; raises ProgramError that names ``what`` cannot travel. With ``out_of_band``, data of that kind
-    is put into the list (once) and travels beside the pickle, or stays where it is; ``loads`` must be given the list."""
+    """Pickles ``value``, with the user's code by value. If that fails, raises ProgramError, which says that ``what``
+    cannot be sent.
+
+    With ``out_of_band``, each :class:`OutOfBand` object is appended to that list once instead of being pickled;
+    ``loads`` needs the same list.
+    """
     def pickled(part: Any) -> bytes:
         file = io.BytesIO()
         if out_of_band is None:
@@ -74,11 +80,11 @@ def _naming_pickler() -> Any:
 
 
 def dumps_data(value: Any, what: str) -> bytes:
-    """The same for what mostly is plain data: only what the program itself defines takes the way of its code, which is slow."""
+    """Like ``dumps``, and faster for plain data: falls back to ``dumps`` only for what the program itself defines."""
     file = io.BytesIO()
     try:
         _DataPickler(file, 5).dump(value)
-    except Exception:  # an object of the program's, or one that cannot be pickled: that is told there
+    except Exception:  # an object of the program, or one that cannot be pickled: dumps says which
         return dumps(value, what)
     return file.getvalue()
 
@@ -92,14 +98,14 @@ class _DataPickler(pickle.Pickler):
 
 
 def _is_installed(module: str | None) -> bool:
-    """Whether every worker has it: it is none of the program's own."""
+    """Whether every worker can import it, because it is not the program's own."""
     file = getattr(sys.modules.get(module or ""), "__file__", None)
     return module != "__main__" and (file is None or file.startswith(_installed_folders()) or (module or "").partition(".")[0] == "flinkpy")
 
 
 def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:
-    """A function under ``functools.lru_cache`` pickles itself by name, wherever it is from. One of the program's own travels as what it is made of,
-    and begins with an empty cache."""
+    """Pickles a function under ``functools.lru_cache``, which by itself always pickles by name. If it is the program's
+    own, it travels by value and starts with an empty cache."""
     import cloudpickle
 
     module, name = getattr(cached, "__module__", ""), getattr(cached, "__qualname__", "")
@@ -117,7 +123,8 @@ def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
 
 
 def _reduced_property(cached: cached_property[Any]) -> tuple[Any, ...]:
-    """Before Python 3.12 it holds a lock, and no class of the program that has one could travel."""
+    """Before Python 3.12 a cached_property holds a lock, so a class of the program that has one could not be
+    pickled."""
     return _property, (cached.func, cached.attrname)
 
 
@@ -132,7 +139,7 @@ def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:
 
     try:
         return explain(value, pickled)
-    except Exception:  # of the user's objects, when they are asked what they are made of
+    except Exception:  # raised by the user's objects while explain() looks at them
         return None
 
 
@@ -142,7 +149,7 @@ def _in_general(error: Exception) -> str:
 
 
 def loads(data: bytes, out_of_band: Sequence[OutOfBand] = ()) -> Any:
-    """Opens what :func:`dumps` made."""
+    """Unpickles the output of :func:`dumps`."""
     if not out_of_band:
         return pickle.loads(data)
     unpickler = _Unpickler(io.BytesIO(data))
@@ -163,7 +170,8 @@ def _user_modules() -> list[ModuleType]:
     file = getattr(main, "__file__", None)
     if not file and not hasattr(sys, "ps1"):
         return []
-    home = str(_home(Path(file).resolve(), getattr(main, "__spec__", None)) if file else Path.cwd())  # of a prompt or a notebook: where it is
+    # A prompt or a notebook has no file: its home is the working directory.
+    home = str(_home(Path(file).resolve(), getattr(main, "__spec__", None)) if file else Path.cwd())
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
@@ -173,14 +181,15 @@ def _user_modules() -> list[ModuleType]:
 
 
 def _home(file: Path, spec: Any) -> Path:
-    """The program's folder; of a module of a package (``python -m jobs.words``) the one the package lies in."""
+    """The program's folder; for a module of a package (``python -m jobs.words``) the folder that contains the
+    package."""
     package: str = getattr(spec, "parent", None) or ""
     return file.parents[len(package.split(".")) if package else 0]
 
 
 @cache
 def _lies_beside(path: str, home: str) -> bool:
-    """Whether a module's file is under the program's folder, and no installed package."""
+    """Whether a module's file lies under the program's folder and is not an installed package."""
     installed = _installed_folders()
     if path.startswith(installed):  # resolving is slow
         return False

@@ -1,7 +1,9 @@
-"""How this program was launched: the options ``flinkpy run`` gathered for it. Filled before the user's script runs, read by its environments.
+"""How this program was launched: the options that ``flinkpy run`` gathered for it.
 
-A child process (``ray job submit`` starts one) finds them in the environment variable ``FLINKPY_CONF``, as JSON. What stands here is file,
-environment and ``-D`` already merged; what the program's code sets comes after. Plain ``python`` finds nothing.
+The command line fills this in before the user's script runs; the script's environments read it. A child process
+(``ray job submit`` starts one) finds the options in the environment variable ``FLINKPY_CONF``, as JSON. The options of
+the configuration file, the environment and ``-D`` are merged already; those the program sets in code override them.
+Under plain ``python`` there are none.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class ProgramAborted(BaseException):
 
 
 def set_launch_context(configuration: Mapping[str, Any] | None, plan_listener: PlanListener | None = None) -> None:
-    """Sets the options this process's programs start from; None takes them back.
+    """Sets the options that programs in this process start from; None removes them.
 
     With a ``plan_listener``, ``execute`` does not submit: it calls ``plan_listener(stream_graph, configuration)`` and raises ProgramAborted.
     """
@@ -48,7 +50,10 @@ def launched_by_command_line() -> bool:
 
 
 def launch_configuration() -> dict[str, Any]:
-    """The options it gathered; empty under plain ``python``. ConfigurationError when FLINKPY_CONF is no JSON object."""
+    """The options the command line gathered; empty under plain ``python``.
+
+    Raises ConfigurationError when FLINKPY_CONF is not a JSON object.
+    """
     if _configuration is not None:
         return dict(_configuration)
     text = os.environ.get(VARIABLE)
@@ -64,16 +69,18 @@ def launch_configuration() -> dict[str, Any]:
 
 
 def note_defined(where: str | None = None) -> None:
-    """The program has recorded an operator, at this place."""
+    """Notes that the program has recorded an operator, at the place ``where`` in its source."""
     global _pending
     _pending = True
     _watch_end(where)
 
 
 def _watch_end(where: str | None) -> None:
-    """Under ``python job.py`` a forgotten ``execute()`` is told at the end, if the script itself recorded the operator."""
+    """Under ``python job.py``, arranges that a forgotten ``execute()`` is reported at exit, provided the script itself
+    recorded the operator."""
     global _watches_end
-    script = getattr(sys.modules.get("__main__"), "__file__", None)  # Python takes it away before the end
+    # Read now: Python removes it before exit handlers run
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
     if not _watches_end and _configuration is None and script is not None and where is not None and where.startswith(f"{script}:"):
         _watches_end = True
         atexit.register(_tell_forgotten_execute, os.path.basename(script))
@@ -85,21 +92,21 @@ def _tell_forgotten_execute(script: str) -> None:
 
 
 def has_failed() -> bool:
-    """Whether the program ends because of an error: then that is what it has to say."""
+    """Whether the program is ending with an error; then a forgotten ``execute()`` is not worth reporting."""
     return getattr(sys, "last_value", None) is not None
 
 
 def note_used() -> None:
-    """What it has recorded was run, or drawn."""
+    """Notes that the recorded operators were submitted, or drawn as a plan."""
     global _pending
     _pending = False
 
 
 def is_pending() -> bool:
-    """Whether it recorded operators since the last of its jobs: at its end a forgotten ``execute()``."""
+    """Whether the program recorded operators after its last job; at its end that means a forgotten ``execute()``."""
     return _pending
 
 
 def plan_listener() -> PlanListener | None:
-    """Who wants the plan instead of the job, if anybody does."""
+    """The listener that gets the plan instead of a job being submitted; None if there is none."""
     return _plan_listener

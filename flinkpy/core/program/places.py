@@ -1,7 +1,7 @@
-"""Where the user's code stands, told the way its author knows it: a file and a line, or the cell of a notebook.
+"""Names for places in the user's code, as its author knows them: a file and a line, or the cell of a notebook.
 
-A notebook's cells are compiled under made-up file names that only its own process can tell apart, so a place that comes back from a worker is
-read here, where the error is shown, and the text of its line is looked up here too.
+A notebook's cells are compiled under made-up file names that only the notebook's own process can resolve. So a place
+that a worker reports is turned into text here, in the process that shows the error; so is the text of the line.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ import traceback
 from types import FrameType, TracebackType
 from typing import Any
 
-_TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray", ""}  # whose frames tell the user nothing; "": generated
+# Packages whose frames tell the user nothing; "" is generated code.
+_TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray", ""}
 
 
 def in_notebook() -> bool:
-    """Whether this process runs cells for a front end that can draw over what was drawn (Jupyter and its kin; not IPython in a terminal)."""
+    """Whether this process runs cells for a front end that can redraw its output (Jupyter, but not IPython in a
+    terminal)."""
     return getattr(running_ipython(), "kernel", None) is not None
 
 
 def running_ipython() -> Any:
-    """IPython, where it runs this program (a notebook does); else None."""
+    """The IPython shell if it runs this program, as in a notebook; else None."""
     ipython: Any = sys.modules.get("IPython")
     return ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
 
@@ -35,7 +37,7 @@ def cell_of(file: str) -> str | None:
 
 
 def place(file: str, line: int) -> str:
-    """For the beginning of a message.
+    """The place as messages begin with it.
 
     >>> place("job.py", 3)
     'job.py:3'
@@ -45,7 +47,7 @@ def place(file: str, line: int) -> str:
 
 
 def frame_text(file: str, line: int, function: str, text: str = "") -> str:
-    """As a traceback has it, indented; the line's text is looked up where none is given.
+    """One frame as a traceback shows it, indented. Without ``text``, the line's text is looked up.
 
     >>> print(frame_text("job.py", 3, "double", "return x * 2"))
       File "job.py", line 3, in double
@@ -58,7 +60,8 @@ def frame_text(file: str, line: int, function: str, text: str = "") -> str:
 
 
 def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
-    """The user's own frames of a traceback, outermost first: file, line, function. Not those of packages that flinkpy calls."""
+    """The user's own frames of a traceback, outermost first, as (file, line, function). Frames of packages that flinkpy
+    calls are left out."""
     found, is_inside = [], False
     for frame, line in traceback.walk_tb(start):
         is_inside = is_inside or _package(frame) == "flinkpy"
@@ -68,12 +71,13 @@ def own_frames(start: TracebackType | None) -> list[tuple[str, int, str]]:
 
 
 def is_tools(frame: FrameType) -> bool:
-    """Whether it is flinkpy's, Python's or the notebook's own."""
+    """Whether the frame belongs to flinkpy, Python or the notebook."""
     return _package(frame) in _TOOLS
 
 
 def _is_installed(frame: FrameType) -> bool:
-    file = getattr(sys.modules.get(_package(frame)), "__file__", None)  # a compiled module's frames name a file that is not there
+    # The frames of a compiled module name a source file that is not there, so the module's own file is used.
+    file = getattr(sys.modules.get(_package(frame)), "__file__", None)
     return f"{os.sep}site-packages{os.sep}" in (file or frame.f_code.co_filename)
 
 
@@ -82,15 +86,16 @@ def _package(frame: FrameType) -> str:
 
 
 def short_traceback(error: BaseException, message: str | None = None) -> list[str]:
-    """What notebooks and prompts show of flinkpy's own errors: the user's frames and the message, none of the engine's."""
+    """What notebooks and prompts show of flinkpy's errors: the user's frames and the message, without the engine's
+    frames."""
     message = str(error) if message is None else message
     frames = own_frames(error.__traceback__)
     if frames:
-        message = message.removeprefix(place(*frames[-1][:2]) + ": ")  # the frame says it
+        message = message.removeprefix(place(*frames[-1][:2]) + ": ")  # the last frame already shows the place
     name = type(error).__name__
     return [*(frame_text(*frame) for frame in frames), f"{name}: {message}" if message else name]
 
 
 def shorten(interrupt: BaseException, message: str) -> None:
-    """Has notebooks show this error, which is not flinkpy's own, in short too."""
+    """Makes notebooks show this error, which is not one of flinkpy's, in the same short form."""
     interrupt._render_traceback_ = lambda: short_traceback(interrupt, message)  # type: ignore[attr-defined]  # IPython's name

@@ -1,6 +1,7 @@
-"""Where in the user's program a call stands, so that a mistake is refused with file and line, whichever floor finds it.
+"""The line of the user's program that made a call, for error messages with file and line from any layer.
 
-For what programs call while they are built: assigners, descriptors, strategies, types. What records run into has its operator instead.
+This is for calls made while the program is built: assigners, descriptors, strategies, types. Errors that occur while
+records are processed name the operator instead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from types import FrameType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.places import place
 
-_OWN_MODULES = ("flinkpy.", "contextlib", "threading")  # a task's thread begins in the last: there is no program above
+_OWN_MODULES = ("flinkpy.", "contextlib", "threading")  # threading: the outermost frame of a task's thread
 
 
 def caller() -> str | None:
@@ -27,20 +28,20 @@ def caller() -> str | None:
 
 
 def refuse(message: str) -> ProgramError:
-    """The error for a call that cannot be; says where it stands."""
+    """A ProgramError for a call that is not allowed, with the place of the call in front."""
     where = caller()
     return ProgramError(f"{where}: {message}" if where else message)
 
 
 def with_line(error: ProgramError) -> ProgramError:
-    """What a lower floor refused, with the user's file and line in front; itself where it has them already."""
+    """The error with the user's file and line in front, if it does not start with them already."""
     where = caller()
     return error if where is None or str(error).startswith(where) else type(error)(f"{where}: {error}")
 
 
 @contextmanager
 def located() -> Iterator[None]:
-    """Puts the user's file and line in front of what the lower floors refuse."""
+    """Puts the user's file and line in front of any ProgramError raised inside."""
     try:
         yield
     except ProgramError as error:

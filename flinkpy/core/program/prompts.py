@@ -1,7 +1,8 @@
-"""What a prompt does with errors: flinkpy's are shown in short, and Ctrl-C in the user's own code reaches those who have work under way for it.
+"""How a Python prompt or notebook treats errors: it shows flinkpy's in short, and tells listeners about Ctrl-C.
 
-Ctrl-C while flinkpy waits is seen where it waits. In the body of a loop over results it is not: nothing of flinkpy is on the stack, and a name of
-the user's may keep the results and their job.
+While flinkpy itself waits, it sees the KeyboardInterrupt there. In the body of the user's loop over results it does
+not: no frame of flinkpy is on the stack, and a variable of the user may keep the results and their job alive.
+Listeners learn of the interrupt from here.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from flinkpy.core.program.places import is_tools, running_ipython
 Listener = Callable[[BaseException, "set[CodeType]"], None]
 
 _listeners: list[Listener] = []
-_shells: list[Any] = []  # IPython's, that tell us
+_shells: list[Any] = []  # the IPython shells that call _after_cell
 
 
 def on_interrupt(listener: Listener) -> None:
-    """Calls it with every KeyboardInterrupt that ends what was typed, and with the code that was interrupted."""
+    """Calls ``listener`` with every KeyboardInterrupt that ends an input, and with the code objects it interrupted."""
     if listener not in _listeners:
         _listeners.append(listener)
     shell = running_ipython()
@@ -31,7 +32,7 @@ def on_interrupt(listener: Listener) -> None:
 
 
 def interrupted(error: BaseException | None) -> None:
-    """For prompts: what was typed ended with this."""
+    """Prompts call this with the error that ended an input, or None."""
     if isinstance(error, KeyboardInterrupt):
         codes = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
         for listener in _listeners:
@@ -39,7 +40,7 @@ def interrupted(error: BaseException | None) -> None:
 
 
 def user_code() -> CodeType | None:
-    """The code of the user's that calls, directly or through the standard library."""
+    """The innermost code object of the user on the stack; frames of flinkpy and the standard library are skipped."""
     frame = sys._getframe(1)
     while frame is not None and is_tools(frame):
         frame = frame.f_back  # type: ignore[assignment]
@@ -47,13 +48,14 @@ def user_code() -> CodeType | None:
 
 
 def shorten_errors() -> None:
-    """Has Python's own prompt show errors as notebooks do. Where somebody else sees to errors already, they stay as they are."""
+    """Makes Python's own prompt show errors as notebooks do, unless another hook already decides how they are shown."""
     if hasattr(sys, "ps1") and shows_errors_plainly():
         sys.excepthook = _show
 
 
 def shows_errors_plainly() -> bool:
-    """Whether nobody has chosen how errors are shown: the hook is Python's, or Ray's, which tells its cluster and then shows them as Python does."""
+    """Whether nobody has replaced the way errors are shown: the hook is Python's own, or Ray's, which reports the error
+    to its cluster and then shows it as Python does."""
     return sys.excepthook is sys.__excepthook__ or getattr(sys.excepthook, "__module__", "") == "ray._private.worker"
 
 

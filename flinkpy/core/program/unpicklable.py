@@ -1,7 +1,8 @@
-"""Why something cannot be pickled, in its author's words: which function, and what of the things it uses, down to the smallest part that cannot.
+"""Explains why a value cannot be pickled: which function of the user it is, what that function uses, down to the
+smallest part that fails.
 
-Pickling says what kind of thing stopped it and nothing of the way there. So the way is walked again: whatever cannot be pickled has a part that
-cannot, or is the culprit itself.
+Pickle only names the type that stopped it. So this module searches again from the top: whatever cannot be pickled
+either has a part that cannot, or is the culprit itself.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ _GENERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorTyp
 
 @dataclass(frozen=True)
 class Part:
-    """``how`` it belongs to what it is a part of: ``uses`` of a function, or what follows in an expression (``.name``, ``[2]``); empty where it
-    is the thing itself in another form."""
+    """``how`` the part belongs to its owner: ``uses`` for a function, or the text that follows in an expression
+    (``.name``, ``[2]``); empty if it is the owner itself in another form."""
 
     how: str
     value: Any
 
 
 def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
-    """A sentence about the user's function or object in ``value`` that ``dumps`` cannot pickle, and what to do; None when there is none of theirs.
+    """A sentence about the user's function or object inside ``value`` that ``dumps`` cannot pickle, with what to do
+    about it. None if the culprit is one of the engine's objects.
 
     >>> import pickle, threading
     >>> lock = threading.Lock()
@@ -50,7 +52,7 @@ def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
 
 
 class _Told:
-    """The way as a sentence, part by part. The engine's own objects, which stand first, are not told."""
+    """Builds the sentence, part by part. The engine's own objects, which come first, are left out."""
 
     def __init__(self) -> None:
         self.subject: str | None = None
@@ -67,7 +69,7 @@ class _Told:
             self._path = ""
             self._uses.append(part.how + (f" ({_where(value)})" if isinstance(value, types.FunctionType) else ""))
         elif isinstance(value, types.FunctionType) and not self._uses:
-            self._begin(value)  # a method: more than the object it belongs to
+            self._begin(value)  # a method says more than the object it belongs to
         else:
             self._path += part.how
 
@@ -86,7 +88,7 @@ class _Told:
 
 
 def _way(value: Any, dumps: Callable[[Any], object]) -> Iterator[Part]:
-    """From ``value`` to its smallest part that cannot be pickled."""
+    """The parts from ``value`` down to the smallest one that cannot be pickled."""
     part: Part | None = Part("", value)
     seen: set[int] = set()
     while part is not None:
@@ -130,7 +132,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[Part]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield Part(f"uses {name}", cell.cell_contents)
-        except ValueError:  # nothing is in it yet
+        except ValueError:  # the cell is still empty
             continue
     for name in _globals_of(function.__code__):
         if name in function.__globals__:
@@ -143,7 +145,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[Part]:
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:
-    """The names it looks up in its module, also from functions inside it."""
+    """The global names that the code reads, including those read by functions inside it."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield instruction.argval
@@ -156,7 +158,7 @@ def _parts_of_object(value: Any) -> Iterator[Part]:
     try:
         reduced = value.__reduce_ex__(5)
     except Exception:
-        return  # it refuses by itself
+        return  # the object itself refuses to be pickled
     if not isinstance(reduced, tuple):
         return
     arguments, state = reduced[1], reduced[2] if len(reduced) > 2 else None
@@ -182,12 +184,12 @@ def _is_engines(value: Any) -> bool:
 
 
 def _belongs_to_program(value: Any) -> bool:
-    """An environment, a stream, a running job: what they are made of would tell their user nothing."""
+    """Whether it is an environment, a stream or a running job: its parts would tell the user nothing."""
     return not isinstance(value, types.FunctionType) and type(value).__module__.startswith(_OF_PROGRAM)
 
 
 def _is_data(value: Any) -> bool:
-    """Neither the user's function nor an object of a class of theirs."""
+    """Whether it is neither a function of the user nor an instance of one of the user's classes."""
     return isinstance(value, _PLAIN) or not (callable(value) or type(value).__module__ == "__main__")
 
 
@@ -213,7 +215,7 @@ def _type_name(value: Any) -> str:
 
 
 def _reason(culprit: Any, dumps: Callable[[Any], object]) -> str:
-    """Why, in its own words where it has some, and what to do."""
+    """Why it cannot be pickled, in the error's own words if it has any, and what to do."""
     error = _error(culprit, dumps)
     while error is not None and isinstance(error.__cause__, Exception):
         error = error.__cause__

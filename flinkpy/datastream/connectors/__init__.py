@@ -1,4 +1,5 @@
-"""Sources and sinks under PyFlink's module paths. What they are made of is in ``flinkpy.connectors``, where more of them stand."""
+"""Sources and sinks under PyFlink's module paths. They are implemented in ``flinkpy.connectors``, which has more of
+them."""
 
 from flinkpy.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 

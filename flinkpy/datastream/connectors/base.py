@@ -16,7 +16,7 @@ __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "Supports
 
 
 class DeliveryGuarantee(Enum):
-    """How often a record reaches a sink's target when tasks fail on the way."""
+    """How often a record reaches a sink's target if tasks fail."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -24,15 +24,15 @@ class DeliveryGuarantee(Enum):
 
 
 class StreamTransformer(ABC):
-    """What a sink puts in front of itself."""
+    """Changes a stream before a sink writes it."""
 
     @abstractmethod
     def apply(self, ds: DataStream) -> DataStream:
-        """The stream as the sink wants it."""
+        """The changed stream."""
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that changes the stream before it is written: ``sink_to`` applies what it gives.
+    """A sink that changes the stream before it is written: ``sink_to`` applies the transformer.
 
     >>> class Doubled(StreamTransformer):
     ...     def apply(self, ds):
@@ -44,4 +44,4 @@ class SupportsPreprocessing(ABC):
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """None: the stream as it is."""
+        """The transformer; None leaves the stream as it is."""

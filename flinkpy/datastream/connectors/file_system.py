@@ -1,6 +1,6 @@
 """Reading and writing files, under PyFlink's module path; the file formats and ``folder_of`` are flinkpy's own.
 
-A format says how records become a file; a FileFormat of the program's own derives from one of them.
+A format says how records become a file. Your own FileFormat derives from one of them.
 
 >>> [issubclass(each, FileFormat) for each in (CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)]
 [True, True, True, True]

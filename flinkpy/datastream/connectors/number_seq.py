@@ -1,4 +1,4 @@
-"""Whole numbers as a source, under PyFlink's module path."""
+"""A source of integers, under PyFlink's module path."""
 
 from flinkpy.connectors.memory.ranges import NumberSequenceSource
 

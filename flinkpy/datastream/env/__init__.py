@@ -1,1 +1,1 @@
-"""What the environment is made of: the recorded program, its options, its sources, its submission."""
+"""The parts of the environment: the recorded program's options, its sources, and its submission."""

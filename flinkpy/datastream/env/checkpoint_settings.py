@@ -1,4 +1,5 @@
-"""Checkpoints and state backends, as verbs of StreamExecutionEnvironment. Checkpoint settings are kept; checkpoints are not taken so far."""
+"""Settings of checkpoints and state backends, as methods of StreamExecutionEnvironment. They are stored; checkpoints
+are not taken yet."""
 
 from __future__ import annotations
 
@@ -17,22 +18,23 @@ Self = TypeVar("Self", bound="CheckpointSettings")
 
 
 class CheckpointSettings:
-    """They write the options of ``program``, which jobs are submitted with."""
+    """The settings as methods, which write the options of ``program``; jobs are submitted with these."""
 
     program: RecordedProgram
 
     def enable_checkpointing(self: Self, interval: int | timedelta, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE) -> Self:
-        """Checkpoints every ``interval`` milliseconds. Kept; takes effect with the checkpoints milestone."""
+        """Requests a checkpoint every ``interval`` milliseconds. Stored; takes effect with the checkpoints milestone.
+        Raises ConfigurationError for an invalid interval or mode."""
         with located():
             self.get_checkpoint_config().set_checkpoint_interval(interval).set_checkpointing_mode(mode)
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """The checkpoint settings; changes count here."""
+        """The checkpoint settings; changes to them apply to this environment."""
         return CheckpointConfig(self.program.values)
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds; -1: no checkpoints."""
+        """The interval in milliseconds; -1: no checkpoints."""
         return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -40,7 +42,7 @@ class CheckpointSettings:
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """The same (Flink 2's name)."""
+        """The same as ``get_checkpointing_mode`` (Flink 2's name)."""
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
@@ -48,21 +50,22 @@ class CheckpointSettings:
         return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether also where records of several channels meet out of order."""
+        """Whether barriers may do so even where records of several channels meet out of order."""
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_default_savepoint_directory(self: Self, directory: str) -> Self:
-        """Where savepoints go by default; kept until there are savepoints."""
+        """Sets where savepoints go by default; stored until there are savepoints."""
         self.program.values[kept_options.SAVEPOINT_DIRECTORY.key] = directory
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """What was set, or None."""
+        """The directory that was set, or None."""
         directory: str | None = read(self.program.values, kept_options.SAVEPOINT_DIRECTORY)
         return directory
 
     def set_state_backend(self: Self, state_backend: StateBackend) -> Self:
-        """Where keyed state lives: ``HashMapStateBackend()`` (default) or ``EmbeddedRocksDBStateBackend()``; option ``state.backend.type``."""
+        """Sets where keyed state is kept: ``HashMapStateBackend()`` (default) or ``EmbeddedRocksDBStateBackend()``;
+        option ``state.backend.type``. Raises ProgramError for anything else."""
         if not isinstance(state_backend, StateBackend):
             raise refuse(f"set_state_backend() takes HashMapStateBackend() or EmbeddedRocksDBStateBackend(), this is {state_backend!r:.80}")
         with located():
@@ -70,15 +73,15 @@ class CheckpointSettings:
         return self
 
     def get_state_backend(self) -> StateBackend:
-        """The one that is chosen."""
+        """The state backend that the options describe."""
         return state_backend_of(self.program.values)
 
     def enable_changelog_state_backend(self: Self, enabled: bool) -> Self:
-        """Whether state changes are logged between checkpoints. Kept, without effect so far."""
+        """Sets whether state changes are logged between checkpoints. Stored; has no effect yet."""
         self.program.values[kept_options.CHANGELOG.key] = bool(enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """What was set; None if nothing was."""
+        """The value that was set, or None."""
         enabled: bool | None = read(self.program.values, kept_options.CHANGELOG)
         return enabled

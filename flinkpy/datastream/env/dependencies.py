@@ -1,4 +1,4 @@
-"""The files that a program and its functions need, as verbs of StreamExecutionEnvironment."""
+"""Registers the files that a program and its functions need, as methods of StreamExecutionEnvironment."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 
 class ProgramFiles:
-    """They write the options of ``program``, which jobs are submitted with."""
+    """The methods, which write the options of ``program``; jobs are submitted with these."""
 
     program: RecordedProgram
 
     def add_python_file(self, file_path: str) -> None:
-        """A Python file, folder or zip that the program and its functions import. It is put on ``sys.path`` here, and on Ray sent to the job's
-        workers.
-
-        Modules beside the program travel with it in any case."""
+        """Adds a Python file, folder or zip that the program and its functions import. It is put on ``sys.path`` of
+        this process, and on Ray it is sent to the job's workers. Modules beside the program travel with it in any
+        case. Raises ProgramError if there is no such file."""
         _put_on_path(file_path)
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive (zip, tar) the functions need. On Ray it is unpacked into the working directory of the job's workers: into a folder of its
-        name, or into ``target_dir``, as in Flink. Embedded, nothing is unpacked, and ``execute`` warns of it."""
+        """Adds an archive (zip, tar) that the functions need. On Ray it is unpacked in the working directory of the
+        job's workers: into a folder of its name, or into ``target_dir``, as in Flink. In embedded mode nothing is
+        unpacked, and ``execute`` warns of that."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """The packages the functions need, as a requirements.txt. On Ray the job's workers run in an environment where pip has installed them.
-        With ``requirements_cache_dir``, pip uses that folder alone; every node must have it. Embedded, they must be installed in this process:
-        ``execute`` names those that are missing."""
+        """Sets the packages that the functions need, as a requirements.txt. On Ray the job's workers run in an
+        environment where pip has installed them. With ``requirements_cache_dir``, pip uses only that folder, which
+        every node must have. In embedded mode they must be installed in this process: ``execute`` names those that
+        are missing."""
         self.program.values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
 
     def add_jars(self, *jars_path: str) -> NoReturn:
-        """Refused: there is no JVM to load a jar."""
+        """Raises ProgramError: there is no JVM to load a jar."""
         raise refuse(f"add_jars(): there is no JVM that could load {', '.join(map(str, jars_path)) or 'a jar'}; take the line out, and read and "
                      "write through flinkpy.connectors")
 
     def add_classpaths(self, *classpaths: str) -> NoReturn:
-        """Refused: there is no JVM to load a class."""
+        """Raises ProgramError: there is no JVM to load a class."""
         raise refuse(f"add_classpaths(): there is no JVM that could load {', '.join(map(str, classpaths)) or 'a class'}; take the line out, and put "
                      "Python modules on the path with add_python_file()")
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The workers' interpreter. Kept, without effect."""
+        """Sets the workers' interpreter. Stored without effect."""
         self.program.values[kept_options.PYTHON_EXECUTABLE.key] = python_exec
 
     def _append(self, key: str, value: str) -> None:
@@ -55,7 +56,8 @@ class ProgramFiles:
         self.program.values[key] = f"{before},{value}" if before else value
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """A file that functions find by name: ``runtime_context.get_cached_file(name)``. On Ray it must lie at that path on every worker."""
+        """Registers a file that functions find by name: ``runtime_context.get_cached_file(name)``. On Ray it must be
+        at that path on every worker. Raises ProgramError for a path or name that contains ';' or ','."""
         if not all(isinstance(each, str) and each and not set(each) & set(";,") for each in (file_path, name)):
             raise refuse(f"register_cached_file() takes a path and a name without ';' and ',', these are {file_path!r:.80} and {name!r:.80}")
         before = self.program.values.get(kept_options.CACHED_FILES.key)
@@ -64,7 +66,7 @@ class ProgramFiles:
 
 
 def _put_on_path(file_path: str) -> None:
-    """Puts a folder or a zip on the path, or the folder of a module. Raises ProgramError if there is no such file."""
+    """Puts a folder, a zip, or the folder of a module on the path. Raises ProgramError if there is no such file."""
     if not os.path.exists(file_path):
         raise refuse(f"add_python_file(): there is no {file_path}")
     path = os.path.abspath(file_path)

@@ -1,4 +1,5 @@
-"""Flink 1.x's state backends, which said two things at once: state in memory as Python objects, and where its checkpoints go."""
+"""Flink 1.x's state backends, which choose two things at once: state in memory as Python objects, and where its
+checkpoints go."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ class MemoryStateBackend(HashMapStateBackend):
         self._storage, self._savepoint_path = JobManagerCheckpointStorage(checkpoint_path, max_state_size), savepoint_path
 
     def get_max_state_size(self) -> int:
-        """Bytes."""
+        """The greatest size of state in bytes."""
         return self._storage.get_max_state_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Always, as in Flink since 1.13."""
+        """Always True, as in Flink since 1.13."""
         return True
 
     def settings(self) -> dict[str, Any]:
@@ -51,15 +52,15 @@ class FsStateBackend(HashMapStateBackend):
         return self._storage.get_checkpoint_path()
 
     def get_min_file_size_threshold(self) -> int:
-        """Bytes."""
+        """The threshold in bytes: smaller state is stored in the checkpoint's metadata."""
         return self._storage.get_min_file_size_threshold()
 
     def get_write_buffer_size(self) -> int:
-        """Bytes."""
+        """The size of the write buffer in bytes."""
         return self._storage.get_write_buffer_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Always, as in Flink since 1.13."""
+        """Always True, as in Flink since 1.13."""
         return True
 
     def settings(self) -> dict[str, Any]:

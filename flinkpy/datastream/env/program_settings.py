@@ -1,4 +1,5 @@
-"""The settings of a program: its options, parallelism, mode, chaining and restarts, as verbs of StreamExecutionEnvironment."""
+"""The settings of a program: its options, parallelism, mode, chaining and restarts, as methods of
+StreamExecutionEnvironment."""
 
 from __future__ import annotations
 
@@ -26,13 +27,14 @@ _default_local_parallelism: int | None = None
 
 
 class ProgramSettings:
-    """They write the options of ``program``, which jobs are submitted with."""
+    """The settings as methods, which write the options of ``program``; jobs are submitted with these."""
 
     program: RecordedProgram
 
     def configure(self: Self, configuration: Configuration | Mapping[str, Any]) -> Self:
-        """Sets options by key. An unknown key is refused, naming the nearest; keys under ``user.`` are the program's own. In a program written for
-        PyFlink (``flinkpy run --pyflink``) unknown keys are kept without effect, and one warning names them."""
+        """Sets options by key. Raises ConfigurationError for an unknown key, and names the nearest known one; keys
+        under ``user.`` belong to the program. In a program written for PyFlink (``flinkpy run --pyflink``), unknown
+        keys are stored without effect, and one warning names them."""
         values = Configuration(configuration)
         found: dict[str, Any] = {}
         values.add_all_to_dict(found)
@@ -42,15 +44,15 @@ class ProgramSettings:
         return self
 
     def get_config(self) -> ExecutionConfig:
-        """The options with types; changes take effect in this environment."""
+        """The options as a typed ExecutionConfig; changes apply to this environment."""
         return ExecutionConfig(self.program.values)
 
     def get_configuration(self) -> Configuration:
-        """A copy of all options that are set."""
+        """A copy of all options that were set."""
         return Configuration(self.program.values)
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
-        """The parallelism of operators that set none."""
+        """Sets the parallelism of operators that set none."""
         with located():
             self.get_config().set_parallelism(parallelism)
         return self
@@ -60,21 +62,23 @@ class ProgramSettings:
         return self.get_config().get_parallelism()
 
     def set_max_parallelism(self: Self, max_parallelism: int) -> Self:
-        """The number of key groups, at most 32768: no later parallelism can be greater."""
+        """Sets the number of key groups, at most 32768; no later parallelism can be greater."""
         with located():
             self.get_config().set_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        """-1 if it is derived from the parallelism."""
+        """The number of key groups; -1 if it is derived from the parallelism."""
         return self.get_config().get_max_parallelism()
 
     def set_runtime_mode(self: Self, execution_mode: RuntimeExecutionMode) -> Self:
-        """STREAMING (default); BATCH, for sources that end; or AUTOMATIC: BATCH where every source ends.
+        """Sets the mode: STREAMING (default); BATCH, for bounded sources; or AUTOMATIC, which is BATCH if all sources
+        are bounded and there is no loop.
 
-        In BATCH each stage runs after the stages before it have ended, so a job may have more stages and subtasks than there are slots. Keyed
-        operators get one key after the other, each key's records by time. Of running results (``sum``, ``reduce``) only each key's last one is
-        emitted. Event time jumps to its end after the last record, so nothing is late (Flink's semantics, FLIP-134).
+        In BATCH each stage runs after the stages before it have ended, so a job may have more stages and subtasks
+        than there are slots. Keyed operators get one key after the other, each key's records in order of time. Of
+        running results (``sum``, ``reduce``) only each key's last one is emitted. Event time jumps to its end after
+        the last record, so nothing is late (Flink's semantics, FLIP-134).
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise refuse(f"set_runtime_mode() takes a RuntimeExecutionMode, this is {execution_mode!r:.80}")
@@ -82,7 +86,8 @@ class ProgramSettings:
         return self
 
     def set_buffer_timeout(self: Self, timeout_millis: int | timedelta) -> Self:
-        """At the latest after so many milliseconds a partly filled batch is sent; 0: at once; -1: only when full or idle."""
+        """Sets after how many milliseconds at most a partly filled batch is sent; 0: at once; -1: only when it is
+        full or the task is idle. Raises ProgramError for other values."""
         milliseconds = to_milliseconds(timeout_millis)
         if isinstance(milliseconds, bool) or not isinstance(milliseconds, int) or milliseconds < -1:
             raise refuse(f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}")
@@ -90,11 +95,11 @@ class ProgramSettings:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Milliseconds."""
+        """The buffer timeout in milliseconds."""
         return to_milliseconds(read(self.program.values, options.BUFFER_TIMEOUT))
 
     def disable_operator_chaining(self: Self) -> Self:
-        """Every operator runs in a task of its own."""
+        """Runs every operator in a task of its own."""
         self.program.values[options.OPERATOR_CHAINING.key] = False
         return self
 
@@ -103,51 +108,54 @@ class ProgramSettings:
         return bool(read(self.program.values, options.OPERATOR_CHAINING))
 
     def set_restart_strategy(self: Self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """What a failed job does next."""
+        """Sets what a failed job does next. Raises ProgramError unless it is one of RestartStrategies."""
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
             raise refuse(f"set_restart_strategy() takes one of RestartStrategies, this is {restart_strategy_configuration!r:.80}")
         self.get_config().set_restart_strategy(restart_strategy_configuration)
         return self
 
     def register_slot_sharing_group(self: Self, slot_sharing_group: SlotSharingGroup) -> Self:
-        """Says what slots of this group must have; operators then name the group only."""
+        """Declares what slots of this group must have; operators then only name the group."""
         if not isinstance(slot_sharing_group, SlotSharingGroup):
             raise refuse(f"register_slot_sharing_group() takes a SlotSharingGroup, this is {slot_sharing_group!r:.80}")
         self.program.register_group(slot_sharing_group)
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The one that was set, or else the configured one."""
+        """The restart strategy that was set, or else configured."""
         return self.get_config().get_restart_strategy()
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """False: operators of one task have one max parallelism."""
+        """Always False: all operators of a task have the same max parallelism."""
         return False
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """For embedded programs that set no parallelism: environments made from now on in this process start with it."""
+        """Sets the parallelism that environments made later in this process start with, unless their options set
+        one."""
         global _default_local_parallelism
         with located():
             _default_local_parallelism = positive(parallelism, "parallelism")
 
     def get_default_local_parallelism(self) -> int:
-        """What was set; else option ``parallelism.default``."""
+        """The default that was set; else option ``parallelism.default``."""
         return _default_local_parallelism or self.get_parallelism()
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Flink 1.x: ProcessingTime turns periodic watermarks off, the others emit them every 200 ms; assigned timestamps do the rest."""
+        """Flink 1.x's setting: ProcessingTime turns periodic watermarks off, the others emit them every 200 ms.
+        Otherwise event time depends only on whether timestamps are assigned."""
         if not isinstance(characteristic, TimeCharacteristic):
             raise refuse(f"set_stream_time_characteristic() takes a TimeCharacteristic, this is {characteristic!r:.80}")
         self.program.values[kept_options.TIME_CHARACTERISTIC.key] = characteristic.name
         self.get_config().set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
-        """What was set; event time where nothing was."""
+        """The setting; event time by default."""
         return TimeCharacteristic[str(read(self.program.values, kept_options.TIME_CHARACTERISTIC))]
 
 
 def default_options() -> dict[str, Any]:
-    """The options that a new program begins with: of the configuration file, the environment, ``-D``, and the default parallelism of this process."""
+    """The options that a new program starts with: from the configuration file, the environment, ``-D``, and this
+    process's default parallelism."""
     from flinkpy.cluster.option_sources import program_settings
 
     values = program_settings()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_spark(value: Any, wanted: str, call: str) -> None:
-    """Refuses a value that is not of PySpark's class ``wanted``, without importing PySpark."""
+    """Refuses a value that is not an instance of PySpark's class ``wanted``, without importing PySpark."""
     if not type(value).__module__.startswith("pyspark.sql") or type(value).__name__ != wanted:
         raise refuse(f"{call} takes a Spark {wanted}, this is {value!r:.80}; flinkpy.spark.spark_session() makes a session")
 
@@ -26,9 +26,11 @@ class RaySources(Sources[S]):
     """Ray Datasets and Spark DataFrames as sources of StreamExecutionEnvironment."""
 
     def from_ray_dataset(self, dataset: Any, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> S:
-        """The rows of a Ray Dataset as columns; its blocks are read on the nodes that hold them. The dataset is computed now, unless it was already.
+        """Reads the rows of a Ray Dataset as columns; its blocks are read on the nodes that hold them. The dataset is
+        computed now, unless it was already.
 
-        ``timestamp_column`` names the column with the event time. A dataset has no order, so without a strategy event time advances only at its end.
+        ``timestamp_column`` names the column with the event time. A dataset has no order, so without a strategy event
+        time advances only at its end. Raises ProgramError for anything but a Ray Dataset with columns.
 
         >>> env.from_ray_dataset(ray.data.read_parquet("flights"), timestamp_column="time_hour")  # doctest: +SKIP
         """
@@ -39,12 +41,13 @@ class RaySources(Sources[S]):
         return self.from_blocks(dataset_blocks(dataset), _arrow_schema(dataset), "Ray Dataset Source", timestamp_column, watermark_strategy)
 
     def from_spark(self, df: DataFrame, timestamp_column: str | None = None, watermark_strategy: WatermarkStrategy | None = None) -> S:
-        """The rows of a Spark DataFrame as columns. Spark begins to compute it now, once. Each partition becomes a block in Ray's object store as
-        soon as Spark has it, and a stream's reader reads it where it lies, while Spark computes others. If Spark cannot compute it, the job fails
-        with Spark's error. The session must be one of ``flinkpy.spark.spark_session()``; ``stop_spark()`` waits until all blocks are in the
-        store.
+        """Reads the rows of a Spark DataFrame as columns. Spark begins to compute it now, once. Each partition
+        becomes a block in Ray's object store as soon as Spark has computed it; readers read it where it lies, while
+        Spark computes others. If Spark cannot compute it, the job fails with Spark's error. The session must come
+        from ``flinkpy.spark.spark_session()``; ``stop_spark()`` waits until all blocks are in the store.
 
-        ``timestamp_column`` names the column with the event time. Rows have no order, so without a strategy event time advances only at the end.
+        ``timestamp_column`` names the column with the event time. Rows have no order, so without a strategy event
+        time advances only at the end. Raises ProgramError for anything but a Spark DataFrame.
 
         >>> env.from_spark(spark.read.parquet("flights.parquet"), timestamp_column="time_hour")  # doctest: +SKIP
         """
@@ -58,7 +61,8 @@ class RaySources(Sources[S]):
 
     def from_blocks(self, refs: list[Any], schema: Any, name: str, timestamp_column: str | None = None,
                     watermark_strategy: WatermarkStrategy | None = None) -> S:
-        """Blocks in Ray's object store, given by their references: ``pyarrow.Table`` of one schema each."""
+        """Reads blocks in Ray's object store, given by their references; each block is a ``pyarrow.Table``, and all
+        have one schema."""
         from flinkpy.connectors.ray.block_keeper import hosts_of
         from flinkpy.connectors.ray.object_store import make_keeper
 
@@ -69,7 +73,8 @@ class RaySources(Sources[S]):
 
 def read_kept_blocks(program: RecordedProgram, keeper: str, hosts: Sequence[tuple[str, ...] | None], schema: Any, name: str,
                      strategy: WatermarkStrategy | None = None, release: Callable[[], None] | None = None) -> RecordedStream:
-    """The blocks of a keeper. It forgets them when the program ends, and calls ``release``."""
+    """The blocks of a keeper. The keeper forgets them when the stream is no longer used or the program ends, and
+    ``release`` is called."""
     from flinkpy.connectors.ray.block_source import RayBlockSource
     from flinkpy.connectors.ray.object_store import forget_with
 
@@ -88,7 +93,7 @@ def _with_timestamps(strategy: WatermarkStrategy | None, column: str | None) -> 
 
 
 def _arrow_schema(dataset: Any) -> Any:
-    """The dataset's columns as Arrow sees them; blocks of pandas frames are looked at."""
+    """The dataset's columns as Arrow's schema; for blocks of pandas frames it looks at one record."""
     import pyarrow as pa
 
     schema = dataset.schema()

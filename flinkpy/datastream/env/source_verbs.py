@@ -1,4 +1,4 @@
-"""The sources that an environment offers by name. Any other one goes through ``from_source``."""
+"""The sources that an environment offers by name. All other sources are read with ``from_source``."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ class Sources(ABC, Generic[S]):
 
     @abstractmethod
     def _as_stream(self, recorded: RecordedStream) -> S:
-        """The public stream of what a source reads."""
+        """The public stream for a recorded one."""
 
     # -- rows -----------------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> S:
-        """The values of a collection as they are now, in order: one subtask reads them unless ``set_parallelism`` says otherwise.
-        With a declared type every value is checked now; rows may be written as tuples or dicts.
+        """Reads the values of a collection as they are now, in order; one subtask reads them unless
+        ``set_parallelism`` says otherwise. With a declared type every value is checked now, and rows may be written
+        as tuples or dicts. Raises ProgramError for a collection of columns, such as a DataFrame, and for values that
+        are not of the declared type.
 
         >>> env.from_collection([("a", 1)], Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()]))  # doctest: +SKIP
         """
@@ -56,19 +58,20 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(recorded)
 
     def from_sequence(self, start: int, end: int) -> S:
-        """The whole numbers from ``start`` to ``end``, both included."""
+        """Reads the integers from ``start`` to ``end``, both included."""
         from flinkpy.connectors.memory.ranges import NumberSequenceSource
 
         with located():
             return self._read(NumberSequenceSource(start, end), "Sequence Source", Types.LONG())
 
     def generate_sequence(self, start: int, end: int) -> S:
-        """Flink's older name of :meth:`from_sequence`."""
+        """Flink's older name for :meth:`from_sequence`."""
         return self.from_sequence(start, end)
 
     def generate(self, function: Callable[[Any], Any], count: int | None = None, rate: float | None = None, *, columns: bool = False,
                  type_info: TypeInformation | None = None) -> S:
-        """``function(index)`` for 0, 1, 2 … ``count`` (None: for ever), ``rate`` records a second over all subtasks (None: as fast as they are read).
+        """Reads ``function(index)`` for 0, 1, 2 … below ``count`` (None: without end), at ``rate`` records a second
+        over all subtasks (None: as fast as they are consumed).
 
         With ``columns`` the function gets an array of indices and returns a ``pyarrow.RecordBatch`` or a dict of columns.
 
@@ -81,14 +84,16 @@ class Sources(ABC, Generic[S]):
             return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> S:
-        """The lines of a text file, of all files in a folder, or of a pattern with ``*``; compressed ones too."""
+        """Reads the lines of a text file, of all files in a folder, or of files that match a pattern with ``*``; also
+        of compressed files. Raises ProgramError if there is no such file."""
         from flinkpy.connectors.files.text_files import TextFileSource
 
         with located():
             return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> S:
-        """Text from a TCP server, cut at the delimiter. Unbounded; ends when the server closes and cannot be reached again ``max_retry`` times."""
+        """Reads text from a TCP server, cut at the delimiter. The stream is unbounded; it ends when the server closes
+        the connection and ``max_retry`` attempts to connect again have failed."""
         from flinkpy.connectors.sockets.socket_text import SocketTextSource
 
         with located():
@@ -98,9 +103,11 @@ class Sources(ABC, Generic[S]):
 
     def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
                      schema: pa.Schema | None = None) -> S:
-        """Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read from disk.
+        """Reads Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read
+        from disk.
 
-        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` are columns too, as in the next two methods.
+        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` become columns too, also
+        with ``from_csv`` and ``from_json_lines``. Raises ProgramError if there is no such file or column.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
@@ -116,7 +123,8 @@ class Sources(ABC, Generic[S]):
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
     ) -> S:
-        """CSV files with a header line as columns; ``schema`` (a ``pyarrow.Schema``) gives the types, or else the first block does.
+        """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by
+        default the first block shows them. Raises ProgramError if there is no such file or column.
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
 
@@ -132,7 +140,8 @@ class Sources(ABC, Generic[S]):
 
     def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
                         batch_rows: int | None = None, split_bytes: int | None = None) -> S:
-        """Files of one JSON object a line as columns; ``schema`` says the types, else the first block does."""
+        """Reads files with one JSON object per line as columns. ``schema`` gives the types; by default the first
+        block shows them. Raises ProgramError if there is no such file or column."""
         from flinkpy.connectors.files.column_files import JsonLinesSource
         from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -143,8 +152,9 @@ class Sources(ABC, Generic[S]):
             return self._read(source, "JSON Lines Source")
 
     def from_arrow(self, data: Any, **options: Any) -> S:
-        """The rows of a ``pyarrow.Table`` or ``RecordBatch`` as columns, or of any frame that exports itself as an Arrow stream
-        (``__arrow_c_stream__``), such as a Polars frame.
+        """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of any frame that exports itself as
+        an Arrow stream (``__arrow_c_stream__``), such as a Polars frame. ``options``: ``batch_rows``, the rows of one
+        batch.
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
@@ -154,7 +164,8 @@ class Sources(ABC, Generic[S]):
             return self._read(ArrowSource(data, **options), "Arrow Source")
 
     def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
-        """The rows of a pandas frame as columns, without its index."""
+        """Reads the rows of a pandas frame as columns, without its index. ``options``: ``batch_rows``, the rows of
+        one batch."""
         from flinkpy.connectors.memory.arrow_tables import ArrowSource
 
         with located():
@@ -164,8 +175,8 @@ class Sources(ABC, Generic[S]):
 
     def from_source(self, source: Source[Any], watermark_strategy: WatermarkStrategy | None = None, source_name: str = "Source",
                     type_info: TypeInformation | None = None) -> S:
-        """A source of ``flinkpy.connectors``, or the program's own; the strategy says where a record's event time is found, and how watermarks
-        are made.
+        """Reads a source of ``flinkpy.connectors``, or your own. The strategy says where a record's event time is
+        found, and how watermarks are generated. Raises ProgramError for anything but a Source object.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event["at"])
         >>> env.from_source(source, strategy, "events")  # doctest: +SKIP
@@ -178,9 +189,10 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
 
     def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
-        """A SourceFunction: ``run(ctx)`` has a thread of its own and may block.
+        """Reads from a SourceFunction, whose ``run(ctx)`` has a thread of its own and may block.
 
-        One subtask runs it, as in Flink. With ``set_parallelism`` several do; ``open`` tells each which one it is."""
+        One subtask runs it, as in Flink. With ``set_parallelism`` several do; the runtime context given to ``open``
+        tells each its index."""
         from flinkpy.connectors.source_api.source import Source
         from flinkpy.operators.functions import SourceFunction
         from flinkpy.operators.sinks.source_and_sink import LegacySourceOperator

@@ -1,4 +1,5 @@
-"""Where keyed state lives while the job runs, under PyFlink's names. What survives a failure is in checkpoints, whichever is chosen."""
+"""Where keyed state is kept while the job runs, under PyFlink's names. What survives a failure is in checkpoints,
+whichever backend is chosen."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from flinkpy.core.program.program_line import refuse
 
 
 class StateBackend(ABC):
-    """One of :class:`HashMapStateBackend` and :class:`EmbeddedRocksDBStateBackend`; see ``env.set_state_backend(...)``."""
+    """The base class of :class:`HashMapStateBackend` and :class:`EmbeddedRocksDBStateBackend`; see
+    ``env.set_state_backend(...)``."""
 
     @abstractmethod
     def kind(self) -> options.StateBackendKind:
         """The value of option ``state.backend.type``."""
 
     def settings(self) -> dict[str, Any]:
-        """The options that it sets."""
+        """The options that the backend sets."""
         return {options.STATE_BACKEND.key: self.kind()}
 
     def __repr__(self) -> str:
@@ -28,7 +30,7 @@ class StateBackend(ABC):
 
 
 class HashMapStateBackend(StateBackend):
-    """State in memory, as Python objects: the fastest, for as much state as memory holds. The default.
+    """Keeps state in memory, as Python objects: the fastest backend, for as much state as memory holds. The default.
 
     >>> HashMapStateBackend().kind().value
     'hashmap'
@@ -39,7 +41,7 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """RocksDB's options for a kind of disk. Kept and shown by its getter, without effect so far."""
+    """RocksDB's options for a kind of disk. Stored and returned by its getter; they have no effect yet."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -48,10 +50,11 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in a RocksDB database on local disk: for more of it than memory holds. Each access pickles what it reads or writes.
+    """Keeps state in a RocksDB database on local disk, for more state than memory holds. Each access pickles what it
+    reads or writes.
 
-    Needs ``pip install 'flinkpy[rocksdb]'``. Checkpoints are the same as the hash map's, so a job may go from one to the other.
-    ``enable_incremental_checkpointing`` is kept; checkpoints are not taken so far.
+    Needs ``pip install 'flinkpy[rocksdb]'``. Checkpoints are the same as those of the HashMapStateBackend, so a job
+    may change from one to the other. ``enable_incremental_checkpointing`` is stored; checkpoints are not taken yet.
 
     >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
     >>> backend.set_db_storage_paths("/tmp/states", "/data/states")
@@ -70,34 +73,35 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return options.StateBackendKind.ROCKSDB
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint is to write only what changed since the one before."""
+        """Whether a checkpoint would write only what changed since the one before."""
         return bool(read(self._settings, kept.CHECKPOINT_INCREMENTAL))
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """The local folders for working files: if there are several, the databases of a process use them in turn."""
+        """Sets the local folders for working files; the databases of a process use several in turn. Raises
+        ProgramError for anything but folders as text."""
         if not paths or not all(isinstance(path, str) and path.strip() for path in paths):
             raise refuse(f"set_db_storage_paths() takes one folder or several, as text; this is {paths!r:.80}")
         self._keep(options.ROCKSDB_DIRECTORY, ",".join(path.strip() for path in paths))
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """The folders, None for the default: under ``io.tmp.dirs``."""
+        """The folders that were set; None for the default, which is under ``io.tmp.dirs``."""
         return options.folders(read(self._settings, options.ROCKSDB_DIRECTORY)) or None
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:  # PyFlink's name of the parameter
-        """Kept, without effect so far."""
+        """Stored; has no effect yet."""
         if not isinstance(options, PredefinedOptions):
             raise refuse(f"set_predefined_options() takes one of PredefinedOptions, this is {options!r:.80}")
         self._keep(kept.ROCKSDB_PREDEFINED_OPTIONS, options.name)
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """What was set, or ``PredefinedOptions.DEFAULT``."""
+        """The options that were set, or ``PredefinedOptions.DEFAULT``."""
         name = read(self._settings, kept.ROCKSDB_PREDEFINED_OPTIONS)
         if name not in PredefinedOptions.__members__:
             raise refuse(f"option {kept.ROCKSDB_PREDEFINED_OPTIONS.key} is one of {', '.join(PredefinedOptions.__members__)}, not {name!r:.80}")
         return PredefinedOptions[name]
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Kept, without effect: it names a Java class, and there is no Java here."""
+        """Stored without effect: it names a Java class, and there is no Java here."""
         if not isinstance(options_factory_class_name, str):
             raise refuse(f"set_options() takes the name of a class, as text; this is {options_factory_class_name!r:.80}")
         self._keep(kept.ROCKSDB_OPTIONS_FACTORY, options_factory_class_name)
@@ -108,13 +112,13 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return name
 
     def set_number_of_transfer_threads(self, number_of_transfer_threads: int) -> None:
-        """Kept; checkpoints are not taken so far."""
+        """Stored; checkpoints are not taken yet."""
         if isinstance(number_of_transfer_threads, bool) or not isinstance(number_of_transfer_threads, int) or number_of_transfer_threads < 1:
             raise refuse(f"set_number_of_transfer_threads() takes a number of threads, 1 or more, not {number_of_transfer_threads!r:.80}")
         self._keep(kept.ROCKSDB_TRANSFER_THREADS, number_of_transfer_threads)
 
     def get_number_of_transfer_threads(self) -> int:
-        """Those that are to move the files of a checkpoint."""
+        """The number of threads that would transfer the files of a checkpoint."""
         return int(read(self._settings, kept.ROCKSDB_TRANSFER_THREADS))
 
     def settings(self) -> dict[str, Any]:

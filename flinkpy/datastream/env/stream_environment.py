@@ -1,4 +1,4 @@
-"""What StreamExecutionEnvironment is made of: settings, sources and submission over one recorded program.
+"""The environment's base class: settings, sources and submission of one recorded program.
 
 It is generic in the class of its streams, so that it need not import them.
 """
@@ -24,7 +24,7 @@ from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 
 class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[S]):
-    """An environment whose sources give streams of the type ``S``."""
+    """An environment whose sources return streams of type ``S``."""
 
     def __init__(self, configuration: Configuration | Mapping[str, Any] | None = None) -> None:
         shorten_errors()
@@ -33,17 +33,17 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
             self.configure(configuration)
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs what was defined since the last ``execute``, and waits for its end.
+        """Runs what was defined since the last ``execute``, and waits for it to end.
 
-        Raises JobExecutionError when the job fails; its cause is a UserCodeError with the user's frame, the operator and the record when a
-        function raised. A job submitted detached (``flinkpy run -d``) is not waited for.
+        Raises JobExecutionError if the job fails. If a function raised, its cause is a UserCodeError with the user's
+        frame, the operator and the record. A job submitted detached (``flinkpy run -d``) is not waited for.
         """
         return submission.execute(self.program, job_name)
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Submits what was defined since the last ``execute`` and returns at once.
 
-        At its end the program waits for jobs that would end with it, as embedded ones do."""
+        At its own end the program waits for jobs that would end with it, as embedded jobs do."""
         from flinkpy.cluster.end_of_program import register_background_job
 
         job = submission.submit(self.program, job_name)
@@ -52,13 +52,13 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return JobClient(job)
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON: operators and the streams between them."""
+        """The plan as JSON: the operators and the streams between them."""
         from flinkpy.graph.plan import plan_json
 
         return plan_json(submission.stream_graph(self.program, None))
 
     def close(self) -> None:
-        """Forgets what was defined and not executed."""
+        """Drops what was defined and not executed."""
         self.program.transformations.clear()
 
     def __reduce__(self) -> NoReturn:

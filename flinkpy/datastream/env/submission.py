@@ -1,4 +1,4 @@
-"""Submission: from the recorded program to a running job."""
+"""Submits the recorded program as a job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_JOB_NAME = "flinkpy job"
 
 
 def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResult:
-    """Submits the program and waits for the job's end, unless the program was started detached."""
+    """Submits the program and waits for the job to end, unless the program was started detached."""
     job = submit(program, job_name)
     if not read(program.values, options.ATTACHED):
         return JobExecutionResult(job.job_id, job.name, -1, {})
@@ -93,7 +93,7 @@ def _refuse_without_uid(graph: StreamGraph) -> None:
 
 
 def _refuse_checkpoints(transformations: Iterable[Transformation]) -> None:
-    """For a program that wants checkpoints: raises ProgramError where it has a loop (as Flink does)."""
+    """Called for a program that wants checkpoints: raises ProgramError if it has a loop (as Flink does)."""
     for each in transformations:
         if isinstance(each, IterationHeadTransformation):
             raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {each.where}: records on their way back would be part of "
@@ -119,7 +119,7 @@ def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
 
 
 def _outward_address() -> str:
-    """This machine's address on the way out; nothing is sent."""
+    """The address of the network interface that this machine sends with; nothing is sent."""
     import socket
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -1,1 +1,1 @@
-"""Joins of two streams, in windows and within intervals of event time."""
+"""Joins of two streams, in windows or within intervals of event time."""

@@ -1,4 +1,4 @@
-"""Interval joins of two keyed streams: what ``interval_join`` gives, step by step until ``process``."""
+"""Interval joins of two keyed streams: what ``interval_join`` returns, and the steps up to ``process``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ S = TypeVar("S", bound=OperatorSettings)
 
 
 class IntervalJoin(Generic[S]):
-    """Given by ``KeyedStream.interval_join``; ``between`` sets the interval. ``as_stream`` makes the public stream of what is recorded."""
+    """Returned by ``KeyedStream.interval_join``; ``between`` sets the interval. ``as_stream`` makes the public stream
+    for a recorded one."""
 
     def __init__(self, left: S, right: S, as_stream: Callable[[RecordedStream], S]) -> None:
         self._left, self._right, self._as_stream, self._event_time = left, right, as_stream, True
 
     def in_event_time(self) -> IntervalJoin[S]:
-        """By the records' timestamps; the default."""
+        """Uses the records' timestamps; the default."""
         self._event_time = True
         return self
 
@@ -37,7 +38,8 @@ class IntervalJoin(Generic[S]):
         return self
 
     def between(self, lower_bound: Span, upper_bound: Span) -> IntervalJoined[S]:
-        """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``. Bounds may be negative.
+        """Joins records whose times satisfy ``left + lower_bound <= right <= left + upper_bound``. Bounds may be
+        negative. Raises ProgramError if the lower bound is above the upper one, or if the records have no timestamps.
 
         >>> clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10))  # doctest: +SKIP
         """
@@ -51,13 +53,14 @@ class IntervalJoin(Generic[S]):
         return IntervalJoined(self._left, self._right, self._as_stream, lower, upper)
 
     def process(self, *arguments: Any, **more: Any) -> S:
-        """Refused: the interval is missing."""
+        """Raises ProgramError: the interval is missing."""
         raise refuse("process(): say the interval first: interval_join(other).between(lower, upper).process(...)")
 
 
 @dataclass(frozen=True)
 class IntervalJoined(Generic[S]):
-    """An interval join whose interval is known, in milliseconds. Each call returns a new one; ``process`` returns the results.
+    """An interval join with its interval, in milliseconds. Each setting returns a new object; ``process`` returns the
+    stream of results.
 
     >>> joined = clicks.interval_join(orders).between(Time.minutes(0), Time.minutes(10)).upper_bound_exclusive()  # doctest: +SKIP
     """
@@ -73,23 +76,25 @@ class IntervalJoined(Generic[S]):
     _late_right: OutputTag | None = None
 
     def lower_bound_exclusive(self) -> IntervalJoined[S]:
-        """Without records exactly at the lower bound."""
+        """Excludes records exactly at the lower bound."""
         return replace(self, _lower_inclusive=False)
 
     def upper_bound_exclusive(self) -> IntervalJoined[S]:
-        """Without records exactly at the upper bound."""
+        """Excludes records exactly at the upper bound."""
         return replace(self, _upper_inclusive=False)
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
-        """Left records that come after the watermark go to this side output; else they are dropped."""
+        """Sends late left records, which come after the watermark has passed them, to this side output; by default
+        they are dropped."""
         return replace(self, _late_left=_tag(output_tag, "side_output_left_late_data()"))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined[S]:
-        """The same for right records."""
+        """Sends late right records to this side output; by default they are dropped."""
         return replace(self, _late_right=_tag(output_tag, "side_output_right_late_data()"))
 
     def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> S:
-        """Calls the function with every pair. What it yields has the later timestamp of both. Column batches are taken as rows.
+        """Calls the function with every pair. Results have the later of both timestamps. Column batches are read as
+        rows.
 
         >>> class Sale(ProcessJoinFunction):
         ...     def process_element(self, left, right, ctx):

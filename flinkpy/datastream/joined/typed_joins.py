@@ -1,4 +1,4 @@
-"""The functions of joins whose declared output type is a row: what they give becomes Rows, so that what follows sees names."""
+"""Join functions whose declared output type is a row: their results become Rows, so that later operators see names."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from flinkpy.operators.functions import Function, RuntimeContext, method_of
 
 
 def typed_join(function: Any, method: str, output_type: TypeInformation | None, *, many: bool) -> Any:
-    """The function itself, or one that converts its results. ``many``: whether it gives an iterable of them."""
+    """The function itself, or one that converts its results. ``many``: whether it returns an iterable of them."""
     if output_type is None or output_type.conversion() is None:
         return function
     return TypedJoin(function, method, output_type, many)
 
 
 class TypedJoin(Function):
-    """The user's function and the conversion of its results, made anew in the task."""
+    """The user's function, and the conversion of its results, which is built in the task."""
 
     def __init__(self, function: Any, method: str, output_type: TypeInformation, many: bool) -> None:
         self._function, self._method, self._output_type, self._many = function, method, output_type, many
-        self._made: tuple[Callable[..., Any], Callable[[Any], Any]] | None = None  # in the task, at the first record
+        # Built in the task, at the first record
+        self._made: tuple[Callable[..., Any], Callable[[Any], Any]] | None = None
 
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self._function, Function):
@@ -45,7 +46,7 @@ class TypedJoin(Function):
     def _converted(given: Iterable[Any] | None, convert: Callable[[Any], Any]) -> Iterable[Any]:
         for each in () if given is None else given:
             if type(each) is tuple and len(each) == 2 and isinstance(each[0], OutputTag):
-                yield each  # for a side output, of another type
+                yield each  # for a side output, which has another type
             else:
                 yield convert(each)
 

@@ -1,7 +1,8 @@
 """Window joins and co-groups of two streams, as in Flink: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``.
 
-Nothing is recorded before ``apply`` or ``select``. Tumbling and sliding windows of event time with their default trigger have operators of their own,
-one for rows and one for columns. All other windows run in the general window operator: both streams become one of tagged records.
+Nothing is recorded before ``apply`` or ``select``. Tumbling and sliding event-time windows with their default trigger
+have their own operators, one for rows and one for columns. All other windows use the general window operator, over
+the union of both streams as tagged records.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ J = TypeVar("J", bound="TwoStreams[Any]")
 
 @dataclass(frozen=True, repr=False)
 class TwoStreams(Generic[S]):
-    """What joins and co-groups share. Each call gives a new one that knows more, until ``apply`` gives the results.
+    """What joins and co-groups share. Each call returns a new object with one more setting, until ``apply`` returns
+    the stream of results.
 
-    ``_as_stream`` makes the public stream of what they record.
+    ``_as_stream`` makes the public stream for a recorded one.
     """
 
     _first: S
@@ -47,13 +49,13 @@ class TwoStreams(Generic[S]):
     _call: ClassVar[str]
 
     def where(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
-        """The key of the first stream: a function of the record, a KeySelector, or the names of fields."""
+        """Sets the key of the first stream: a function of the record, a KeySelector, or the names of fields."""
         if self._left is not None:
             raise refuse("where(): the first stream's key is known already; call equal_to(...) for the second stream's")
         return replace(self, _left=_keyed(self._first.recorded, key_selector, key_type, "where()"))
 
     def equal_to(self: J, *key_selector: Any, key_type: TypeInformation | None = None) -> J:
-        """The key of the second stream. Records of both streams with equal keys are joined."""
+        """Sets the key of the second stream. Records of both streams with equal keys are joined."""
         if self._left is None:
             raise refuse(f"equal_to(): say the first stream's key before: {self._call}(...).where(key).equal_to(key)")
         if self._right is not None:
@@ -65,7 +67,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _right=right)
 
     def window(self: J, assigner: Any) -> J:
-        """Joins records of the same window."""
+        """Sets the windows: records in the same window are joined. Raises ProgramError before both keys are set."""
         from flinkpy.windowing.assigners import WindowAssigner
 
         self._need_keys("window()")
@@ -79,7 +81,8 @@ class TwoStreams(Generic[S]):
         return replace(self, _assigner=assigner)
 
     def trigger(self: J, trigger: Any) -> J:
-        """Says when a window is evaluated, instead of the assigner's default trigger. The trigger gets records as TaggedUnion."""
+        """Sets when a window is evaluated, in place of the assigner's default trigger. The trigger gets records as
+        TaggedUnion."""
         from flinkpy.windowing.assigners import MergingWindowAssigner
         from flinkpy.windowing.triggers import Trigger
 
@@ -91,7 +94,7 @@ class TwoStreams(Generic[S]):
         return replace(self, _trigger=trigger)
 
     def evictor(self: J, evictor: Any) -> J:
-        """Removes records from a window when it is evaluated. The evictor gets records as TaggedUnion."""
+        """Sets an evictor, which removes records from a window when it is evaluated. It gets records as TaggedUnion."""
         from flinkpy.windowing.evictors import Evictor
 
         self._need_window("evictor()")
@@ -100,7 +103,8 @@ class TwoStreams(Generic[S]):
         return replace(self, _evictor=evictor)
 
     def allowed_lateness(self: J, lateness: Span) -> J:
-        """How long after its end a window of event time still takes records. Each late record makes its key's window fire again."""
+        """Sets how long after its end an event-time window still takes records. Each late record makes its key's
+        window fire again."""
         self._need_window("allowed_lateness()")
         with located():
             milliseconds = milliseconds_of(lateness, "the allowed lateness")
@@ -124,7 +128,8 @@ class TwoStreams(Generic[S]):
 
     @property
     def _is_on_grid(self) -> bool:
-        """Whether the operator for grids does it: event time, the assigner's own trigger, nothing evicted."""
+        """Whether the operators for aligned windows can run it: event time, the assigner's default trigger, no
+        evictor."""
         from flinkpy.windowing.slicing import slicing_of
         from flinkpy.windowing.triggers import EventTimeTrigger
 
@@ -134,12 +139,12 @@ class TwoStreams(Generic[S]):
     # -- recording ----------------------------------------------------------------------------------------------------------
 
     def _on_grid(self, name: str, operator: Any, output_type: TypeInformation | None) -> S:
-        """Both streams under an operator for grids."""
+        """Both streams under an operator for aligned windows."""
         left, right = self._need_window("apply()")
         return self._as_stream(apply_two(name, operator, left.stream, right.stream, output_type, key1=left.key, key2=right.key))
 
     def _as_one(self, name: str, function: Any, output_type: TypeInformation | None) -> S:
-        """Both streams in one of tagged records, under the general window operator."""
+        """The union of both streams as tagged records, under the general window operator."""
         from flinkpy.windowing.general.window_operator import WindowOperator
         from flinkpy.windowing.joins.tagged_union import TaggedKey, TaggedUnion
 
@@ -156,7 +161,7 @@ class TwoStreams(Generic[S]):
 
 
 class JoinedStreams(TwoStreams[S]):
-    """Given by ``DataStream.join``: pairs of records with equal keys within a window (an inner join).
+    """Returned by ``DataStream.join``: pairs of records with equal keys in the same window (an inner join).
 
     >>> from flinkpy.common import Time
     >>> from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -168,10 +173,12 @@ class JoinedStreams(TwoStreams[S]):
     _call = "join"
 
     def apply(self, function: Any = None, output_type: TypeInformation | None = None) -> S:
-        """Calls a JoinFunction, a FlatJoinFunction or a function of both records with every pair; results have the window's last timestamp.
+        """Calls a JoinFunction, a FlatJoinFunction or a function of two records with every pair. Results have the
+        window's last timestamp.
 
-        Without a function the result is columns; both streams must be columnar, with keys of columns. It has the columns of the first stream, then
-        those of the second. A name that the first stream has too gets the suffix ``_right``; a key column of the same name is left out.
+        Without a function the result is columns; then both streams must be columnar, and their keys columns. It has
+        the columns of the first stream, then those of the second. A name that the first stream also has gets the
+        suffix ``_right``; a key column with the same name in both is left out.
         """
         from flinkpy.windowing.joins.tagged_union import JoinPairs
         from flinkpy.windowing.joins.window_join import WindowJoinOperator
@@ -190,7 +197,7 @@ class JoinedStreams(TwoStreams[S]):
         return self._as_one("Join", JoinPairs(function, flat), output_type)
 
     def select(self, *expressions: Any) -> S:
-        """The columnar join, and these columns and expressions of it.
+        """Joins as columns, and selects these columns and expressions.
 
         >>> auctions.join(persons).where("seller").equal_to("id").window(ten_seconds).select("id", "price")  # doctest: +SKIP
         """
@@ -212,7 +219,8 @@ class JoinedStreams(TwoStreams[S]):
 
 
 class CoGroupedStreams(TwoStreams[S]):
-    """Given by ``DataStream.co_group``: all records of a key and window of both streams at once, also where one side has none.
+    """Returned by ``DataStream.co_group``: all records of a key and window of both streams at once, even if one side
+    has none.
 
     >>> orders.co_group(payments).where(lambda o: o.id).equal_to(lambda p: p.order).window(ten_seconds).apply(
     ...     lambda orders, payments: [order for order in orders if not payments])  # doctest: +SKIP
@@ -221,8 +229,8 @@ class CoGroupedStreams(TwoStreams[S]):
     _call = "co_group"
 
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> S:
-        """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window; results have the window's last
-        timestamp."""
+        """Calls a CoGroupFunction, or a function of two lists that returns an iterable, for each key and window.
+        Results have the window's last timestamp."""
         from flinkpy.windowing.joins.tagged_union import CoGroup
         from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 
@@ -249,7 +257,7 @@ def _keyed(stream: RecordedStream, selectors: tuple[Any, ...], key_type: TypeInf
 
 
 def _tagged(stream: RecordedStream, tag: Any) -> RowStream:
-    """Tagged in the subtasks that make the records, so that they keep their order."""
+    """Tags records in the subtasks that make them, so that they keep their order."""
     rows = stream.as_rows(before_edge=True)
     tagged = map_records(rows, tag, None)
     copy_place(rows.transformation, tagged.transformation)

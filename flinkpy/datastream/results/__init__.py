@@ -1,1 +1,1 @@
-"""The ends of a stream: sinks, and results that come back into the program."""
+"""How streams end: sinks, and results that are returned to the program."""

@@ -1,4 +1,4 @@
-"""Results back into the program: ``execute_and_collect``."""
+"""Returns results to the program: ``execute_and_collect``."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """The records of a job, as they arrive. Closing the iterator, or leaving its ``with`` block, cancels the job if it still runs.
+    """Iterates over the records of a job as they arrive. Closing it, or leaving its ``with`` block, cancels the job
+    if it is still running.
 
     A job with checkpoints gives each record once, also over failures: when the checkpoint that has it is complete.
 
     Iterating raises JobExecutionError when the job fails. It raises JobRestartedError when the job began again from its beginning after
     some records had been returned: these records would be returned twice.
 
-    Ctrl-C cancels the job, at a prompt and in a notebook also in the loop's body. If the loop may end early, use ``with``. An iterator that nothing
-    refers to any more, for example after ``break``, also cancels its job.
+    Ctrl-C cancels the job; at a prompt and in a notebook it does so even inside the loop's body. If the loop may end
+    early, use ``with``. An iterator that nothing refers to any more, for example after ``break``, also cancels its
+    job.
     """
 
     def __init__(self, job: Any, server: CollectServer, *, quiet: bool = False) -> None:
@@ -38,7 +40,7 @@ class CloseableIterator:
         self._reader = _Reader()
         self._records = _records(server, self._reader)
         self._is_closed = False
-        # the thread does not hold the iterator, or that would never be let go
+        # the thread must not refer to the iterator, or it would never be garbage collected
         self._waiter = threading.Thread(target=_await_end, args=(job, server, not quiet), name=f"end of {job.name}", daemon=True)
         self._waiter.start()
         self._let_go = weakref.finalize(self, _close_elsewhere, job, server, self._waiter)
@@ -118,7 +120,8 @@ def _close(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
 
 
 def _close_elsewhere(job: Any, server: CollectServer, waiter: threading.Thread) -> None:
-    """Closes in a thread of its own: garbage may be collected in the very thread that has to answer ``cancel``, so nothing waits here."""
+    """Closes in another thread, because the garbage collector may run in the very thread that has to answer
+    ``cancel``; so it must not wait."""
     threading.Thread(target=_close, args=(job, server, waiter), name=f"cancel {job.name}", daemon=True).start()
 
 
@@ -132,7 +135,8 @@ _open: weakref.WeakSet[CloseableIterator] = weakref.WeakSet()
 
 
 def _close_interrupted(error: BaseException, codes: set[CodeType]) -> None:
-    """Ctrl-C in the body of a loop over records: the loop has ended, so its job is cancelled."""
+    """Called at Ctrl-C: if the body of a loop over records was interrupted, the loop has ended, so its job is
+    cancelled."""
     for results in list(_open):
         if not results._is_closed and results._reader.code in codes:
             results.close()
@@ -156,7 +160,8 @@ def _rows(batch: Any) -> Iterable[Any]:
 def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
     """Adds the collecting sink, submits the program, and returns the iterator.
 
-    ``quiet``: no progress is drawn. That is the default at a prompt, which may return to the user before the job ends."""
+    ``quiet``: do not draw progress. That is the default at a prompt, which may return to the user before the job
+    ends."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
     server = CollectServer(own_host(stream.program))
@@ -166,15 +171,16 @@ def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: 
         job = submit(stream.program, job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:
-        if job is not None:  # Ctrl-C: there is no iterator yet that could cancel it
+        if job is not None:  # Ctrl-C came before there was an iterator that could cancel the job
             job.cancel()
         server.close()
         raise
 
 
 def _keep_order(maker: Transformation, sink: RecordedStream) -> None:
-    """As many subtasks collect as make the records, so the records of one subtask arrive in their order. After a union or a partitioning only one
-    subtask collects, as it always does in Flink; so it gets each record once, also after ``broadcast()``."""
+    """Gives the sink the parallelism of the operator that makes the records, so that those of a subtask arrive in
+    order. After a union or a partitioning a single subtask collects (as always in Flink), which gets each record
+    once, even after ``broadcast()``."""
     from flinkpy.graph.transformations import PartitionTransformation, SideOutputTransformation, UnionTransformation
 
     while isinstance(maker, SideOutputTransformation):

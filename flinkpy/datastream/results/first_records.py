@@ -1,7 +1,7 @@
-"""Looking into a stream from a prompt or a notebook: ``take`` and ``show`` return or print its first records.
+"""``take`` and ``show``, which return or print a stream's first records, for use at a prompt or in a notebook.
 
-Each call runs a job of its own, of the operators that lead to this stream, and cancels it when there are enough records. Sinks of other streams wait
-for ``execute``. The stream can be used again afterwards.
+Each call runs a job of its own, with the operators that lead to this stream, and cancels it when there are enough
+records. Sinks of other streams wait for ``execute``. The stream can be used again afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.datastream.streams.recorded import RecordedStream
 
 
 def first_records(stream: RecordedStream, n: Any, job_name: str | None) -> list[Any]:
-    """``take``."""
+    """Implements ``take``."""
     if _checked(n, "take()") == 0:
         return []
     with stream.program.only_what_leads_to(stream.transformation):
@@ -24,7 +24,7 @@ def first_records(stream: RecordedStream, n: Any, job_name: str | None) -> list[
 
 
 def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | None) -> None:
-    """``show``."""
+    """Implements ``show``."""
     from flinkpy.common.text_tables import table
 
     n = _checked(n, "show()")

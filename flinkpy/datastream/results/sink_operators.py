@@ -9,7 +9,7 @@ from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
 
 
 def add_sink(stream: RecordedStream, sink: Any, name: str) -> RowStream:
-    """The sink's operator, which gives no records."""
+    """Adds the sink's operator, which has no output."""
     from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
     with located():

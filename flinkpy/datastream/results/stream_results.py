@@ -1,4 +1,4 @@
-"""The verbs with which a stream ends: sinks, and results that come back into the program."""
+"""The methods with which a stream ends: sinks, and results that are returned to the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StreamResults(OperatorSettings):
-    """What every public stream has."""
+    """The methods for results, which every public stream has."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Prints every record where its subtask runs. If there are several subtasks, a prefix such as ``2> `` names the subtask."""
@@ -29,13 +29,14 @@ class StreamResults(OperatorSettings):
         return DataStreamSink(add_sink(stream, PrintSink(sink_identifier, formatter=write), "Sink: Print to Std. Out"))
 
     def sink_to(self, sink: Any) -> DataStreamSink:
-        """Writes into a sink of ``flinkpy.connectors.sinks``, or into any object with ``write(value)``."""
+        """Writes to a sink of ``flinkpy.connectors.sinks``, or to any object with ``write(value)``. Raises
+        ProgramError for anything else."""
         from flinkpy.operators.sinks.sink_port import Sink
 
         if isinstance(sink, type):
             raise refuse(f"sink_to() takes a sink object, not a class: write {sink.__name__}(...)")
         transformer = sink.get_transformer() if hasattr(sink, "get_transformer") else None
-        # PyFlink's SupportsPreprocessing: the sink changes the stream before it takes it
+        # PyFlink's SupportsPreprocessing: the sink changes the stream before it is written
         stream = self.recorded if transformer is None else transformer.apply(self).recorded
         if isinstance(sink, Sink) or hasattr(sink, "write_batch"):
             sink = sink.of_type(stream.output_type) if hasattr(sink, "of_type") else sink
@@ -55,7 +56,8 @@ class StreamResults(OperatorSettings):
         return DataStreamSink(add_sink(self.recorded.as_rows(), sink_func, "Sink: Unnamed"))
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Runs the program and returns the records of this stream: a CloseableIterator, or a list of the first ``limit`` records.
+        """Runs the program and returns the records of this stream: a CloseableIterator or, with ``limit``, a list of
+        the first ``limit`` records.
 
         >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
         ...     print(list(results))
@@ -72,10 +74,11 @@ class StreamResults(OperatorSettings):
             return results.first(limit)
 
     def take(self, n: int = 10, job_name: str | None = None) -> list[Any]:
-        """The first ``n`` records to arrive, or fewer if the stream ends before. Then the job is cancelled.
+        """The first ``n`` records to arrive, or fewer if the stream ends before. The job is then cancelled.
 
-        It runs a job of what leads to this stream alone. With several subtasks, it is up to chance which records are first. If the job restarts, the
-        list begins again. Raises JobExecutionError if the job fails before; Ctrl-C cancels it.
+        Runs a job with only what leads to this stream. With several subtasks it is chance which records come first.
+        If the job restarts, the list starts anew. Raises JobExecutionError if the job fails before there are enough;
+        Ctrl-C cancels it.
 
         >>> env.from_collection([1, 2, 3]).map(lambda x: x * 2).take(2)  # doctest: +SKIP
         [2, 4]
@@ -85,9 +88,10 @@ class StreamResults(OperatorSettings):
         return first_records(self.recorded, n, job_name)
 
     def show(self, n: int = 20, truncate: bool | int = True, job_name: str | None = None) -> None:
-        """Prints the first ``n`` records as a table: a column for each field of rows, columns, tuples, named tuples and dataclasses.
+        """Prints the first ``n`` records as a table with a column for each field of rows, columns, tuples, named
+        tuples and dataclasses.
 
-        Values longer than ``truncate`` characters are cut: 20 with True; with False no value is cut.
+        Values longer than ``truncate`` characters are cut. True means 20 characters; False cuts nothing.
 
         >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
         +----+----+
@@ -102,7 +106,8 @@ class StreamResults(OperatorSettings):
         show_records(self.recorded, n, truncate, job_name)
 
     def to_arrow(self, job_name: str | None = None) -> pa.Table:
-        """All records as a ``pyarrow.Table``, in this process's memory. Runs a job of what leads to this stream alone, and waits for its end.
+        """All records as a ``pyarrow.Table``, in this process's memory. Runs a job with only what leads to this
+        stream, and waits for it to end.
 
         >>> env.from_pandas(frame).filter(col("delay") > 60).to_arrow()  # doctest: +SKIP
         """
@@ -111,11 +116,12 @@ class StreamResults(OperatorSettings):
         return arrow_table(self.recorded, job_name)
 
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
-        """All records as a pandas frame, in this process's memory."""
+        """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does."""
         return self.to_arrow(job_name).to_pandas()
 
     def to_ray_dataset(self, job_name: str | None = None) -> Any:
-        """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; they never pass through this program.
+        """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; records never
+        pass through this program. Runs a job with only what leads to this stream, and waits for it to end.
 
         The blocks are kept as long as this program runs.
 
@@ -126,8 +132,9 @@ class StreamResults(OperatorSettings):
         return ray_dataset(self.recorded, job_name)
 
     def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
-        """All records as a Spark DataFrame. The sinks write blocks to Ray's object store, and Spark's executors read them there; they never pass
-        through this program.
+        """All records as a Spark DataFrame. The sinks write blocks to Ray's object store, where Spark's executors
+        read them; records never pass through this program. Runs a job with only what leads to this stream, and waits
+        for it to end.
 
         The blocks are kept as long as this program runs.
 

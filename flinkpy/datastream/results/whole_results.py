@@ -1,6 +1,7 @@
-"""Whole results of a bounded stream of columns: as a table, a Ray Dataset or a Spark DataFrame.
+"""All results of a bounded stream as columns: a table, a Ray Dataset or a Spark DataFrame.
 
-Each call runs a job of what leads to the stream and nothing else, and waits for its end: sinks defined beside it wait for ``execute``.
+Each call runs a job with only what leads to the stream, and waits for it to end. Sinks of other streams wait for
+``execute``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def arrow_table(stream: RecordedStream, job_name: str | None) -> pa.Table:
-    """``to_arrow``."""
+    """Implements ``to_arrow``."""
     import pyarrow as pa
 
     with stream.program.only_what_leads_to(stream.transformation):
@@ -36,7 +37,7 @@ def arrow_table(stream: RecordedStream, job_name: str | None) -> pa.Table:
 
 
 def ray_dataset(stream: RecordedStream, job_name: str | None) -> Any:
-    """``to_ray_dataset``."""
+    """Implements ``to_ray_dataset``."""
     from flinkpy.connectors.ray.block_sink import RayBlockSink
     from flinkpy.connectors.ray.object_store import dataset_of
 
@@ -47,8 +48,9 @@ def ray_dataset(stream: RecordedStream, job_name: str | None) -> Any:
 
 
 def spark_frame(stream: RecordedStream, spark: SparkSession, job_name: str | None) -> DataFrame:
-    """``to_spark``."""
-    spark = getattr(spark, "_spark_session", lambda: spark)()  # `flinkpy shell` starts it when it is used
+    """Implements ``to_spark``."""
+    # `flinkpy shell` starts the session when it is first used
+    spark = getattr(spark, "_spark_session", lambda: spark)()
     require_spark(spark, "SparkSession", "to_spark()")
     from flinkpy.spark.data_frames import require_on_ray, spark_schema
     from flinkpy.spark.sink import SparkSink
@@ -65,7 +67,8 @@ def spark_frame(stream: RecordedStream, spark: SparkSession, job_name: str | Non
 
 
 def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
-    """Runs the program with a sink that writes the columns as blocks; returns the sink, and references of the blocks in order."""
+    """Runs the program with a sink that writes the columns as blocks; returns the sink and the references of the
+    blocks, in order."""
     from flinkpy.cluster.ray.ray_connection import connect_ray
 
     connect_ray(columns.program.values, start=True)
@@ -78,7 +81,8 @@ def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[s
 
 
 def _one_table(batches: list[Any]) -> Any:
-    """The batches as a table. A function of batches may have given whole numbers first and fractions later: the column is one of fractions then."""
+    """The batches as one table. If a function of batches returned integers first and fractions later, the column has
+    floats."""
     import pyarrow as pa
 
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
@@ -92,7 +96,8 @@ def _one_table(batches: list[Any]) -> Any:
 
 
 def _exactly(batch: Any, field: Any) -> Any:
-    """The batch's column, or nulls, in the field's type; ValueError for a number that is none of it."""
+    """The batch's column in the field's type, or nulls if it has none; raises ValueError for a number that does not
+    fit."""
     import pyarrow as pa
 
     from flinkpy.columns.values.exact_arrays import array_of
@@ -103,5 +108,5 @@ def _exactly(batch: Any, field: Any) -> Any:
     column = batch.column(at)
     try:
         return column.cast(field.type)
-    except pa.ArrowInvalid:  # Arrow refuses whole numbers above 2**53 as fractions, also those that are exact
+    except pa.ArrowInvalid:  # Arrow refuses to cast integers above 2**53 to floats, even those that are exact
         return array_of(column.to_pylist(), field.type, field.name)

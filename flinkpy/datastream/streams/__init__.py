@@ -1,1 +1,1 @@
-"""The program and its streams as they are recorded: rows or columns, and the settings of operators."""
+"""The recorded program and its streams: rows or columns, and the settings of operators."""

@@ -17,7 +17,7 @@ _OPERATORS = (SourceTransformation, OneInputTransformation, TwoInputTransformati
 
 
 def operator_of(stream: RecordedStream, call: str) -> Transformation:
-    """The operator that makes the stream. Refuses a stream fresh from a partitioning or a union."""
+    """The operator that makes the stream. Refuses a stream that comes directly from a partitioning or a union."""
     made = stream.transformation
     if not isinstance(made, _OPERATORS):
         raise refuse(f"{call} belongs to an operator, and a stream fresh from {made.name} is none: "
@@ -26,14 +26,15 @@ def operator_of(stream: RecordedStream, call: str) -> Transformation:
 
 
 class OperatorSettings:
-    """What streams and sinks share."""
+    """The settings that streams and sinks share. Setters return the object itself, and raise ProgramError for invalid
+    values."""
 
     def __init__(self, recorded: RecordedStream) -> None:
         self._recorded = recorded
 
     @property
     def recorded(self) -> RecordedStream:
-        """What the program recorded for it, for extensions and tests: transformation, columns, program."""
+        """The recorded stream behind it, for extensions and tests: its transformation, columns and program."""
         return self._recorded
 
     def _operator(self, call: str) -> Transformation:
@@ -43,7 +44,7 @@ class OperatorSettings:
         return (self._operator(call), *self.recorded.helpers)
 
     def name(self: Self, name: str) -> Self:
-        """The operator's name in plans, logs and metrics."""
+        """Sets the operator's name in plans, logs and metrics."""
         if not isinstance(name, str) or not name:
             raise refuse(f"name() takes text that is not empty, this is {name!r:.80}")
         self._operator("name()").name = name
@@ -54,26 +55,27 @@ class OperatorSettings:
         return self.recorded.transformation.name
 
     def uid(self: Self, uid: str) -> Self:
-        """An identifier that stays the same when the program changes, so that the operator finds its state again. Unique in the job."""
+        """Sets an id that stays the same when the program changes, so that the operator finds its state again. It
+        must be unique in the job."""
         if not isinstance(uid, str) or not uid:
             raise refuse(f"uid() takes text that is not empty, this is {uid!r:.80}")
         self._operator("uid()").uid = uid
         return self
 
     def set_uid_hash(self: Self, uid_hash: str) -> Self:
-        """Sets the operator's id itself: 32 hex digits, as logs and plans show it."""
+        """Sets the operator id itself: 32 hex digits, as logs and plans show it."""
         if not isinstance(uid_hash, str) or len(uid_hash) != 32 or set(uid_hash.lower()) - set("0123456789abcdef"):
             raise refuse(f"set_uid_hash() takes 32 hex digits, this is {uid_hash!r:.80}; uid() takes any text")
         self._operator("set_uid_hash()").uid_hash = uid_hash.lower()
         return self
 
     def set_description(self: Self, description: str) -> Self:
-        """A longer text for the plan."""
+        """Sets a longer text for the plan."""
         self._operator("set_description()").description = description
         return self
 
     def set_parallelism(self: Self, parallelism: int) -> Self:
-        """How many subtasks run the operator."""
+        """Sets how many subtasks run the operator."""
         if self.recorded.is_non_parallel and parallelism != 1:
             raise refuse(f"{self.get_name()} sees the records of all keys, its parallelism must be 1, not {parallelism!r}; "
                          "key_by(...) and window(...) share the work out")
@@ -84,7 +86,7 @@ class OperatorSettings:
         return self
 
     def set_max_parallelism(self: Self, max_parallelism: int) -> Self:
-        """The number of key groups: no later parallelism can be greater."""
+        """Sets the number of key groups; no later parallelism can be greater."""
         if self.recorded.is_non_parallel and max_parallelism != 1:
             raise refuse(f"{self.get_name()} sees the records of all keys, its max parallelism must be 1, not {max_parallelism!r}")
         with located():
@@ -94,18 +96,20 @@ class OperatorSettings:
         return self
 
     def force_non_parallel(self: Self) -> Self:
-        """Parallelism 1, and never more."""
+        """Sets parallelism and max parallelism to 1."""
         return self.set_parallelism(1).set_max_parallelism(1)
 
     def set_buffer_timeout(self: Self, timeout_millis: int) -> Self:
-        """A batch of this operator's output is sent at most so many milliseconds after its first record; 0: at once; -1: only when full or idle."""
+        """Sets how many milliseconds at most after its first record a batch of this operator's output is sent; 0: at
+        once; -1: only when it is full or the task is idle."""
         if isinstance(timeout_millis, bool) or not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise refuse(f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}")
         self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
         return self
 
     def slot_sharing_group(self: Self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Operators of different groups never share a slot. A :class:`SlotSharingGroup` also says what the slot must have."""
+        """Sets the slot sharing group. Operators of different groups never share a slot. A :class:`SlotSharingGroup`
+        also says what the slot must have."""
         is_group = isinstance(slot_sharing_group, SlotSharingGroup)
         if not is_group and (not isinstance(slot_sharing_group, str) or not slot_sharing_group):
             raise refuse(f"slot_sharing_group() takes a name or a SlotSharingGroup, this is {slot_sharing_group!r:.80}")
@@ -116,11 +120,12 @@ class OperatorSettings:
         return self
 
     def disable_chaining(self: Self) -> Self:
-        """The operator runs in a task of its own."""
+        """Runs the operator in a task of its own."""
         self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
         return self
 
     def start_new_chain(self: Self) -> Self:
-        """The operator does not run in its predecessor's task; its successors may run in its own."""
+        """Begins a new chain: the operator is not chained to the one before it, but the next ones may be chained to
+        it."""
         self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self

@@ -1,4 +1,4 @@
-"""Sources at the beginning of a recorded stream."""
+"""Sources as the beginning of recorded streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_source(program: RecordedProgram, source: Source[Any], name: str, type_info: TypeInformation | None = None,
                 strategy: WatermarkStrategy | None = None) -> RecordedStream:
-    """The records of a source: columns if it is columnar."""
+    """The stream of a source's records; columns if the source is columnar."""
     from flinkpy.connectors.source_api.source import Boundedness
 
     schema = getattr(source, "schema", None) if source.is_columnar else None
@@ -27,7 +27,7 @@ def read_source(program: RecordedProgram, source: Source[Any], name: str, type_i
 
 
 def read_function(program: RecordedProgram, operator: Any, name: str, type_info: TypeInformation | None) -> RowStream:
-    """What a SourceFunction collects, without end."""
+    """The unbounded stream of what a SourceFunction collects."""
     return RowStream(program, _transformation(program, operator, None, name, type_info, False))
 
 

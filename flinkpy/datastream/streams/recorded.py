@@ -1,7 +1,8 @@
-"""Streams as the program records them: a stream of rows and a stream of columns over one core, and the conversions between them.
+"""Streams as the program records them: streams of rows and streams of columns with a common base class, and the
+conversions between them.
 
-``DataStream`` and its kin are what users hold; each of them holds one of these. Verbs are functions of a recorded stream that return another one,
-so that nothing here knows a class of the public API.
+Users hold a ``DataStream`` or a related class, which wraps one of these. The API's methods are implemented as
+functions from recorded streams to recorded streams, so nothing here knows a class of the public API.
 """
 
 from __future__ import annotations
@@ -19,33 +20,36 @@ from flinkpy.graph.transformations import OneInputTransformation, Transformation
 
 @dataclass(eq=False)
 class RecordedStream(ABC):
-    """One output of the recorded program: the transformation that makes it."""
+    """One output of the recorded program, with the transformation that makes it."""
 
     program: RecordedProgram
     transformation: Transformation
-    helpers: tuple[Transformation, ...] = ()  # conversions in front of its operator: they run where it runs
+    helpers: tuple[Transformation, ...] = ()  # conversions before its operator; they run where it runs
     is_conversion: bool = False  # its operator only converts rows to columns or back
     key: KeySpec | None = None  # of a keyed stream
-    before_key: RecordedStream | None = None  # what a keyed stream was keyed from
+    before_key: RecordedStream | None = None  # of a keyed stream: the stream before key_by
     is_non_parallel: bool = False  # see make_non_parallel
 
     is_columnar: ClassVar[bool]
 
     @abstractmethod
     def routed_by(self, transformation: Transformation, key: KeySpec | None = None, before_key: RecordedStream | None = None) -> RecordedStream:
-        """A stream of the same kind and columns, for transformations that only say where records go."""
+        """A stream of the same kind and columns, for a transformation that only says where records go."""
 
     @abstractmethod
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
-        """This stream as rows: itself, or converted. The conversion runs where the reader runs; with ``before_edge``, where the writer runs."""
+        """This stream as rows, converted if needed. The conversion runs where the consumer runs; with
+        ``before_edge``, where the producer runs."""
 
     @abstractmethod
     def as_columns(self, call: str) -> ColumnStream:
-        """This stream as columns: itself, or converted. Refuses rows whose type is not declared; the error names ``call``."""
+        """This stream as columns, converted if needed. Refuses rows without a declared type; the error names
+        ``call``."""
 
     @abstractmethod
     def output_schema(self, operator: Any) -> Any:
-        """The columns that a columnar operator gives when it reads this stream; None where only its batches can tell."""
+        """The schema of a columnar operator's output when it reads this stream; None if only its batches will show
+        it."""
 
     @property
     def output_type(self) -> TypeInformation | None:
@@ -58,20 +62,20 @@ class RecordedStream(ABC):
         return Types.PICKLED_BYTE_ARRAY() if self.output_type is None else self.output_type
 
     def column_names(self) -> list[str] | None:
-        """The columns' names, where they are known before the first record."""
+        """The columns' names, if they are known before the first record."""
         names = getattr(self.output_type, "field_names", None)
         return list(names) if names else None
 
     def conversions(self) -> tuple[Transformation, ...]:
-        """The conversion that this stream is, for the operator that reads it."""
+        """The conversion that makes this stream, if any, for the operator that reads it."""
         return (self.transformation,) if self.is_conversion else ()
 
     def apply(self, name: str, operator: Any, output_type: TypeInformation | None = None, key: KeySpec | None = None) -> RowStream:
-        """Adds an operator that reads this stream and gives rows."""
+        """Adds an operator that reads this stream and outputs rows."""
         return RowStream(self.program, self._add(name, operator, output_type, key), self.conversions())
 
     def apply_columns(self, name: str, operator: Any, output_type: TypeInformation | None = None, key: KeySpec | None = None) -> ColumnStream:
-        """Adds an operator that reads this stream and gives columns."""
+        """Adds an operator that reads this stream and outputs columns."""
         schema = self.output_schema(operator)
         return ColumnStream(self.program, self._add(name, operator, output_type, key), self.conversions(), schema=schema)
 
@@ -82,7 +86,8 @@ class RecordedStream(ABC):
         return transformation
 
     def make_non_parallel(self) -> None:
-        """Its operator sees all records, so it has one subtask whatever the program says elsewhere."""
+        """Fixes the parallelism of its operator at 1, whatever the program sets, because the operator must see all
+        records."""
         self.is_non_parallel = True
         for transformation in (self.transformation, *self.helpers):
             transformation.parallelism = transformation.max_parallelism = 1
@@ -126,7 +131,7 @@ class RowStream(RecordedStream):
 class ColumnStream(RecordedStream):
     """A stream of column batches, of the type pyarrow.RecordBatch."""
 
-    schema: Any = None  # a pyarrow.Schema, where it is known while the program is built
+    schema: Any = None  # a pyarrow.Schema, if it is known while the program is built
 
     is_columnar = True
 
@@ -146,7 +151,8 @@ class ColumnStream(RecordedStream):
         return self
 
     def with_schema(self, schema: Any) -> ColumnStream:
-        """This stream with a schema that differs from its own in what may be null: itself, or converted where its writer runs."""
+        """This stream with a schema that differs from its own only in what may be null, converted where its producer
+        runs if needed."""
         if self.schema is None or self.schema.equals(schema):
             return self
         from flinkpy.operators.columnar.column_operators import NullableColumnsOperator
@@ -177,14 +183,14 @@ class ColumnStream(RecordedStream):
 
 def apply_two(name: str, operator: Any, first: RecordedStream, second: RecordedStream, output_type: TypeInformation | None = None, *,
               key1: KeySpec | None = None, key2: KeySpec | None = None) -> RowStream:
-    """Adds an operator that reads the rows of two streams and gives rows."""
+    """Adds an operator that reads the rows of two streams and outputs rows."""
     left, right = first.as_rows(), second.as_rows()
     made = _add_two(name, operator, left, right, output_type, key1, key2)
     return RowStream(first.program, made, left.conversions() + right.conversions())
 
 
 def apply_two_columns(name: str, operator: Any, first: ColumnStream, second: ColumnStream, key1: KeySpec, key2: KeySpec) -> ColumnStream:
-    """Adds an operator that reads the columns of two streams and gives columns."""
+    """Adds an operator that reads the columns of two streams and outputs columns."""
     schema = None
     if None not in (first.schema, second.schema):
         with located():
@@ -204,6 +210,6 @@ def _add_two(name: str, operator: Any, first: RecordedStream, second: RecordedSt
 
 
 def copy_place(source: Transformation, target: Transformation) -> None:
-    """``target`` runs where ``source`` does."""
+    """Makes ``target`` run where ``source`` does."""
     target.parallelism, target.max_parallelism = source.parallelism, source.max_parallelism
     target.slot_sharing_group, target.resources = source.slot_sharing_group, source.resources

@@ -16,7 +16,8 @@ from flinkpy.graph.transformations import IterationHeadTransformation, Transform
 
 
 class RecordedProgram:
-    """What one environment's calls have recorded. Streams add to it; ``execute`` submits it and begins a new one."""
+    """What the calls of one environment have recorded. Streams add to it; ``execute`` submits it and starts a new
+    one."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values  # the options by key; ExecutionConfig and CheckpointConfig read and write them too
@@ -30,27 +31,28 @@ class RecordedProgram:
         return self._last_id
 
     def add(self, transformation: Transformation) -> None:
-        """Adds an operator. Refuses one that would add up updates, where that is certain already."""
-        if read(self.values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:  # AUTOMATIC is decided when all sources are known
+        """Adds an operator. Refuses one that would aggregate updates, if that is certain already."""
+        # AUTOMATIC is resolved when all sources are known
+        if read(self.values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:
             with located():
                 refuse_added_updates(transformation)
         self.transformations.append(transformation)
         note_defined(transformation.where)
 
     def register_group(self, group: SlotSharingGroup) -> None:
-        """Operators that name the group get what it asks for."""
+        """Registers a group; operators that name it get its resources."""
         self._groups[group.get_name()] = group
 
     def slot_sharing_group(self, group: str | SlotSharingGroup) -> SlotSharingGroup:
-        """The group itself, or the registered one of that name."""
+        """The group itself, or the registered group of that name."""
         return group if isinstance(group, SlotSharingGroup) else self._groups.get(group, SlotSharingGroup(group))
 
     @contextmanager
     def only_what_leads_to(self, end: Transformation) -> Iterator[None]:
-        """Submits, inside the block, only what leads to ``end`` and what the block itself adds.
+        """Within the block, limits submission to what leads to ``end`` and what the block itself adds.
 
-        Everything else stays for the next ``execute``. What leads to ``end`` was executed and, unless something else needs it, is not executed
-        again. If the block submits nothing, the program is as it was before.
+        Everything else stays for the next ``execute``. What leads to ``end`` counts as executed, and is not executed
+        again unless something else needs it. If the block submits nothing, the program is as it was before.
         """
         before = self.transformations
         needed = leading_to([end])
@@ -62,7 +64,7 @@ class RecordedProgram:
 
 
 def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
-    """These transformations, and all that their records come from: of a loop, the way back too."""
+    """These transformations and all that their records come from; for a loop also its way back."""
     found: set[Transformation] = set()
     waiting = list(ends)
     while waiting:

@@ -1,1 +1,1 @@
-"""What the verbs of DataStream and KeyedStream record: functions of recorded streams."""
+"""The implementation of the methods of DataStream and KeyedStream, as functions of recorded streams."""

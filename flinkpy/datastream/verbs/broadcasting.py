@@ -1,4 +1,5 @@
-"""The broadcast state pattern: one stream's elements meet, in every subtask, what another stream has told all of them.
+"""The broadcast state pattern: in every subtask, one stream's elements meet what another stream has sent to all
+subtasks.
 
 >>> from flinkpy.common import Types
 >>> from flinkpy.datastream import BroadcastProcessFunction, StreamExecutionEnvironment
@@ -36,7 +37,7 @@ S = TypeVar("S", bound=OperatorSettings)
 
 
 class Broadcast(Generic[S]):
-    """What BroadcastStream has."""
+    """The base class of BroadcastStream."""
 
     def __init__(self, input_stream: S, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
         self.input_stream, self.broadcast_state_descriptors = input_stream, tuple(broadcast_state_descriptors)
@@ -46,7 +47,7 @@ class Broadcast(Generic[S]):
 
 
 class BroadcastConnected(Generic[S]):
-    """The verbs of BroadcastConnectedStream. ``as_stream`` makes the public stream of what they record."""
+    """The methods of BroadcastConnectedStream. ``as_stream`` makes the public stream for a recorded one."""
 
     def __init__(self, non_broadcast_stream: S, broadcast_stream: Broadcast[S], broadcast_state_descriptors: Sequence[MapStateDescriptor],
                  as_stream: Callable[[RecordedStream], S]) -> None:
@@ -55,9 +56,11 @@ class BroadcastConnected(Generic[S]):
         self._as_stream = as_stream
 
     def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: TypeInformation | None = None) -> S:
-        """A BroadcastProcessFunction, or on a keyed stream a KeyedBroadcastProcessFunction.
+        """Calls a BroadcastProcessFunction, or on a keyed stream a KeyedBroadcastProcessFunction, with the elements
+        of both streams.
 
-        Elements of the two streams come in no order among them: keep what comes before its rule (in keyed state), if it must not be missed.
+        There is no order between elements of the two streams. If an element must not miss its rule, keep it (in keyed
+        state) until the rule comes. Raises ProgramError for the wrong kind of function.
         """
         output_type = check_type(output_type, "process()")
         key = self.non_broadcast_stream.recorded.key
@@ -77,7 +80,7 @@ class BroadcastConnected(Generic[S]):
 
 
 def broadcast_with_states(stream: RecordedStream, descriptors: Sequence[Any]) -> RecordedStream:
-    """``stream.broadcast(*descriptors)``: its rows, to every subtask."""
+    """Implements ``stream.broadcast(*descriptors)``: sends the stream's rows to every subtask."""
     for descriptor in descriptors:
         if not isinstance(descriptor, MapStateDescriptor):
             raise refuse(f"broadcast() takes MapStateDescriptors, this is {descriptor!r:.80}")

@@ -1,4 +1,4 @@
-"""Cached streams: computed by the first job that uses them, and read again by later jobs."""
+"""Cached streams: computed by the first job that uses them, and read from files by later jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cache:
         self._reading: RecordedStream | None = None
 
     def stream(self) -> RecordedStream:
-        """What a program built now reads: the cache if it is complete, else the stream that computes it."""
+        """What a program that is built now reads: the cache if it is complete, else the stream that computes it."""
         files = self._folder.complete()
         if files is None:
             self._reading = None
@@ -41,7 +41,7 @@ class Cache:
 
 
 class NoOperator:
-    """What a cached stream refuses, as in PyFlink: it is no operator of its own."""
+    """The methods that a cached stream refuses, as in PyFlink, because it has no operator of its own."""
 
     def name(self, name: str) -> NoReturn:
         raise _refused("name()")

@@ -1,4 +1,5 @@
-"""Verbs on columns: expressions, functions over whole batches. A stream of rows becomes columns if its type is declared by Types.ROW or ROW_NAMED."""
+"""Methods on columns: expressions, and functions of whole batches. A stream of rows becomes columns if its type is
+declared with Types.ROW or ROW_NAMED."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def is_expression(value: Any) -> bool:
-    """Whether it is an expression over columns."""
+    """Whether the value is an expression over columns."""
     from flinkpy.columns.expression import Expression
 
     return isinstance(value, Expression)
 
 
 def select_columns(stream: RecordedStream, expressions: tuple[str | Expression, ...]) -> ColumnStream:
-    """``select``."""
+    """Implements ``select``."""
     from flinkpy.columns.expressions import named
     from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
 
@@ -32,7 +33,7 @@ def select_columns(stream: RecordedStream, expressions: tuple[str | Expression, 
 
 
 def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStream:
-    """``filter`` by an expression."""
+    """Implements ``filter`` with an expression."""
     from flinkpy.columns.expression import refuse_aggregates
     from flinkpy.operators.columnar.column_operators import FilterColumnsOperator
 
@@ -43,7 +44,7 @@ def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStre
 
 
 def map_batches(stream: RecordedStream, function: Any, batch_format: str, output: str, schema: Any) -> RecordedStream:
-    """``map_batches``."""
+    """Implements ``map_batches``."""
     from flinkpy.operators.columnar.column_operators import MapBatchesOperator
 
     if not callable(function) or isinstance(function, type):
@@ -59,9 +60,10 @@ def map_batches(stream: RecordedStream, function: Any, batch_format: str, output
 
 
 def common_columns(schemas: Iterable[Any], call: str) -> Any:
-    """The schema of the records of all these streams, as far as it is known: a column that may be null in one of them may be null in the result.
+    """The common schema of these streams, as far as it is known: a column that may be null in one of them may be null
+    in the result.
 
-    Refuses streams whose columns are known to differ, by name, order or type."""
+    Refuses streams whose known columns differ in name, order or type."""
     known = [schema for schema in schemas if schema is not None]
     if not known:
         return None

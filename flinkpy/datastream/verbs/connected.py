@@ -1,4 +1,4 @@
-"""ConnectedStreams: two streams read by one function."""
+"""ConnectedStreams: two streams that one function reads."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ S = TypeVar("S", bound=OperatorSettings)
 
 
 class Connected(Generic[S]):
-    """The verbs of ConnectedStreams. ``as_stream`` makes the public stream of what they record."""
+    """The methods of ConnectedStreams. ``as_stream`` makes the public stream for a recorded one."""
 
     def __init__(self, stream1: S, stream2: S, as_stream: Callable[[RecordedStream], S]) -> None:
         self.stream1, self.stream2, self._as_stream = stream1, stream2, as_stream
 
     def map(self, func: f.CoMapFunction, output_type: TypeInformation | None = None) -> S:
-        """``map1`` for records of the first stream, ``map2`` for those of the second; None gives no record."""
+        """Calls ``map1`` with records of the first stream and ``map2`` with those of the second; None as a result
+        adds no record."""
         _check(func, ("map1", "map2"), f.CoMapFunction, "map()")
         return self._apply("CoMap", CoMapOperator(func, self._keys()), check_type(output_type, "map()"))
 
     def flat_map(self, func: f.CoFlatMapFunction, output_type: TypeInformation | None = None) -> S:
-        """The same with any number of records for each."""
+        """Calls ``flat_map1`` with records of the first stream and ``flat_map2`` with those of the second; each may
+        return any number of records."""
         _check(func, ("flat_map1", "flat_map2"), f.CoFlatMapFunction, "flat_map()")
         return self._apply("CoFlatMap", CoFlatMapOperator(func, self._keys()), check_type(output_type, "flat_map()"))
 
     def process(self, func: f.CoProcessFunction | f.KeyedCoProcessFunction, output_type: TypeInformation | None = None) -> S:
-        """With a context and side outputs; a KeyedCoProcessFunction where both streams are keyed."""
+        """Calls a CoProcessFunction with a context and side outputs; if both streams are keyed, a
+        KeyedCoProcessFunction. Raises ProgramError for the wrong kind of function."""
         keys = self._keys()
         wanted: type[f.Function] = f.CoProcessFunction if keys is None else f.KeyedCoProcessFunction
         if isinstance(func, (f.CoProcessFunction, f.KeyedCoProcessFunction)) and not isinstance(func, wanted):

@@ -1,4 +1,4 @@
-"""Event time: how records get timestamps, and what is known of them while the program is built."""
+"""Event time: how records get timestamps, and what is known about timestamps while the program is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def assign_timestamps(stream: RecordedStream, watermark_strategy: Any) -> RecordedStream:
-    """``assign_timestamps_and_watermarks``."""
+    """Implements ``assign_timestamps_and_watermarks``."""
     from flinkpy.operators.event_time.timestamps import is_expression
     from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
 
@@ -42,7 +42,8 @@ def refuse_unstamped(streams: dict[str, RecordedStream], need: str, advice: str)
 
 
 def lacks_timestamps(transformation: Transformation) -> bool:
-    """Whether it is certain that records have no timestamps here: their source gives none, and no operator on the way assigns any."""
+    """Whether records certainly have no timestamps here: their source sets none, and no operator on the way assigns
+    any."""
     if isinstance(transformation, SourceTransformation):
         return type(transformation.operator).__name__ == "SourceReaderOperator" and not getattr(transformation.source, "has_timestamps", True)
     if isinstance(transformation, OneInputTransformation) and not transformation.operator.keeps_timestamps:
@@ -53,10 +54,10 @@ def lacks_timestamps(transformation: Transformation) -> bool:
 
 
 def event_time_zone(transformation: Transformation) -> str | None:
-    """The time zone of the column that event time was read from. It is UTC if streams of different zones meet, and None if one of them has no
-    zone."""
+    """The time zone of the column that event time was read from: UTC if streams of different zones meet, and None if
+    one of them has no zone."""
     operator = getattr(transformation, "operator", None)
-    stamping = getattr(operator, "stamping", operator)  # of a source with a strategy
+    stamping = getattr(operator, "stamping", operator)  # set by a source with a strategy
     if isinstance(stamping, _stamping_operator()):
         return stamping.zone
     zones = set(map(event_time_zone, transformation.inputs))

@@ -10,7 +10,7 @@ from flinkpy.datastream.checks import refuse
 
 
 class FieldKey:
-    """The key of a row: one field, or a tuple of several.
+    """Selects the key of a row: one field, or a tuple of several.
 
     >>> FieldKey(("a",))({"a": 1, "b": 2}), FieldKey((1, 0))(("x", "y"))
     (1, ('y', 'x'))
@@ -30,7 +30,7 @@ class FieldKey:
 
 
 def check_key_type(key_type: TypeInformation | None, call: str) -> None:
-    """Refuses a declared key that cannot be hashed: lists and maps, also within tuples and rows."""
+    """Refuses a declared key type that cannot be hashed: lists and maps, also inside tuples and rows."""
     found = _unhashable(key_type)
     if found is not None:
         within = "" if found is key_type else f" (in {key_type!r})"
@@ -39,7 +39,7 @@ def check_key_type(key_type: TypeInformation | None, call: str) -> None:
 
 
 def check_key_fields(names: tuple[str, ...], declared: TypeInformation | None, call: str) -> None:
-    """The same for fields of declared rows. Refuses fields that the rows do not have."""
+    """Does the same for fields of declared rows. Also refuses fields that the rows do not have."""
     if not isinstance(declared, RowTypeInfo):
         return
     for name in names:

@@ -1,4 +1,4 @@
-"""Loops: ``iterate`` begins one; ``close_with`` leads records back to its beginning (Flink's IterativeStream).
+"""Loops: ``iterate`` begins one; ``close_with`` sends records back to its beginning (Flink's IterativeStream).
 
 >>> from flinkpy.datastream import StreamExecutionEnvironment
 >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -34,14 +34,15 @@ _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformati
 
 @dataclass(frozen=True)
 class Iteration:
-    """A loop: the stream of its input and of what comes back, and its head, which gets a tail when the loop is closed."""
+    """A loop: the stream of its input and of what comes back, and its head, whose tail is set when the loop is
+    closed."""
 
     stream: RowStream
     head: IterationHeadTransformation
     name: str
 
     def close_with(self, feedback: RecordedStream) -> None:
-        """Leads the feedback stream back to the head."""
+        """Sends the feedback stream back to the head."""
         from flinkpy.operators.loops.iteration import IterationTailOperator
 
         self._check(feedback)
@@ -74,7 +75,7 @@ class Iteration:
 
 
 def iterate(stream: RecordedStream, max_wait_time: Any) -> Iteration:
-    """``stream.iterate(max_wait_time)``."""
+    """Implements ``stream.iterate(max_wait_time)``."""
     from flinkpy.connectors.iteration_head import IterationHeadOperator, IterationSource
     from flinkpy.operators.loops.iteration import IterationEntryOperator
 
@@ -101,20 +102,21 @@ def iterate(stream: RecordedStream, max_wait_time: Any) -> Iteration:
 
 
 def _place_alike(head: Transformation, other: Transformation) -> None:
-    """Puts subtasks of the same index into one slot, because they exchange records through memory."""
+    """Puts subtasks with the same index into one slot, because they exchange records through memory."""
     other.parallelism, other.max_parallelism = head.parallelism, head.max_parallelism
     other.slot_sharing_group, other.co_location_group = head.slot_sharing_group, head.co_location_group
 
 
 def _nearest_operator(transformation: Transformation) -> Transformation:
-    """The operator whose records pass through partitionings, side outputs and unions (of a union, the first one)."""
+    """The operator whose records pass through partitionings, side outputs and unions (of a union, the first
+    input's)."""
     while isinstance(transformation, _VIRTUAL):
         transformation = transformation.inputs[0]
     return transformation
 
 
 def _sharing_group(transformation: Transformation) -> str:
-    """The group that the graph will give the input, if that is a straight line; else the default one."""
+    """The slot sharing group that the graph will give to a straight line of inputs; else the default group."""
     from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP
 
     while transformation.slot_sharing_group is None and len(transformation.inputs) == 1:
@@ -123,7 +125,7 @@ def _sharing_group(transformation: Transformation) -> str:
 
 
 def _upstream(transformation: Transformation) -> Iterator[Transformation]:
-    """The transformation and everything it is made from, each once."""
+    """The transformation and everything it is derived from, each once."""
     seen: set[int] = set()
     stack = [transformation]
     while stack:

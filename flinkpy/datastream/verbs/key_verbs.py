@@ -1,4 +1,4 @@
-"""``key_by``, and the running results of a keyed stream: reductions and aggregates, over rows and over columns."""
+"""``key_by``, and the running results of keyed streams: reductions and aggregates, over rows and over columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def keyed(stream: RecordedStream) -> Keyed:
 
 
 def key_stream(stream: RecordedStream, selector: Any, more: tuple[Any, ...], key_type: TypeInformation | None, call: str = "key_by()") -> Keyed:
-    """``key_by``. A second argument may be the key's type, as in PyFlink. A keyed stream gets another key: its first one is forgotten."""
+    """Implements ``key_by``. The last argument may be the key's type, as in PyFlink. Keying a keyed stream replaces
+    its key."""
     if more and isinstance(more[-1], TypeInformation):
         key_type, more = more[-1], more[:-1]
     check_key_type(check_type(key_type, call), call)
@@ -59,7 +60,7 @@ def key_stream(stream: RecordedStream, selector: Any, more: tuple[Any, ...], key
 
 
 def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...]:
-    """The names of the fields. Where the schema is known, refuses a column that is not there, or that cannot be a key."""
+    """The names of the fields. If the schema is known, refuses columns that do not exist or cannot be a key."""
     with located():
         names = tuple(each if isinstance(each, str) else each.column_name("key_by()") for each in keys)
         if isinstance(stream, ColumnStream) and stream.schema is not None:
@@ -73,14 +74,14 @@ def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...
 
 
 def reduce_running(by_key: Keyed, func: Any) -> RecordedStream:
-    """``reduce``."""
+    """Implements ``reduce``."""
     check_function(func, f.ReduceFunction, "reduce", 2, "reduce()")
     rows = by_key.stream.as_rows()
     return rows.apply("Reduce", KeyedReduceOperator(func, by_key.key), rows.output_type, by_key.key)
 
 
 def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
-    """``sum``, ``min``, ``max``, ``min_by`` and ``max_by``."""
+    """Implements ``sum``, ``min``, ``max``, ``min_by`` and ``max_by``."""
     name = {"min_by": "MinBy", "max_by": "MaxBy"}.get(kind, kind.capitalize())
     stream, key = by_key
     position: Any = field_position(stream, kind, wanted)
@@ -95,7 +96,7 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
 
 
 def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnStream:
-    """``aggregate``."""
+    """Implements ``aggregate``."""
     from flinkpy.columns.expressions import aggregate_calls
     from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 
@@ -108,7 +109,8 @@ def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnS
 
 
 def field_position(stream: RecordedStream, kind: str, wanted: Any) -> int | str | None:
-    """The field of an aggregate, checked against the declared type where there is one; None where the records are plain numbers."""
+    """The field of an aggregate, checked against the declared type if there is one; None if records are plain
+    numbers."""
     position, declared = _position_or_name(kind, wanted), stream.output_type
     if isinstance(declared, RowTypeInfo) and isinstance(position, str):
         if position not in declared.field_names:

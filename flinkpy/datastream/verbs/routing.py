@@ -1,4 +1,5 @@
-"""Verbs that say where records go: partitionings, unions and side outputs. They add no operator; the graph writes them onto its edges."""
+"""Methods that say where records go: partitionings, unions and side outputs. They add no operator; the graph writes
+them onto its edges."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from flinkpy.operators.functions import method_of
 
 
 def partitioned(stream: RecordedStream, partitioning: Partitioning, call: str) -> RecordedStream:
-    """``rebalance`` and its kin. Refuses a keyed stream, as Flink does: its key would be lost without an error."""
+    """Implements ``rebalance`` and the other partitionings. Refuses a keyed stream, as Flink does, because its key
+    would be lost silently."""
     if stream.key is not None:
         raise refuse(f"{call} is not for a keyed stream, whose records go where their keys say: call it on the stream before key_by(...), or "
                      "leave key_by(...) out")
@@ -26,13 +28,13 @@ def partitioned(stream: RecordedStream, partitioning: Partitioning, call: str) -
 
 
 def partitioned_by_key(stream: RecordedStream, key: KeySpec) -> RecordedStream:
-    """The keyed stream: records of one key go to one subtask."""
+    """The keyed stream, which sends all records of a key to one subtask."""
     made = _partition(stream, Partitioning(PartitioningKind.HASH, key), "key_by()")
     return stream.routed_by(made, key, stream)
 
 
 def partitioned_by_function(stream: RecordedStream, partitioner: Any, key_selector: Any) -> RecordedStream:
-    """``partition_custom``."""
+    """Implements ``partition_custom``."""
     check_function(partitioner, f.Partitioner, "partition", 2, "partition_custom()")
     check_function(key_selector, f.KeySelector, "get_key", 1, "partition_custom()")
     custom, key = method_of(partitioner, "partition"), KeySpec(method_of(key_selector, "get_key"))
@@ -47,7 +49,7 @@ def _partition(stream: RecordedStream, partitioning: Partitioning, call: str) ->
 
 
 def union_of(streams: Sequence[RecordedStream]) -> RecordedStream:
-    """``union``: of columns where all are columns, else of rows."""
+    """Implements ``union``: columns if all streams are columnar, else rows."""
     first = streams[0]
     for stream in streams:
         first.refuse_stranger(stream, "union()")
@@ -69,7 +71,7 @@ def _union(streams: Sequence[RecordedStream], types: list[TypeInformation | None
 
 
 def side_output(stream: RecordedStream, tag: OutputTag) -> RowStream:
-    """``get_side_output``."""
+    """Implements ``get_side_output``."""
     reader = SideOutputTransformation(
         id=stream.program.next_id(), name=f"get_side_output({tag.tag_id!r})", input=operator_of(stream, "get_side_output()"),
         tag_id=tag.tag_id, output_type=tag.type_info, where=caller())

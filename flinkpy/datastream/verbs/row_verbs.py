@@ -1,4 +1,5 @@
-"""Verbs on rows: a function is called with each record. On a keyed stream a function object may keep state per key."""
+"""Methods on rows: a function is called with each record. On a keyed stream a function object may keep state per
+key."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from flinkpy.operators.rows.stateless import FilterOperator, FlatMapOperator, Ma
 
 
 def map_records(stream: RecordedStream, func: Any, output_type: TypeInformation | None) -> RowStream:
-    """``map``."""
+    """Implements ``map``."""
     check_function(func, f.MapFunction, "map", 1, "map()")
     output_type = check_type(output_type, "map()")
     key, function = _key_for_state(stream, func), typed(func, f.MapFunction, output_type)
@@ -24,7 +25,7 @@ def map_records(stream: RecordedStream, func: Any, output_type: TypeInformation 
 
 
 def flat_map_records(stream: RecordedStream, func: Any, output_type: TypeInformation | None) -> RowStream:
-    """``flat_map``."""
+    """Implements ``flat_map``."""
     check_function(func, f.FlatMapFunction, "flat_map", 1, "flat_map()")
     output_type = check_type(output_type, "flat_map()")
     key, function = _key_for_state(stream, func), typed(func, f.FlatMapFunction, output_type)
@@ -32,19 +33,19 @@ def flat_map_records(stream: RecordedStream, func: Any, output_type: TypeInforma
 
 
 def filter_records(stream: RecordedStream, func: Any) -> RowStream:
-    """``filter`` by a function."""
+    """Implements ``filter`` with a function."""
     check_function(func, f.FilterFunction, "filter", 1, "filter()")
     rows, key = stream.as_rows(), _key_for_state(stream, func)
     return rows.apply("Filter", FilterOperator(func) if key is None else KeyedFilterOperator(func, key), rows.output_type, key)
 
 
 def _key_for_state(stream: RecordedStream, function: Any) -> KeySpec | None:
-    """The key, if the function may keep state: a plain function cannot ask for any."""
+    """The key, if the function may keep state, which a plain function cannot."""
     return stream.key if isinstance(function, f.Function) else None
 
 
 def project_fields(stream: RecordedStream, field_indexes: tuple[int, ...]) -> RowStream:
-    """``project``."""
+    """Implements ``project``."""
     if not field_indexes or any(isinstance(at, bool) or not isinstance(at, int) or at < 0 for at in field_indexes):
         raise refuse(f"project() takes field positions from 0 on, these are {field_indexes}")
     rows = stream.as_rows()
@@ -59,7 +60,7 @@ def project_fields(stream: RecordedStream, field_indexes: tuple[int, ...]) -> Ro
 
 
 def process_records(stream: RecordedStream, func: Any, output_type: TypeInformation | None) -> RowStream:
-    """``process`` with a ProcessFunction."""
+    """Implements ``process`` with a ProcessFunction."""
     if isinstance(func, f.KeyedProcessFunction):
         raise refuse(f"process(): {type(func).__name__} is a KeyedProcessFunction, and this stream has no keys: call key_by(...) before, or make "
                      "it a ProcessFunction")
@@ -69,7 +70,7 @@ def process_records(stream: RecordedStream, func: Any, output_type: TypeInformat
 
 
 def process_keyed(stream: RecordedStream, key: KeySpec, func: Any, output_type: TypeInformation | None) -> RowStream:
-    """``process`` with a KeyedProcessFunction."""
+    """Implements ``process`` with a KeyedProcessFunction."""
     if isinstance(func, f.ProcessFunction):
         raise refuse(f"process() on a KeyedStream takes a KeyedProcessFunction; {type(func).__name__} is a ProcessFunction")
     check_process_function(func, f.KeyedProcessFunction)

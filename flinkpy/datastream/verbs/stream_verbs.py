@@ -1,4 +1,5 @@
-"""The verbs of every stream that give a plain stream again. Verbs that give a keyed, windowed, connected or looping one are in ``data_stream``."""
+"""The methods of all streams that return plain streams. Those that return keyed, windowed, connected or looping
+streams are in ``data_stream``."""
 
 from __future__ import annotations
 
@@ -26,15 +27,15 @@ S = TypeVar("S")
 
 
 class StreamVerbs(OperatorSettings, ABC, Generic[S]):
-    """They give streams of the type ``S``."""
+    """The methods, which return streams of type ``S``. They raise ProgramError for invalid arguments."""
 
     def __init__(self, recorded: RecordedStream) -> None:
         super().__init__(recorded)
-        self._side_types: dict[str, TypeInformation | None] = {}  # of the side outputs asked for
+        self._side_types: dict[str, TypeInformation | None] = {}  # the declared types of the side outputs read so far
 
     @abstractmethod
     def _stream(self, recorded: RecordedStream) -> S:
-        """The public stream of what a verb recorded."""
+        """The public stream for a recorded one."""
 
     @property
 
@@ -47,22 +48,24 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self.recorded.shown_type()
 
     def map(self, func: Callable[[Any], Any] | f.MapFunction, output_type: TypeInformation | None = None) -> S:
-        """One record for each record. On a keyed stream a MapFunction may keep state per key.
+        """Calls the function with each record, and emits the one result. On a keyed stream a MapFunction may keep
+        state per key.
 
         >>> env.from_collection([1, 2]).map(lambda x: x * 2, Types.INT())  # doctest: +SKIP
         """
         return self._stream(row_verbs.map_records(self.recorded, func, output_type))
 
     def flat_map(self, func: Callable[[Any], Any] | f.FlatMapFunction, output_type: TypeInformation | None = None) -> S:
-        """Any number of records for each record: the function yields them or returns an iterable. On a keyed stream a FlatMapFunction may keep state
-        per key.
+        """Calls the function with each record, and emits any number of results, which it yields or returns as an
+        iterable. On a keyed stream a FlatMapFunction may keep state per key.
 
         >>> env.from_collection(["a b"]).flat_map(lambda line: line.split(), Types.STRING())  # doctest: +SKIP
         """
         return self._stream(row_verbs.flat_map_records(self.recorded, func, output_type))
 
     def filter(self, func: Any) -> S:
-        """The records for which the function, or an expression over columns, is true. On a keyed stream a FilterFunction may keep state per key.
+        """Keeps the records for which the function, or an expression over columns, is true. On a keyed stream a
+        FilterFunction may keep state per key.
 
         >>> from flinkpy.table.expressions import col
         >>> stream.filter(lambda x: x > 3); flights.filter(col("delay") > 3)  # doctest: +SKIP
@@ -72,14 +75,14 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(row_verbs.filter_records(self.recorded, func))
 
     def project(self, *field_indexes: int) -> S:
-        """Tuples of these fields of tuples or rows, by position.
+        """Turns tuples or rows into tuples of the fields at these positions, counted from 0.
 
         >>> env.from_collection([("a", 1, 2.0)]).project(2, 0)  # doctest: +SKIP
         """
         return self._stream(row_verbs.project_fields(self.recorded, field_indexes))
 
     def process(self, func: f.ProcessFunction, output_type: TypeInformation | None = None) -> S:
-        """Calls a function with a context, and with side outputs.
+        """Calls the function with each record and a context; it may also emit to side outputs.
 
         >>> from flinkpy.datastream import ProcessFunction
         >>> class Sort(ProcessFunction):
@@ -90,7 +93,7 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(row_verbs.process_records(self.recorded, func, output_type))
 
     def select(self, *expressions: str | Expression) -> S:
-        """The named columns and expressions, in this order; a computed one gets its name by ``alias``.
+        """Selects these columns and expressions, in this order; name a computed one with ``alias``.
 
         >>> from flinkpy.table.expressions import col
         >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
@@ -99,17 +102,20 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
 
     def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
                     schema: pa.Schema | None = None) -> S:
-        """A function over whole batches: ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or ``pandas.DataFrame`` (``"pandas"``).
+        """Calls the function with each whole batch, as ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or
+        ``pandas.DataFrame`` (``"pandas"``).
 
-        It returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"`` any iterable of records.
-        ``schema`` says which columns these are, so that the program knows them before it runs, and also if no record comes.
+        The function returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"``
+        any iterable of records. ``schema`` declares the resulting columns, so that they are known while the program
+        is built, and even if no record comes.
 
         >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
         """
         return self._stream(column_verbs.map_batches(self.recorded, function, batch_format, output, schema))
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> S:
-        """Says where a record's event time is found, and how watermarks are made. Watermarks of earlier operators are replaced.
+        """Says where a record's event time is found, and how watermarks are generated. Watermarks of earlier
+        operators are replaced.
 
         >>> from flinkpy.common import Duration
         >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(lambda bid: bid[2])
@@ -118,7 +124,8 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         return self._stream(assign_timestamps(self.recorded, watermark_strategy))
 
     def get_side_output(self, output_tag: OutputTag) -> S:
-        """The records that the operator's function sent to this tag."""
+        """The records that the operator's function emitted to this tag. Raises ProgramError if the tag was used
+        before with another type."""
         if not isinstance(output_tag, OutputTag):
             raise refuse(f"get_side_output() takes an OutputTag, this is {output_tag!r:.80}")
         known = self._side_types.setdefault(output_tag.tag_id, output_tag.type_info)
@@ -129,38 +136,43 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
 
     def partition_custom(self, partitioner: Callable[[Any, int], int] | f.Partitioner,
                          key_selector: Callable[[Any], Any] | f.KeySelector) -> S:
-        """``partitioner(key, number of channels)`` returns the channel that a record goes to.
+        """Sends each record to the channel that ``partitioner(key, number of channels)`` returns.
 
         >>> stream.partition_custom(lambda key, channels: key % channels, lambda pair: pair[0])  # doctest: +SKIP
         """
         return self._stream(routing.partitioned_by_function(self.recorded, partitioner, key_selector))
 
     def rebalance(self) -> S:
-        """Round robin over all subtasks of the next operator."""
+        """Sends records round robin to all subtasks of the next operator."""
         return self._stream(routing.partitioned(self.recorded, REBALANCE, "rebalance()"))
 
     def rescale(self) -> S:
-        """Round robin over some subtasks of the next operator: each subtask sends to as few as balance the load."""
+        """Sends records round robin to some subtasks of the next operator: each subtask sends to as few as are needed
+        to balance the load."""
         return self._stream(routing.partitioned(self.recorded, RESCALE, "rescale()"))
 
     def shuffle(self) -> S:
-        """To a random subtask of the next operator."""
+        """Sends each record to a random subtask of the next operator."""
         return self._stream(routing.partitioned(self.recorded, SHUFFLE, "shuffle()"))
 
     def global_(self) -> S:
-        """Every record to the first subtask."""
+        """Sends every record to the first subtask of the next operator."""
         return self._stream(routing.partitioned(self.recorded, GLOBAL, "global_()"))
 
     def forward(self) -> S:
-        """From each subtask to the same subtask of the next operator; both must have the same parallelism."""
+        """Sends the records of each subtask to the subtask with the same index of the next operator; both must have
+        the same parallelism."""
         return self._stream(routing.partitioned(self.recorded, FORWARD, "forward()"))
 
 
 class KeyedVerbs(StreamVerbs[S]):
-    """What keyed streams have besides."""
+    """The methods that keyed streams have in addition."""
 
-    def process(self, func: f.KeyedProcessFunction, output_type: TypeInformation | None = None) -> S:  # type: ignore[override]  # keyed, as in PyFlink
-        """Calls a function with a context, which knows the key and has timers, and with side outputs.
+    def process(  # type: ignore[override]  # takes another class of functions, as in PyFlink
+        self, func: f.KeyedProcessFunction, output_type: TypeInformation | None = None,
+    ) -> S:
+        """Calls the function with each record and a context that knows the key and has timers; it may also emit to
+        side outputs.
 
         >>> from flinkpy.datastream import KeyedProcessFunction
         >>> class Tag(KeyedProcessFunction):
@@ -170,7 +182,7 @@ class KeyedVerbs(StreamVerbs[S]):
         return self._stream(row_verbs.process_keyed(*key_verbs.keyed(self.recorded), func, output_type))
 
     def reduce(self, func: Callable[[Any, Any], Any] | f.ReduceFunction) -> S:
-        """The running reduction of each key. Every record gives the result so far; a key's first record gives itself.
+        """The running reduction of each key. Every record emits the result so far; a key's first record emits itself.
 
         >>> pairs.key_by(lambda p: p[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))  # doctest: +SKIP
         """
@@ -202,8 +214,9 @@ class KeyedVerbs(StreamVerbs[S]):
     def aggregate(self, *aggregates: Expression) -> S:
         """Running aggregates of each key over columns: ``count``, ``sum``, ``avg``, ``min``, ``max`` of expressions.
 
-        Each batch gives a row for every key in it: the key's columns, then the aggregates. The last row of a key is its result, as with Flink SQL's
-        mini-batch upserts. Nulls are left out. ``avg`` of integers is exact: their sum divided by their count.
+        Each batch emits a row for every key in it: the key's columns, then the aggregates. The last row of a key is
+        its result, as with Flink SQL's mini-batch upserts. Nulls are ignored. ``avg`` of integers is exact: their sum
+        divided by their count.
 
         >>> from flinkpy.table.expressions import col
         >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP

@@ -1,4 +1,5 @@
-"""Functions whose declared output type is a row: the tuples, lists and dicts that they return become Rows, so that later operators see names."""
+"""Functions whose declared output type is a row: the tuples, lists and dicts they return become Rows, so that later
+operators see names."""
 
 from __future__ import annotations
 
@@ -19,22 +20,23 @@ def typed(function: Any, kind: type[Function], output_type: TypeInformation | No
 
 
 def declared(operator: StreamOperator, output_type: TypeInformation | None) -> StreamOperator:
-    """The operator, set to convert its function's results into that type; for functions of several methods."""
+    """The operator, set to convert its function's results to that type; for functions with several methods."""
     if output_type is not None and output_type.conversion() is not None:
         operator.declared_type = output_type
     return operator
 
 
 class _Typed(Function):
-    """The user's function and the conversion of its results, made anew in the task."""
+    """The user's function, and the conversion of its results, which is built in the task."""
 
     def __init__(self, function: Any, output_type: TypeInformation) -> None:
         self._function, self._output_type = function, output_type
-        self._made: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None  # in the task, at the first record
+        # Built in the task, at the first record
+        self._made: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None
 
     @property
     def wrapped_function(self) -> Any:
-        """For ``initialize_function``: the user's function may keep operator state."""
+        """The user's function, which may keep operator state (see ``initialize_function``)."""
         return self._function
 
     def open(self, runtime_context: RuntimeContext) -> None:

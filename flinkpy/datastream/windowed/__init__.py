@@ -1,1 +1,1 @@
-"""Windowed streams: what can be said of windows, and which operator carries a call out."""
+"""Windowed streams: the settings of windows, and the choice of the operator that runs a call."""

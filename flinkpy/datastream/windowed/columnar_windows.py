@@ -1,6 +1,7 @@
-"""Windows over columns: built-in aggregates by Arrow kernels.
+"""Windows over columns: built-in aggregates with Arrow kernels.
 
-They are for windows on a grid with their default trigger and without an evictor. Other windows are left to rows.
+They work for aligned windows (tumbling and sliding) with their default trigger and without an evictor. Other windows
+run on rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def are_aggregates(arguments: tuple[Any, ...]) -> bool:
-    """Whether ``aggregate`` was given expressions."""
+    """Whether ``aggregate`` was called with expressions."""
     from flinkpy.columns.expression import Expression
 
     return any(isinstance(each, Expression) for each in arguments)
@@ -28,7 +29,7 @@ def are_aggregates(arguments: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True)
 class ColumnarWindow:
-    """What the program said of its windows, and the aggregates over columns that they can have."""
+    """The settings of a window, and the aggregates over columns that are possible with them."""
 
     stream: RecordedStream
     by_key: Keyed | None
@@ -40,7 +41,8 @@ class ColumnarWindow:
     shown: str  # how an error names the windows
 
     def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
-        """For each window and key: the key's columns, the aggregates, and the window's begin and end, in the zone of the event time if it has one."""
+        """Outputs, for each window and key, the key's columns, the aggregates, and the window's start and end, in the
+        zone of the event time if it has one."""
         from flinkpy.columns.expressions import aggregate_calls
         from flinkpy.windowing.slices.column_slices import AggregateSlices
         from flinkpy.windowing.slices.operator import SliceOperator
@@ -59,7 +61,8 @@ class ColumnarWindow:
         return self._applied(columns, operator, ", ".join(call.name for call in calls))
 
     def count(self) -> ColumnStream | None:
-        """How many records a window has, as a column ``count`` beside the key's; None where that is left to rows."""
+        """The number of records in each window, as a column ``count`` beside the key's; None if that has to run on
+        rows."""
         if self._columns() is None:
             return None
         from flinkpy.columns.expressions import lit
@@ -67,7 +70,7 @@ class ColumnarWindow:
         return self.aggregate((lit(1).count.alias("count"),))
 
     def field(self, kind: str, position: Any) -> ColumnStream | None:
-        """``sum``, ``min`` or ``max`` of a column; None where that is left to rows."""
+        """``sum``, ``min`` or ``max`` of a column; None if that has to run on rows."""
         columns, slicing = self._columns(), self._slicing()
         if columns is None or slicing is None or kind not in OF_FIELDS:
             return None
@@ -80,7 +83,7 @@ class ColumnarWindow:
         return self._applied(columns, operator, kind)
 
     def _columns(self) -> ColumnStream | None:
-        """The stream, if it is one of columns and its windows can be aggregated as columns."""
+        """The stream, if it is columnar and its windows can be aggregated as columns."""
         if not isinstance(self.stream, ColumnStream) or (self.by_key is not None and self.by_key.key.columns is None):
             return None
         return None if self._slicing() is None else self.stream

@@ -1,4 +1,4 @@
-"""Where a window's declared output type is a row: what its function gives becomes Rows. Side outputs stay as they are."""
+"""Window functions whose declared output type is a row: their results become Rows. Side outputs stay as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flinkpy.windowing.window_functions import AllWindowFunction, ProcessAllWind
 
 
 def typed_call(call: WindowCall, output_type: TypeInformation | None) -> WindowCall:
-    """The call itself, or one whose window function converts what it gives."""
+    """The call itself, or one whose window function converts its results."""
     if output_type is None or output_type.conversion() is None or (call.window_function is None and call.kind != "aggregate"):
         return call
     function = call.window_function

@@ -1,4 +1,4 @@
-"""``window``, ``window_all`` and the count windows: what is checked of their arguments."""
+"""Checks the arguments of ``window``, ``window_all`` and the count windows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkpy.datastream.verbs.event_time import lacks_timestamps
 
 
 def checked_assigner(stream: RecordedStream, assigner: Any, call: str) -> Any:
-    """The assigner, if it is one and its time is one that the records have."""
+    """The assigner; refuses an object that is none, and an event-time assigner for records without timestamps."""
     from flinkpy.windowing.assigners import WindowAssigner
 
     if isinstance(assigner, type):

@@ -1,5 +1,6 @@
-"""Which operator runs a windowed stream's call. The results are the same, with one exception: in windows that overlap, slices sort records that came
-out of order by time (``flinkpy.windowing.slices.operator``).
+"""Chooses the operator that runs a call on a windowed stream. The results do not depend on the choice, with one
+exception: in overlapping windows, slices order records by time if they came out of order
+(``flinkpy.windowing.slices.operator``).
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from flinkpy.operators.base import OneInputOperator
 
 @dataclass(frozen=True)
 class WindowCall:
-    """What the program asked for. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the window function gets all records."""
+    """A call on a windowed stream. ``kind`` is one of OF_RECORDS, or "count", "reduce", "aggregate"; "all" if the
+    window function gets all records."""
 
     key: KeySpec | None  # None: all records share their windows
     assigner: Any
-    trigger: Any  # None: the assigner's default one
+    trigger: Any  # None: the assigner's default trigger
     evictor: Any
     allowed_lateness: int  # milliseconds
     late_tag: OutputTag | None
     kind: str
-    position: int | str | None = None  # of the field a built-in aggregate is about
+    position: int | str | None = None  # the field of a built-in aggregate
     function: Any = None  # of reduce and aggregate
     window_function: Any = None
 
 
 def choose_operator(call: WindowCall) -> OneInputOperator:
-    """The operator for the call. ProgramError for parts that do not fit together."""
+    """The operator for the call. Raises ProgramError for parts that do not fit together."""
     from flinkpy.windowing.general.window_operator import WindowOperator
 
     by_slices = _slice_operator(call)
@@ -41,7 +43,8 @@ def choose_operator(call: WindowCall) -> OneInputOperator:
 
 
 def _slice_operator(call: WindowCall) -> OneInputOperator | None:
-    """Built-in aggregates and reduce over windows on a grid share slices, where nothing asks for more than the default trigger."""
+    """The operator with slices, for built-in aggregates and reduce over aligned windows with their default trigger
+    and no evictor; else None."""
     from flinkpy.windowing.general.loops.aligned_loop import default_slicing
     from flinkpy.windowing.slices.operator import SliceOperator
     from flinkpy.windowing.slices.row_slices import RowSlices

@@ -1,4 +1,4 @@
-"""Windowed streams: the settings of windows, and the functions that are called with them, which give a stream again."""
+"""The methods of windowed streams: the settings of windows, and the calls that return a stream again."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ Self = TypeVar("Self", bound="Windowed[Any]")
 
 
 class Windowed(Generic[S]):
-    """The verbs of windows with and without keys. ``as_stream`` makes the public stream of what they record."""
+    """The methods of windows with and without keys. ``as_stream`` makes the public stream for a recorded one. Invalid
+    arguments raise ProgramError."""
 
     _apply_kind: type[f.Function]
     _process_kind: type[f.Function]
     _other_kinds: tuple[type[f.Function], ...]
-    _elsewhere: str  # where the other kinds belong
+    _elsewhere: str  # the windows that the other kinds of functions are for
 
     def __init__(self, stream: RecordedStream, window_assigner: WindowAssigner[Any, Any], as_stream: Callable[[RecordedStream], S]) -> None:
         self._stream, self._assigner, self._as_stream = stream, window_assigner, as_stream
@@ -51,7 +52,8 @@ class Windowed(Generic[S]):
     # -- how -------------------------------------------------------------------------------------------------------------------
 
     def trigger(self: Self, trigger: Trigger[Any, Any]) -> Self:
-        """Says when windows are evaluated, instead of the assigner's default trigger. For windows that merge, the trigger must be able to merge."""
+        """Sets when windows are evaluated, in place of the assigner's default trigger. For windows that merge, the
+        trigger must support merging."""
         if not isinstance(trigger, Trigger):
             raise refuse(f"trigger() takes a Trigger object, this is {trigger!r:.80}")
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
@@ -60,16 +62,18 @@ class Windowed(Generic[S]):
         return self
 
     def evictor(self: Self, evictor: Evictor[Any, Any]) -> Self:
-        """Removes records from a window when it is evaluated. All its records are kept until then, also for ``reduce`` and ``aggregate``."""
+        """Sets an evictor, which removes records from a window when it is evaluated. All records of a window are kept
+        until then, even for ``reduce`` and ``aggregate``."""
         if not isinstance(evictor, Evictor):
             raise refuse(f"evictor() takes an Evictor object, this is {evictor!r:.80}")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self: Self, time_ms: int | Time | timedelta) -> Self:
-        """How long after its end (milliseconds, or a Time) a window of event time still takes records. Each late record makes it fire again.
+        """Sets how long after its end (milliseconds, or a Time) an event-time window still takes records. Each late
+        record makes it fire again.
 
-        Windows of processing time have no late records.
+        Processing-time windows have no late records.
         """
         span = to_milliseconds(time_ms) if isinstance(time_ms, (Time, timedelta)) else time_ms
         if isinstance(span, bool) or not isinstance(span, int):
@@ -80,7 +84,7 @@ class Windowed(Generic[S]):
         return self
 
     def side_output_late_data(self: Self, output_tag: OutputTag) -> Self:
-        """Sends records that came too late to a side output, instead of dropping them: ``get_side_output(tag)`` of the result."""
+        """Sends late records to a side output instead of dropping them: ``get_side_output(tag)`` of the result."""
         if not isinstance(output_tag, OutputTag):
             raise refuse(f"side_output_late_data() takes an OutputTag, this is {output_tag!r:.80}")
         if self._late_tag is not None:
@@ -91,7 +95,8 @@ class Windowed(Generic[S]):
     # -- what ------------------------------------------------------------------------------------------------------------------
 
     def reduce(self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None) -> S:
-        """Reduces the records of a window to one, as they arrive. A window function gets that record as its only input."""
+        """Reduces the records of a window to one, as they arrive. A window function gets that record as its only
+        input."""
         check_function(reduce_function, f.ReduceFunction, "reduce", 2, "reduce()")
         self._check_function(window_function, "reduce()")
         given = check_type(output_type, "reduce()")
@@ -100,10 +105,11 @@ class Windowed(Generic[S]):
 
     def aggregate(self, aggregate_function: Any, window_function: Any = None, accumulator_type: Any = None, output_type: Any = None,
                   *more: Any) -> S:
-        """The result of an AggregateFunction, to which a window's records are added as they arrive. A window function gets it as its only input.
+        """Adds a window's records to the accumulator of an AggregateFunction as they arrive, and emits its result. A
+        window function gets the result as its only input.
 
-        Over columns it takes any number of aggregates and gives, for each window and key, the key's columns, the aggregates, ``window_start``
-        and ``window_end``.
+        On columns it takes any number of aggregate expressions. It outputs, for each window and key, the key's
+        columns, the aggregates, ``window_start`` and ``window_end``.
 
         >>> from flinkpy.table.expressions import col
         >>> windowed.aggregate(col("price").max.alias("highest"), col("price").count.alias("bids"))  # doctest: +SKIP
@@ -152,9 +158,10 @@ class Windowed(Generic[S]):
         return self._built_in("max_by", position_to_max_by)
 
     def count(self) -> S:
-        """How many records a window has, as plain numbers; use ``aggregate`` with a window function to also get the key.
+        """The number of records in each window, as plain numbers; to get the key as well, use ``aggregate`` with a
+        window function.
 
-        Over columns it gives the key's columns, ``count``, ``window_start`` and ``window_end``."""
+        On columns it outputs the key's columns, ``count``, ``window_start`` and ``window_end``."""
         columns = self._columnar().count()
         if columns is not None:
             return self._as_stream(columns)
@@ -181,7 +188,8 @@ class Windowed(Generic[S]):
                 "allowed_lateness": self._lateness, "late_tag": self._late_tag}
 
     def _check_function(self, function: Any, call: str, needed: type[f.Function] | None = None) -> None:
-        """Refuses what is no window function of this kind of stream. None passes if none is ``needed``; a plain function counts as ``apply``."""
+        """Refuses anything but a window function for this kind of stream. None passes if none is ``needed``; a plain
+        function is called like ``apply``."""
         if function is None and needed is None:
             return
         kinds = f"a {self._apply_kind.__name__} or a {self._process_kind.__name__}" if needed is None else f"a {needed.__name__}"

@@ -1,1 +1,1 @@
-"""Asynchronous I/O: calls that wait without holding the stream up."""
+"""Asynchronous I/O: calls that wait for answers without holding up the stream."""

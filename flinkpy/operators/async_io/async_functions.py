@@ -1,4 +1,4 @@
-"""What a program gives to asynchronous I/O: a function that waits without holding the stream up, and how it is to be called."""
+"""What a program gives to asynchronous I/O: an asynchronous function, and the limits within which it is called."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from flinkpy.operators.functions import Function
 
 
 class AsyncFunction(Function):
-    """Looks something up for each record, many at a time: while one call waits, others go on.
+    """Looks something up for each record, with many calls at a time: while one waits, others go on.
 
-    ``async_invoke`` runs on an event loop in a thread of the operator's own, so it must not block: use asynchronous clients, or
-    ``asyncio.to_thread``. ``open``, ``close`` and ``timeout`` run in the task's thread.
+    ``async_invoke`` runs on an event loop in a separate thread of the operator. It must not block that thread: use
+    asynchronous clients, or ``asyncio.to_thread``. ``open``, ``close`` and ``timeout`` run in the task's thread.
 
     >>> class Names(AsyncFunction):
     ...     async def async_invoke(self, value):
@@ -30,22 +30,25 @@ class AsyncFunction(Function):
 
     @abstractmethod
     async def async_invoke(self, value: Any) -> list[Any]:
-        """The results for one record, any number; they get its timestamp. An exception fails the job, or is retried."""
+        """The results for one record, as a list of any length; they get the record's timestamp. An exception fails
+        the job unless the retry strategy retries it."""
 
     def timeout(self, value: Any) -> list[Any]:
-        """The results of a record whose call did not come back in time (the call is cancelled). By default the job fails."""
+        """The results for a record whose call took too long and was cancelled. By default raises TimeoutError, which
+        fails the job."""
         raise TimeoutError("the asynchronous call did not come back in time; allow it more, or override timeout(value)")
 
 
 class AsyncFunctionDescriptor:
-    """An asynchronous function with the limits it is called within. Raises ProgramError for what cannot be.
+    """An asynchronous function and the limits within which it is called. Raises ProgramError for invalid arguments.
 
-    ``timeout`` is a Time, a timedelta or milliseconds, and covers all attempts at a record together; 0 means none. ``capacity`` is how many
-    records may be under way, results held back by the order included.
+    ``timeout`` is a Time, a timedelta or milliseconds, and covers all attempts for one record; 0 means no timeout.
+    ``capacity`` is how many records may be under way, including those whose results wait for earlier ones.
     """
 
     class OutputMode(Enum):
-        """Whether results keep the order of the records, or only stay between the watermarks they came between."""
+        """Whether results keep the order of their records (ORDERED), or only stay between the same watermarks
+        (UNORDERED)."""
 
         ORDERED = 0
         UNORDERED = 1
@@ -67,7 +70,7 @@ class AsyncFunctionDescriptor:
         self.capacity, self.async_retry_strategy, self.output_mode = capacity, async_retry_strategy, output_mode
 
     def results_after_timeout(self, value: Any) -> Iterable[Any]:
-        """What the program says to a timeout; raises TimeoutError where it says nothing."""
+        """The program's results for a record that timed out; raises TimeoutError if the program defines none."""
         if isinstance(self.async_function, AsyncFunction):
             return self.async_function.timeout(value)
         raise TimeoutError(f"no result within {self.timeout_s:g} s; allow more, or use an AsyncFunction with timeout(value)")
@@ -77,7 +80,7 @@ class AsyncFunctionDescriptor:
 
 
 def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
-    """What to call for each record; raises ProgramError for what is not asynchronous."""
+    """The method or function to call for each record; raises ProgramError if it is not asynchronous."""
     if isinstance(function, type):
         raise ProgramError(f"a function object is needed, not a class: write {function.__name__}()")
     if isinstance(function, Function):
@@ -89,7 +92,7 @@ def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
         if inspect.iscoroutinefunction(getattr(function, "timeout", None)):
             raise ProgramError(f"{type(function).__name__}.timeout gives its results at once: declare it with 'def', not 'async def'")
         return cast("Callable[[Any], Awaitable[Any]]", method)
-    called = getattr(type(function), "__call__", None)  # noqa: B004  # not whether it can be called, but what is
+    called = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is needed
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return cast("Callable[[Any], Awaitable[Any]]", function)
     hint = "declare it with 'async def'" if callable(function) else "pass an AsyncFunction, or a function declared with 'async def'"

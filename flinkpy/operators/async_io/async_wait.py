@@ -1,10 +1,13 @@
-"""Asynchronous I/O (Flink's AsyncWaitOperator): calls a function for each record without waiting for it, and emits the results as they arrive.
+"""Asynchronous I/O (Flink's AsyncWaitOperator): calls a function for each record without waiting for it, and emits
+results as they arrive.
 
-Records are in one of three places: in batches whose calls have not begun (``_waiting``; while there are any the operator is not available), in calls
-under way (``calls``), and in the queue that knows which results may be emitted (``output_queues``). All of it runs in the task's thread; only the
-function itself runs elsewhere (``event_loop``), and its outcomes come back as mail.
+A record is in one of three places: in a batch whose calls have not begun (``_waiting``; while it is not empty the
+operator is not available), in a call under way (``calls``), or in the queue that decides which results may be emitted
+(``output_queues``). All of this runs in the task's thread. Only the function itself runs elsewhere (``event_loop``),
+and its outcomes come back as mail.
 
-Unlike in Flink, a pending retry is not rushed when the input ends: the task waits for it as for any call, within the timeout.
+Unlike in Flink, a pending retry is not brought forward when the input ends: the task waits for it as for any call,
+within the timeout.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 
 
 def event_loop_thread(name: str, invoke: Invoke, deliver: Deliver) -> CallLoop:
-    """An event loop in a thread of its own; asyncio is imported where it is needed only."""
+    """An event loop in a thread of its own; asyncio is imported only when one is made."""
     from flinkpy.operators.async_io.event_loop import EventLoopThread
 
     return EventLoopThread(name, invoke, deliver)
@@ -53,13 +56,13 @@ def _all_private(given: Any) -> Any:
 
 
 class AsyncWaitOperator(OneInputOperator):
-    """Runs the function that an AsyncFunctionDescriptor describes."""
+    """Runs the function of an AsyncFunctionDescriptor."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread) -> None:
         self.descriptor, self._create_loop = descriptor, create_loop
-        self._calls: CallsUnderWay | None = None  # from ``open`` to ``close``
+        self._calls: CallsUnderWay | None = None  # set between ``open`` and ``close``
         self._on_available: Callable[[], None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ class AsyncWaitOperator(OneInputOperator):
         descriptor, context = self.descriptor, self.context
         self._queue: ElementQueue = UnorderedQueue() if descriptor.output_mode is _UNORDERED else OrderedQueue()
         self._waiting: deque[RowBatch | ControlElement] = deque()
-        self._begun = 0  # records of the first waiting batch
+        self._begun = 0  # how many records of the first waiting batch have calls
         self._finishing = False
         retries = Retries(descriptor.async_retry_strategy)
         self._retries = None if retries.never else retries
@@ -90,16 +93,16 @@ class AsyncWaitOperator(OneInputOperator):
         self._finishing = True
 
     def close(self) -> None:
-        """Ends the calls first, so that none of them uses what the function's ``close`` releases."""
+        """Ends the calls before it closes the function, so that no call uses what the function's ``close`` releases."""
         calls, self._calls = self._calls, None
         if calls is not None:
             calls.close()
         close_function(self.descriptor.async_function)
 
     def _save(self, checkpoint_id: int, timestamp_ms: int) -> None:
-        """A checkpoint begins: saves all records whose results have not been emitted, in order; after a restore their calls are made again.
-        The watermarks between them are not saved: with another parallelism they would come before records of other subtasks, while without one
-        event time only waits for the next."""
+        """Called when a checkpoint begins: saves in order all records whose results have not been emitted; after a
+        restore they are called again. The watermarks between them are not saved: with another parallelism they might
+        overtake records of other subtasks, and without them event time only waits for the next watermark."""
         begun, saved = self._begun, [(element.value, element.timestamp) for element in self._queue if isinstance(element, Entry)]
         for element in self._waiting:
             if isinstance(element, RowBatch):
@@ -111,7 +114,7 @@ class AsyncWaitOperator(OneInputOperator):
 
     @property
     def available(self) -> bool:
-        """Whether another call may begin."""
+        """Whether new calls may begin."""
         return not self._waiting and self._queue.records < self.descriptor.capacity
 
     @property
@@ -140,14 +143,14 @@ class AsyncWaitOperator(OneInputOperator):
             self._pass_on(element)
 
     def _pass_on(self, element: ControlElement) -> None:
-        """Behind the records under way; at once where there are none."""
+        """Emits the element after the records under way; at once if there are none."""
         if self._queue.records:
             self._queue.put_control(element)
         else:
             self.output.emit_control(element)
 
     def _begin_waiting(self) -> None:
-        """Begins calls for the batches that wait, as far as the capacity allows."""
+        """Begins calls for the waiting batches, as far as the capacity allows."""
         queue, waiting, entries = self._queue, self._waiting, []
         while waiting:
             element = waiting[0]
@@ -171,13 +174,13 @@ class AsyncWaitOperator(OneInputOperator):
             self._open_calls().begin(entries)
 
     async def _invoke(self, value: Any) -> Any:
-        """In the event loop's thread: copies the result before another call can change it."""
+        """Runs in the event loop's thread; copies the result there, before another call can change it."""
         return self._own(await self.descriptor.invoke(value))
 
     # -- outcomes ---------------------------------------------------------------------------------------------------------------
 
     def _deliver(self, outcomes: list[Outcome]) -> None:
-        """In the event loop's thread."""
+        """Runs in the event loop's thread."""
         self.context.run_in_task(partial(self._process_outcomes, outcomes))
 
     def _process_outcomes(self, outcomes: list[Outcome]) -> None:
@@ -187,7 +190,7 @@ class AsyncWaitOperator(OneInputOperator):
         complete, finished = self._queue.complete, calls.finished
         for entry, result, error in outcomes:
             if entry.results is not None:
-                continue  # it came after the timeout
+                continue  # the outcome came after the timeout
             results = result if type(result) is list or error is not None else self._as_list(result, entry)
             if retries is not None:
                 delay_ms = self._retry_delay_ms(retries, entry, results, error)
@@ -201,7 +204,8 @@ class AsyncWaitOperator(OneInputOperator):
         self._emit_and_begin()
 
     def _as_list(self, result: Any, entry: Entry) -> list[Any]:
-        """None is no result; a single value that is not in a list is most likely a mistake."""
+        """The results as a list; None counts as empty. Raises for a single value outside a list, which is most likely
+        a mistake."""
         if result is None:
             return []
         if isinstance(result, (list, tuple, set, frozenset)):
@@ -225,7 +229,8 @@ class AsyncWaitOperator(OneInputOperator):
         self._emit_and_begin()
 
     def _emit_and_begin(self) -> None:
-        """Calls have finished: emits what may go out, begins calls that wait, and tells the task when the operator is available or drained."""
+        """Called when calls have finished: emits what may be emitted, begins waiting calls, and tells the task if the
+        operator has become available or, at the end, drained."""
         was_available = self.available
         _emit(self._queue.take(), self.output)
         self._begin_waiting()
@@ -243,7 +248,7 @@ class AsyncWaitOperator(OneInputOperator):
 
 
 def _emit(elements: Iterable[Queued], output: Output) -> None:
-    """Emits one batch between two control elements, however many records were finished."""
+    """Emits all results between two control elements as one batch."""
     values: list[Any] = []
     stamps: list[int] | None = None
     for element in elements:
@@ -263,6 +268,6 @@ def _emit(elements: Iterable[Queued], output: Output) -> None:
             stamps = None if stamp is None else []
         values += results
         if stamps is not None:
-            stamps += [stamp] * len(results)  # type: ignore[list-item]  # not None, or this would be another batch
+            stamps += [stamp] * len(results)  # type: ignore[list-item]  # not None, see above
     if values:
         output.emit(RowBatch(values, stamps))

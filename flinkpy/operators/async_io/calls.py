@@ -1,6 +1,8 @@
-"""The calls of an asynchronous function that are under way: starts them, tries them again after a pause, and ends those that take too long.
+"""The calls of an asynchronous function that are under way: begins them, retries them after a pause, and ends those
+that take too long.
 
-One timer serves the timeouts of all calls: calls begin in the order of their deadlines, so only the oldest is looked at.
+One timer serves the timeouts of all calls. Calls begin in the order of their deadlines, so only the oldest call is
+checked.
 """
 
 from __future__ import annotations
@@ -16,18 +18,19 @@ from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 if TYPE_CHECKING:
     from flinkpy.operators.async_io.event_loop import CallLoop  # imports asyncio
 
-ROUNDING_S = 1e-6  # a deadline this near counts as reached
+ROUNDING_S = 1e-6  # a deadline that is this close counts as reached
 
 
 class CallsUnderWay:
-    """Belongs to the task's thread; ``loop`` runs the function elsewhere. ``timeout_s``: 0 for none; ``on_timeout`` gets the calls that it ended."""
+    """Used by the task's thread; ``loop`` runs the function elsewhere. ``timeout_s`` is 0 for no timeout;
+    ``on_timeout`` gets the calls that timed out."""
 
     def __init__(
         self, loop: CallLoop, clock: Clock, timers: ProcessingTimeService, timeout_s: float, on_timeout: Callable[[list[Entry]], None],
     ) -> None:
         self._loop, self._clock, self._timers, self._timeout_s, self._on_timeout = loop, clock, timers, timeout_s, on_timeout
-        self._deadlines: dict[Entry, float] = {}  # the oldest first; empty without a timeout
-        self._pauses: dict[Entry, TimerHandle] = {}  # before another attempt
+        self._deadlines: dict[Entry, float] = {}  # oldest first; empty without a timeout
+        self._pauses: dict[Entry, TimerHandle] = {}  # timers of the pauses before another attempt
         self._timer: TimerHandle | None = None
 
     def begin(self, entries: list[Entry]) -> None:
@@ -38,7 +41,7 @@ class CallsUnderWay:
         self._loop.submit(entries)
 
     def try_again_in(self, delay_s: float, entry: Entry) -> None:
-        """Another attempt, within the same timeout."""
+        """Makes another attempt after the delay, within the same timeout."""
         self._pauses[entry] = self._timers.call_later(delay_s, partial(self._try_again, entry))
 
     def _try_again(self, entry: Entry) -> None:
@@ -47,7 +50,7 @@ class CallsUnderWay:
         self._loop.submit([entry])
 
     def finished(self, entry: Entry) -> None:
-        """The call has given its outcome."""
+        """The call has finished, so it needs no deadline."""
         self._deadlines.pop(entry, None)
 
     def _end_overdue(self) -> None:
@@ -69,7 +72,7 @@ class CallsUnderWay:
         self._on_timeout(late)
 
     def close(self) -> None:
-        """Cancels all of them, and ends the loop."""
+        """Cancels all calls and ends the loop."""
         for timer in (self._timer, *self._pauses.values()):
             if timer is not None:
                 timer.cancel()

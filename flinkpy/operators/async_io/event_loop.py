@@ -1,7 +1,8 @@
-"""Where asynchronous functions run: an event loop in a thread of its own, which takes calls by the batch and gives outcomes by the batch.
+"""The event loop that runs asynchronous functions, in a thread of its own. It takes calls and delivers outcomes in
+batches.
 
-Two crossings between threads for a batch, not for a record: calls that come together are started by one wake-up, and outcomes of one round
-of the event loop are handed over together.
+A batch costs two hand-overs between threads, not two per record: one wake-up begins all calls that come together, and
+the outcomes of one round of the event loop are delivered together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from flinkpy.operators.async_io.output_queues import Entry
 _LOG = logging.getLogger(__name__)
 
 CANCEL_S = 1.0  # how long cancelled calls may take to end
-JOIN_S = 5.0  # how long the thread may: a call that blocks cannot be cancelled
+JOIN_S = 5.0  # how long the thread may take to end: a call that blocks cannot be cancelled
 
 Outcome: TypeAlias = tuple[Entry, Any, "BaseException | None"]
 Invoke: TypeAlias = Callable[[Any], Awaitable[Any]]
@@ -25,18 +26,18 @@ Deliver: TypeAlias = Callable[[list[Outcome]], None]
 
 
 class CallLoop(Protocol):
-    """Calls the function for entries, and delivers what came of it."""
+    """Calls the function for entries and delivers the outcomes."""
 
     def submit(self, entries: Sequence[Entry]) -> None:
-        """Starts the calls; each is delivered once, unless it is cancelled before."""
+        """Begins the calls; the outcome of each is delivered once, unless it is cancelled first."""
         ...
 
     def cancel(self, entries: Sequence[Entry]) -> None:
-        """Nobody waits for these any more."""
+        """Cancels the calls; their outcomes are not delivered."""
         ...
 
     def close(self) -> None:
-        """Cancels what is under way, and ends."""
+        """Cancels the calls under way and ends the loop."""
         ...
 
 
@@ -45,12 +46,13 @@ class EventLoopThread:
 
     def __init__(self, name: str, invoke: Invoke, deliver: Deliver) -> None:
         self._invoke, self._deliver = invoke, deliver
-        self._tasks: dict[Entry, asyncio.Task[None]] = {}  # asyncio itself holds tasks only weakly
+        self._tasks: dict[Entry, asyncio.Task[None]] = {}  # keeps the tasks alive: asyncio holds only weak references
         self._cancelled: set[asyncio.Task[None]] = set()
         self._outcomes: list[Outcome] = []
         self._closing: asyncio.Task[None] | None = None
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)  # a call that blocks must not keep the process alive
+        # a daemon, so that a call that blocks does not keep the process alive
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
     # -- the task's thread ------------------------------------------------------------------------------------------------------
@@ -89,11 +91,11 @@ class EventLoopThread:
         result, error = None, None
         try:
             result = await self._invoke(entry.value)
-        except BaseException as raised:  # whatever it is, the task's thread says what it means
+        except BaseException as raised:  # the task's thread decides what it means
             error = raised
         if self._tasks.pop(entry, None) is None:
-            return  # cancelled by us
-        if not self._outcomes:  # behind all that is finished in this round
+            return  # this loop cancelled it
+        if not self._outcomes:  # the first of this round: delivers after all that finish in it
             self._loop.call_soon(self._hand_over)
         self._outcomes.append((entry, result, error))
 
@@ -114,7 +116,7 @@ class EventLoopThread:
             self._closing = self._loop.create_task(self._end())
 
     async def _end(self) -> None:
-        self._tasks.clear()  # nobody waits for them any more
+        self._tasks.clear()  # outcomes are no longer delivered
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

@@ -1,9 +1,11 @@
-"""Which finished records may go out, and when, purely: the two queues in front of the output of an asynchronous operator.
+"""The two queues in front of the output of an asynchronous operator. They decide which finished records may be
+emitted, and when.
 
-*Ordered*: in the order they came, records and control elements alike. *Unordered*: each record as soon as it is finished, but never past a
-control element: between two watermarks lies a segment, inside which there is no order.
+*Ordered*: records and control elements in the order in which they came. *Unordered*: each record as soon as it is
+finished, but never past a control element. The records between two control elements form a segment, which has no
+order inside.
 
-Neither knows how a record gets finished. Watermarks that follow each other with nothing between are one: the last.
+The queues do not know how records get finished. Of watermarks that follow each other directly, only the last is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class Entry:
         self.value, self.timestamp = value, timestamp
         self.results: list[Any] | None = None
         self.attempts = 1
-        self.segment: _Segment | None = None  # of the unordered queue
+        self.segment: _Segment | None = None  # set by the unordered queue
 
     def __repr__(self) -> str:
         return f"<Entry {self.value!r:.40}, {'under way' if self.results is None else f'{len(self.results)} results'}>"
@@ -35,37 +37,37 @@ Queued: TypeAlias = Entry | ControlElement
 
 
 class ElementQueue(ABC):
-    """``records`` is how many entries were put and not taken."""
+    """``records`` is the number of entries that were put and not yet taken."""
 
     def __init__(self) -> None:
         self.records = 0
 
     @abstractmethod
     def put(self, entry: Entry) -> None:
-        """A record that has just come."""
+        """Adds a record that has just arrived."""
 
     @abstractmethod
     def put_control(self, element: ControlElement) -> None:
-        """A control element, behind the records before it."""
+        """Adds a control element, after the records before it."""
 
     @abstractmethod
     def complete(self, entry: Entry, results: list[Any]) -> None:
-        """The entry is finished."""
+        """Notes that the entry is finished, with these results."""
 
     @abstractmethod
     def take(self) -> list[Queued]:
-        """What may go out now, in order."""
+        """Removes and returns what may be emitted now, in order."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Queued]:
-        """What was put and not taken, in an order in which it could be put again."""
+        """What was put and not yet taken, in an order in which it could be put again."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.records} records>"
 
 
 class OrderedQueue(ElementQueue):
-    """First in, first out."""
+    """Lets entries out in the order in which they came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,22 +99,22 @@ class OrderedQueue(ElementQueue):
 
 
 class _Segment:
-    """Records between which there is no order, and the control elements behind them all."""
+    """Records that have no order among them, and the control elements that follow them all."""
 
     __slots__ = ("controls", "finished", "under_way")
 
     def __init__(self) -> None:
-        self.under_way: dict[Entry, None] = {}  # in the order they came
+        self.under_way: dict[Entry, None] = {}  # in order of arrival
         self.finished: list[Queued] = []
         self.controls: deque[Queued] = deque()
 
 
 class UnorderedQueue(ElementQueue):
-    """As they get finished, segment by segment."""
+    """Lets entries out as they get finished, segment by segment."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._segments = deque([_Segment()])  # never empty; only the last one may grow
+        self._segments = deque([_Segment()])  # never empty; only the last segment may grow
 
     def put(self, entry: Entry) -> None:
         segment = self._segments[-1]

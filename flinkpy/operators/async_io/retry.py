@@ -1,6 +1,7 @@
-"""When an asynchronous call is made again, and how long after: strategies, and the predicates that say which outcomes are no good.
+"""When, and after what pause, an asynchronous call is retried: strategies, and predicates that say which outcomes to
+retry.
 
-All are pure and hold nothing between records, so one object serves all. Attempts are counted from 1.
+All are pure and keep nothing between records, so one object serves all. Attempts are counted from 1.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ ExceptionPredicate: TypeAlias = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC):
-    """Which outcomes ask for another attempt; None: none of that sort does."""
+    """Says which outcomes to retry. A predicate of None retries no outcome of its kind."""
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """Whether these results are to be had again."""
+        """A function that says whether to retry after these results, or None."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Whether the call is to be made again after this exception."""
+        """A function that says whether to retry after this exception, or None."""
 
 
 class AsyncRetryStrategy(ABC):
-    """Whether, after how long, and on which outcomes a call is made again. Derive from it, or use one of those made here.
+    """Says whether, after what pause and for which outcomes a call is retried. Derive from it, or use one of the
+    strategies made here.
 
     The timeout of the operator covers all attempts and the pauses between them.
 
@@ -39,38 +41,39 @@ class AsyncRetryStrategy(ABC):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there may be another attempt after so many."""
+        """Whether another attempt may follow after this many."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait before the next one."""
+        """The pause before the next attempt, in milliseconds."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate:
-        """Which outcomes count."""
+        """The predicate that says which outcomes to retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy:
-        """One attempt only."""
+        """No retries: one attempt only."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
     def fixed_delay(max_attempts: int, backoff_time_millis: int, result_predicate: ResultPredicate | None = None,
                     exception_predicate: ExceptionPredicate | None = None) -> AsyncRetryStrategy:
-        """Up to ``max_attempts`` times again, each after the same pause."""
+        """At most ``max_attempts`` retries, each after a pause of ``backoff_time_millis``."""
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
     def exponential_backoff(max_attempts: int, initial_delay: int, max_retry_delay: int, multiplier: float,
                             result_predicate: ResultPredicate | None = None,
                             exception_predicate: ExceptionPredicate | None = None) -> AsyncRetryStrategy:
-        """Up to ``max_attempts`` times again, each after ``multiplier`` times the pause before, ``max_retry_delay`` ms at most."""
+        """At most ``max_attempts`` retries. The first pause is ``initial_delay`` ms; each further one is
+        ``multiplier`` times as long as the one before, but at most ``max_retry_delay`` ms."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate)
 
 
 class RetryPredicate(AsyncRetryPredicate):
-    """Two functions, either of which may be left out."""
+    """A predicate of two functions, either of which may be None."""
 
     def __init__(self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
         for predicate in (result_predicate, exception_predicate):
@@ -86,7 +89,7 @@ class RetryPredicate(AsyncRetryPredicate):
 
 
 class NoRetryStrategy(AsyncRetryStrategy):
-    """One attempt only."""
+    """No retries: one attempt only."""
 
     def can_retry(self, current_attempts: int) -> bool:
         return False
@@ -102,7 +105,7 @@ NO_RETRY_STRATEGY = NoRetryStrategy()
 
 
 class _LimitedRetryStrategy(AsyncRetryStrategy):
-    """What the two that count attempts share."""
+    """The base class of the strategies that count attempts."""
 
     def __init__(self, max_attempts: int, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
         self._max_attempts: int = _positive(max_attempts, "max_attempts")
@@ -116,7 +119,7 @@ class _LimitedRetryStrategy(AsyncRetryStrategy):
 
 
 class FixedDelayRetryStrategy(_LimitedRetryStrategy):
-    """Up to ``max_attempts`` times again, each after ``backoff_time_millis``."""
+    """At most ``max_attempts`` retries, each after ``backoff_time_millis``."""
 
     def __init__(self, max_attempts: int, backoff_time_millis: int, result_predicate: ResultPredicate | None = None,
                  exception_predicate: ExceptionPredicate | None = None) -> None:
@@ -128,7 +131,8 @@ class FixedDelayRetryStrategy(_LimitedRetryStrategy):
 
 
 class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy):
-    """Up to ``max_attempts`` times again, after pauses that grow from ``initial_delay`` to ``max_retry_delay`` (milliseconds).
+    """At most ``max_attempts`` retries, after pauses that grow from ``initial_delay`` to ``max_retry_delay``
+    (milliseconds).
 
     >>> strategy = ExponentialBackoffDelayRetryStrategy(5, 100, 1000, 3.0)
     >>> [strategy.get_backoff_time_millis(attempt) for attempt in (1, 2, 3, 4)]
@@ -158,7 +162,7 @@ def _positive(number: Any, name: str) -> Any:
 
 
 class Retries:
-    """A strategy, asked once per outcome."""
+    """Applies a strategy to outcomes; asked once per outcome."""
 
     def __init__(self, strategy: AsyncRetryStrategy) -> None:
         self._strategy = strategy
@@ -171,7 +175,7 @@ class Retries:
         return self._bad_result is None and self._bad_exception is None
 
     def delay_ms(self, attempts: int, results: list[Any], error: BaseException | None) -> int | None:
-        """How long to wait before the next attempt; None: this outcome stands."""
+        """The pause before the next attempt in milliseconds; None if the call is not retried."""
         predicate: Callable[[Any], bool] | None = self._bad_result if error is None else self._bad_exception
         if predicate is None or (error is not None and not isinstance(error, Exception)):
             return None

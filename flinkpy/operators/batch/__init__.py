@@ -1,1 +1,1 @@
-"""The forms operators take in a batch job."""
+"""How operators run in a batch job."""

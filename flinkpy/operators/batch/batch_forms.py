@@ -1,12 +1,13 @@
-"""How operators run in a batch job, where the whole input has arrived before any of it is processed.
+"""How operators run in a batch job, where all input has arrived before it is processed.
 
-A keyed operator gets its records sorted by key and, within a key, by time (``flinkpy.operators.batch.sorting``). It processes them as in a stream
-and is told when a key has ended: then the key's timers fire (event time first, then processing time, as Flink does at the end of time) and its
-state is dropped. So it holds the state of one key at a time. Running reductions and aggregates emit only their last result. The broadcast input is
-processed before the other one. Joins, and windows that merge partial results, need no order: they run as in a stream, except that processing time
-stands still until the end.
+A keyed operator gets its records sorted by key and, within a key, by time (``flinkpy.operators.batch.sorting``). It
+processes them as in a stream, and is told when a key has ended. Then the key's timers fire (event time first, then
+processing time, as Flink does at the end of time) and its state is dropped, so the operator holds the state of one
+key at a time. Running reductions and aggregates emit only the last result of each key. A broadcast input is processed
+before the other input. Joins, and windows that merge partial results, need no order: they run as in a stream, except
+that processing time stands still until the end.
 
-A batch job has only one watermark, the last one; it is passed on when everything else has been emitted.
+A batch job has only one watermark, the last one. It is emitted after everything else.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class BatchKeyed(BatchOperator):
         return (LastResultCollector if self.only_last else Collector)(self.output, self.context.batch_records)
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
-        return StateBackendKind.HASHMAP  # which holds one key at a time
+        return StateBackendKind.HASHMAP  # enough, as it holds one key at a time
 
     def open(self) -> None:
         super().open()
@@ -141,7 +142,7 @@ class BatchKeyed(BatchOperator):
 
 
 class SortedInput(BatchKeyed, OneInputOperator):
-    """A keyed operator with one input."""
+    """Wraps a keyed operator with one input."""
 
     def __init__(self, inner: Any, key: KeySpec, *, only_last: bool = False) -> None:
         super().__init__(inner)
@@ -156,7 +157,8 @@ class SortedInput(BatchKeyed, OneInputOperator):
 
 
 class SortedInputs(BatchKeyed, TwoInputOperator):
-    """A keyed operator with two inputs: the records of a key come by time; at the same time, or without one, the first input's come first."""
+    """Wraps a keyed operator with two inputs. The records of a key come in order of time; of records with equal
+    times, or without times, those of the first input come first."""
 
     tagged = True
 
@@ -180,7 +182,8 @@ class SortedInputs(BatchKeyed, TwoInputOperator):
 
 
 class BroadcastFirst(BatchKeyed, TwoInputOperator):
-    """The broadcast pattern: input 2 is processed as it arrives and input 1 afterwards, by key if the operator has one, else in order of arrival."""
+    """Wraps an operator of the broadcast pattern. Input 2 is processed as it arrives; then input 1, by key if the
+    operator has one, else in order of arrival."""
 
     def __init__(self, inner: Any, key: KeySpec | None) -> None:
         super().__init__(inner)
@@ -204,11 +207,12 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
 
 
 class Timeless(BatchOperator):
-    """Joins, and windows that need no order: records are processed as they come; time passes at the end of the input."""
+    """Wraps joins, and windows that need no order: records are processed as they come, and time advances only at the
+    end of the input."""
 
     def process_watermark(self, watermark: Watermark) -> Work | None:
         super().process_watermark(watermark)
-        if watermark.timestamp != MAX_TIMESTAMP:  # made by a source itself: it would make records late
+        if watermark.timestamp != MAX_TIMESTAMP:  # emitted by a source itself; it would make records late
             return None
         work: Work | None = self.inner.process_watermark(watermark)
         return work
@@ -219,7 +223,7 @@ class Timeless(BatchOperator):
 
 
 class TimelessInput(Timeless, OneInputOperator):
-    """With one input."""
+    """Wraps an operator with one input."""
 
     def process_batch(self, batch: Batch) -> Work | None:
         work: Work | None = self.inner.process_batch(batch)
@@ -227,7 +231,7 @@ class TimelessInput(Timeless, OneInputOperator):
 
 
 class TimelessInputs(Timeless, TwoInputOperator):
-    """With two inputs."""
+    """Wraps an operator with two inputs."""
 
     def process_batch1(self, batch: Batch) -> Work | None:
         work: Work | None = self.inner.process_batch1(batch)

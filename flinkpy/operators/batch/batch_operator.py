@@ -1,4 +1,5 @@
-"""What all batch forms share: they wrap an operator, hold watermarks back until the end of the input, and freeze processing time until then."""
+"""What all batch forms share: they wrap an operator, hold watermarks back until the end of the input, and stop
+processing time until then."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from flinkpy.state.saved_state import SavedState
 
 
 class FrozenProcessingTime(ProcessingTimeService):
-    """Processing time that can be read, but fires no timer before ``end``."""
+    """Processing time that can be read but fires no timer before ``end``."""
 
     class _Timer:
         def __init__(self, action: Callable[[], None] | None) -> None:
@@ -40,7 +41,8 @@ class FrozenProcessingTime(ProcessingTimeService):
         return timer
 
     def end(self) -> None:
-        """Fires every timer, and none that is set from now on: a timer that sets itself again would never come to an end."""
+        """Fires every pending timer, but none that is set from now on: a timer that sets itself again would never
+        end."""
         self._ended = True
         for timer in self._pending:
             if timer.action is not None:
@@ -48,7 +50,7 @@ class FrozenProcessingTime(ProcessingTimeService):
 
 
 class BatchOperator(StreamOperator):
-    """Wraps an operator. Its results go through ``self.results``; watermarks wait until the end."""
+    """Wraps an operator. The operator's results go through ``self.results``; watermarks wait until the end."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
@@ -113,18 +115,18 @@ class BatchOperator(StreamOperator):
             self.output.emit_control(self._end_of_time)
 
     def work(self) -> Iterator[None]:
-        """Does in steps what is left to do when the input has ended."""
+        """Does, in steps, the work that is left when the input has ended."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Emits the results that were held back to fill a batch."""
+        """Emits the results that were held back in order to fill a batch."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.inner!r}>"
 
 
 class WithoutWatermarks(Output):
-    """Passes everything on but watermarks, which the wrapping operator emits itself."""
+    """Passes on everything but watermarks, which the wrapping operator emits itself."""
 
     def __init__(self, target: Output) -> None:
         self.target = target

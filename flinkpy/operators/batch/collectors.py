@@ -1,4 +1,4 @@
-"""Outputs that put together what an operator emits for one key after the other: a key by itself gives few results."""
+"""Outputs that join the results of many keys into larger batches, because one key alone gives few results."""
 
 from __future__ import annotations
 

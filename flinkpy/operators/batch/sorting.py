@@ -1,9 +1,10 @@
-"""Records by key, in bounded memory: what a keyed operator of a batch job reads.
+"""Groups records by key in bounded memory, for the keyed operators of a batch job.
 
-In memory records are gathered per key, which needs no order among keys. When the memory is used up, what is there is written as a run: keys in the
-order of their hash (the same in every process), each with its records in order of time. At the end the runs are merged: keys of equal hash meet
-there, are told apart by equality, and their records are merged by time. So a run's share of memory is one chunk of one key, however many records a
-key has. Records of one time, or of none, keep the order in which they came.
+In memory, records are gathered per key, without an order among keys. When the memory is used up, its content is
+written as a run: keys in the order of their hash (which is the same in every process), each with its records in order
+of time. At the end the runs are merged: keys of equal hash meet, are told apart by equality, and their records are
+merged by time. So each run needs memory for only one chunk of one key, however many records a key has. Records with
+equal times, or without times, keep the order in which they came.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from flinkpy.core.spill_file import SpillFile
 
 NO_TIME = MIN_TIMESTAMP - 1  # stands for the timestamp of a record that has none
 CHUNK = 4096  # records
-_BYTES_PER_KEY = 200  # of the table, beside the records
-_BYTES_PER_ITEM = 16  # the place in its list
-_BYTES_PER_FULL_ITEM = 120  # with the tuple and the timestamp
+_BYTES_PER_KEY = 200  # estimated size of a key's entry in the table, without its records
+_BYTES_PER_ITEM = 16  # of a record's place in its list
+_BYTES_PER_FULL_ITEM = 120  # the same with tuple and timestamp
 _GROUP = struct.Struct("<QIQ")  # hash, length of the pickled key, length of the chunks
 _CHUNK = struct.Struct("<I?")  # length, whether items are full
 _WINDOW = 256 << 10
 _WRITE_BYTES = 1 << 20
 _by_time = itemgetter(0, 1)
 
-Item = Any  # the record itself, or (timestamp or NO_TIME, tag, record): all are of the second form once one is
+Item = Any  # the record itself, or (timestamp or NO_TIME, tag, record); once one item has the second form, all have it
 Chunks = Iterator[list[Item]]
 
 
 class KeyGroups:
-    """``add`` everything, then go through ``groups`` once; ``close`` in any case.
+    """Groups records by key: ``add`` all records, iterate over ``groups`` once, and ``close`` in any case.
 
-    ``memory`` is in bytes, as far as they can be estimated; ``folders`` is where to spill. With ``tagged`` every record carries the tag it was added
-    with, and records of one time are in order of their tags. Without ``by_time`` records stay in order of arrival.
+    ``memory`` is an amount of bytes, which is compared with estimates; ``folders`` is where to spill. With ``tagged``
+    every record has the tag it was added with, and records of equal time are ordered by tag. Without ``by_time``
+    records stay in order of arrival.
 
     >>> groups = KeyGroups(1 << 20)
     >>> groups.add("aba", [1, 2, 3])
@@ -58,10 +60,11 @@ class KeyGroups:
         self._held = 0.0
         self._file: SpillFile | None = None
         self._by_value = StreamPickler(only_here=True)
-        self.runs: list[tuple[int, int]] = []  # where they begin and end in the file
+        self.runs: list[tuple[int, int]] = []  # where each run begins and ends in the file
 
     def add(self, keys: Iterable[Any], values: list[Any], stamps: list[int] | None = None, tag: int = 0) -> None:
-        """Records with their keys, canonical ones. Raises ProgramError for records that do not pickle, ResourceUnavailableError for a bad disk."""
+        """Adds records with their canonical keys. Raises ProgramError for records that cannot be pickled,
+        ResourceUnavailableError if the disk fails."""
         if not values:
             return
         if stamps is not None and not self.full:
@@ -82,7 +85,7 @@ class KeyGroups:
             self.spill()
 
     def groups(self) -> Iterator[tuple[Any, Chunks]]:
-        """Each key with its records, in chunks. The chunks of a key are to be read before the next key is asked for."""
+        """Yields each key with its records, in chunks. Read the chunks of a key before you ask for the next key."""
         if self.runs:
             self.spill()
             return self._merged()
@@ -109,7 +112,7 @@ class KeyGroups:
     # -- runs ----------------------------------------------------------------------------------------------------------------
 
     def spill(self) -> None:
-        """Writes what is in memory as one more run."""
+        """Writes what is in memory as another run."""
         groups, self._groups, self._held = self._groups, {}, 0.0
         if not groups:
             return
@@ -134,7 +137,7 @@ class KeyGroups:
         self.runs.append((start, file.size))
 
     def _dumped(self, items: Any) -> bytes:
-        """Pickled; of classes of the user's ``__main__`` their names, as this process reads it."""
+        """Pickles the items; classes of the user's ``__main__`` only by name, because this process reads them again."""
         try:
             return pickle.dumps(items, 5)
         except Exception:
@@ -169,7 +172,7 @@ class KeyGroups:
 
 
 class _Group(NamedTuple):
-    """One key of one run: where its chunks are."""
+    """One key of one run, with the place of its chunks."""
 
     key: Any
     reader: _RunReader
@@ -178,7 +181,7 @@ class _Group(NamedTuple):
 
 
 class _RunReader:
-    """Goes through one run; the chunks of a group may still be read when it is further on."""
+    """Reads one run. The chunks of a group can still be read when the reader is further on."""
 
     def __init__(self, file: SpillFile, start: int, end: int) -> None:
         self._file, self._at, self._end = file, start, end
@@ -195,7 +198,7 @@ class _RunReader:
             self.next_hash, self._key_length, self._length = _GROUP.unpack(self._read(self._at, _GROUP.size))
 
     def take(self) -> _Group:
-        """The next key."""
+        """The next key of the run."""
         start = self._at + _GROUP.size + self._key_length
         key = canonical_key(pickle.loads(self._read(self._at + _GROUP.size, self._key_length)))
         group = _Group(key, self, start, start + self._length)

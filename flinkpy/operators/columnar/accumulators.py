@@ -1,4 +1,4 @@
-"""The accumulators of all keys for one aggregate over columns: arrays, by the key's number."""
+"""The accumulators of all keys for one aggregate over columns, as arrays indexed by key number."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 
 
 class KeyedAccumulators:
-    """For each key how many values there were, and what they make together. ``keys``: how many keys are known."""
+    """For each key, the count of its values and their aggregate. ``keys`` is the number of known keys."""
 
     def __init__(self, of: ColumnAggregate) -> None:
         self.of = of
         self._counts, self._values = Grown(np.int64, 0), Grown(of.dtype, of.identity)
 
     def take(self, column: Any, ids: Any, keys: int) -> None:
-        """Takes values of these keys. All keys are gone through, so there should be more values than keys."""
+        """Accumulates the values; ``ids`` are their key numbers. Every key is visited, so there should be more values
+        than keys."""
         column, ids = self.of.few(column, ids)
         counts, values = self.of.values_of(column)
         everyone = np.arange(keys)
@@ -29,7 +30,7 @@ class KeyedAccumulators:
         self.put(everyone, total, None if values is None else self._grouped(values, ids, everyone, keys), keys)
 
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
-        """Takes a batch's values, and gives the aggregate of each of the batch's keys as an Arrow array."""
+        """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow array."""
         column, codes = self.of.few(column, keyed.codes)
         counts, values = self.of.values_of(column)
         total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(column), codes, len(keyed.ids))
@@ -38,12 +39,13 @@ class KeyedAccumulators:
         return self.of.results(total, grouped)
 
     def _grouped(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
-        """What these keys come to; those before go first, so that sums of floats are rounded as if values had been added one by one."""
+        """The new aggregates of these keys. Earlier values go first, so that sums of floats are rounded as if values
+        were added one by one."""
         joint = np.concatenate((self._values.reach(keys)[ids], values)), np.concatenate((np.arange(len(ids)), codes))
         return self.of.grouped(*joint, len(ids))
 
     def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
-        """Takes a batch's values, and gives what its key has come to at each record."""
+        """Accumulates a batch's values; returns for each record its key's aggregate so far."""
         order, starts = _by_key(keyed)
         ids = keyed.ids[keyed.codes[order[starts]]]
         counts, values = self.of.values_of(column)
@@ -59,7 +61,7 @@ class KeyedAccumulators:
         return self.of.results(shown, _back(running, order))
 
     def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
-        """These are the accumulators of these keys."""
+        """Sets the accumulators of these keys."""
         self._counts.reach(keys)[ids] = counts
         if values is not None:
             if values.dtype == object:
@@ -67,17 +69,17 @@ class KeyedAccumulators:
             self._values.reach(keys)[ids] = values
 
     def results(self, keys: int) -> Any:
-        """The aggregate of every key."""
+        """The aggregates of all keys."""
         return self.of.results(self._counts.reach(keys)[:keys], self._values.reach(keys)[:keys])
 
     def saved(self, keys: int) -> tuple[Any, Any]:
-        """Counts and values as Arrow arrays, by key number; no values where there is only the count."""
+        """Counts and values as Arrow arrays, by key number; None for the values if the aggregate only counts."""
         counts = self._counts.reach(keys)[:keys]
         return pa.array(counts), None if self.of.only_counts else self.of.accumulators(counts, self._values.reach(keys)[:keys])
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
-    """Positions sorted by key, records of one key in their order; and where each key's begin."""
+    """The positions of the records sorted by key, with records of one key in order; and where each key begins."""
     codes = keyed.codes
     if len(keyed.ids) <= 1 << 16:
         codes = codes.astype(np.uint16)  # numpy sorts these by radix
@@ -87,7 +89,7 @@ def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
 
 
 def _back(values: Any, order: Any) -> Any:
-    """Sorted values, where their records stood."""
+    """The sorted values, back at the positions of their records."""
     results = np.empty_like(values)
     results[order] = values
     return results

@@ -1,6 +1,7 @@
-"""Operators over columns: expressions by Arrow kernels, functions of whole batches, and the two conversions between columns and rows.
+"""Operators over columns: expressions with Arrow kernels, functions of whole batches, and the conversions between
+columns and rows.
 
-Each works out what to do for a schema once, at the first batch (or while the program is built, where the schema is known then).
+Each prepares itself for a schema once, at the first batch, or while the program is built if the schema is known then.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 def columns(batch: Batch) -> ColumnBatch:
-    """The batch, which must be one of columns: the graph puts a conversion where an expression meets rows."""
+    """The batch, which must be one of columns. The graph inserts a conversion where an expression meets rows."""
     if type(batch) is not ColumnBatch:
         raise EngineError(f"a columnar operator got {batch!r}; RowsToColumnsOperator is missing in front of it")
     return batch
@@ -37,7 +38,7 @@ def columns(batch: Batch) -> ColumnBatch:
 
 @contextmanager
 def explained(data: Any, context: OperatorContext) -> Iterator[None]:
-    """What is raised over these columns (None: over those of many batches) says in which operator it was."""
+    """Adds the operator's name to errors raised while it processes ``data`` (None: the columns of several batches)."""
     try:
         yield
     except BeyondSigned as error:
@@ -50,7 +51,7 @@ def explained(data: Any, context: OperatorContext) -> Iterator[None]:
 
 
 class ColumnOperator(OneInputOperator):
-    """What they share: preparing for a schema, and telling the user's mistakes with the operator's name."""
+    """What operators over columns share: preparing for a schema, and error messages with the operator's name."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -58,18 +59,18 @@ class ColumnOperator(OneInputOperator):
 
     @abstractmethod
     def prepare(self, schema: Any) -> None:
-        """Chooses kernels for batches of this schema; ProgramError for what it cannot do with it."""
+        """Chooses kernels for batches of this schema; raises ProgramError if the operator cannot work on it."""
 
     @abstractmethod
     def process_columns(self, batch: ColumnBatch) -> Batch | None:
-        """The result for one batch; None or an empty one: nothing."""
+        """The result for one batch; None or an empty batch means no output."""
 
     def output_schema(self, schema: Any) -> Any:
-        """The schema of the results, or None if only the results will tell. Called while the program is built."""
+        """The schema of the results; None if only the results will show it. Called while the program is built."""
         return None
 
     def prepare_for(self, schema: Any) -> None:
-        """Prepares, unless the schema is the one before."""
+        """Prepares for the schema, unless it is the same as before."""
         if self._schema is None or not self._schema.equals(schema):
             self.prepare(schema)
             self._schema = schema
@@ -84,12 +85,12 @@ class ColumnOperator(OneInputOperator):
         return None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only what the program said travels: nothing prepared."""
+        """Only the operator's arguments travel to the workers, nothing that was prepared."""
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
 
 class FilterColumnsOperator(ColumnOperator):
-    """Keeps the records for which the expression is true (not false, not null)."""
+    """Keeps the records for which the expression is true; false and null drop a record."""
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -118,7 +119,7 @@ class FilterColumnsOperator(ColumnOperator):
 
 
 class SelectColumnsOperator(ColumnOperator):
-    """New columns from expressions."""
+    """Makes new columns from expressions."""
 
     def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
         self.expressions = tuple(expressions)
@@ -139,7 +140,7 @@ class SelectColumnsOperator(ColumnOperator):
 
 
 class NullableColumnsOperator(ColumnOperator):
-    """The same columns under a schema in which more of them may be null. No value is copied."""
+    """Gives the columns a schema in which more of them may be null. Copies no values."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -156,8 +157,8 @@ class NullableColumnsOperator(ColumnOperator):
 
 
 class MapBatchesOperator(ColumnOperator):
-    """The user's function of a whole batch, which may yield rows. Event times are kept where the number of records stays the same; else the result
-    has none."""
+    """Calls the user's function with each whole batch; the function may yield rows. Event times are kept if the
+    number of records stays the same; otherwise the results have none."""
 
     parks = True
 
@@ -165,7 +166,7 @@ class MapBatchesOperator(ColumnOperator):
         self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema
 
     def prepare(self, schema: Any) -> None:
-        """The function knows its schema itself."""
+        """Does nothing: the function handles schemas itself."""
 
     def output_schema(self, schema: Any) -> Any:
         return self.declared
@@ -184,7 +185,8 @@ class MapBatchesOperator(ColumnOperator):
         return self.function(batch.data.to_pandas() if self.batch_format == "pandas" else batch.data)
 
     def _rows(self, batch: ColumnBatch) -> Work:
-        """Any number of records, which may be yielded without end: they move on as soon as there are more than the batch has."""
+        """Emits the records that the function yields, possibly without end. Once there are more than the batch has,
+        they are emitted while the function yields more."""
         try:
             result = self._given(batch)
             rest = iter(() if result is None else result)
@@ -199,7 +201,7 @@ class MapBatchesOperator(ColumnOperator):
 
 
 def as_record_batch(result: Any) -> Any:
-    """What a batch function returned as one record batch; TypeError for what is none."""
+    """The return value of a batch function as one record batch; raises TypeError if it is none of the allowed types."""
     if result is None or isinstance(result, pa.RecordBatch):
         return result
     if isinstance(result, dict):
@@ -219,7 +221,7 @@ def one_batch(table: Any) -> Any:
 
 
 class ColumnsToRowsOperator(OneInputOperator):
-    """A Row, with the columns' names, for every record."""
+    """Turns every record into a Row with the columns' names."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -231,7 +233,8 @@ class ColumnsToRowsOperator(OneInputOperator):
 
 
 class RowsToColumnsOperator(OneInputOperator):
-    """Columns from rows, tuples or dicts of a declared row type. Column batches pass; without a type rows cannot."""
+    """Makes columns from rows, tuples or dicts of a declared row type. Column batches pass unchanged. Rows without a
+    declared type raise EngineError."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -240,7 +243,7 @@ class RowsToColumnsOperator(OneInputOperator):
         self.row_type = schema
 
     def output_schema(self, schema: Any = None) -> Any:
-        """The columns' schema, from the declared type."""
+        """The columns' schema, from the declared row type; None without one."""
         return None if self.row_type is None else arrow_schema(self.row_type)
 
     def open(self) -> None:

@@ -1,7 +1,8 @@
-"""Running aggregates of keys over columns, one updated row per key and batch: what ``key_by(...).aggregate(...)`` runs.
+"""Running aggregates per key over columns, with one updated row per key and batch: the operator of
+``key_by(...).aggregate(...)``.
 
-The aggregates of all keys are arrays indexed by the key's number. Those of a batch's keys and the batch's values are grouped together, so that
-results do not depend on where batches are cut.
+The aggregates of all keys are arrays indexed by key number. Each batch's values are grouped together with the current
+aggregates of their keys, so results do not depend on where batches are cut.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 
 
 class KeyedAggregatesOperator(KeyedColumnsOperator):
-    """For each batch the updated row of every key in it: the key's columns, then the aggregates."""
+    """Emits for each batch the updated row of every key in it: the key's columns, then the aggregates."""
 
     emits_updates = True
     _types: list[Any]

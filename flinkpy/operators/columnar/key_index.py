@@ -1,6 +1,6 @@
-"""Keys of column batches: each key gets a dense number, by which the state of columnar aggregates is an array.
+"""Gives each key of column batches a dense number, so that the state of columnar aggregates can be arrays.
 
-Per batch only its distinct keys are looked up in Python; the rest is dictionary encoding.
+Only the distinct keys of a batch are looked up in Python; the rest is dictionary encoding.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from flinkpy.core.errors import ProgramError
 
 _TABLE_LIMIT = 1 << 22
 _LIMIT = 1 << 62
-_NAN = object()  # all not-a-numbers are one key, though they differ from each other
+_NAN = object()  # stands for all NaNs, which are one key although they do not equal each other
 
 
 @dataclass(frozen=True)
 class KeyedBatch:
-    """``codes``: for each record, which of the batch's distinct keys it has; ``ids``: the number of each distinct key;
-    ``firsts``: the position of each distinct key's first record; ``is_new``: which of them were never seen before."""
+    """``codes``: for each record, the index of its key among the batch's distinct keys; ``ids``: the number of each
+    distinct key; ``firsts``: the position of each distinct key's first record; ``is_new``: which keys are new."""
 
     codes: Any
     ids: Any
@@ -34,7 +34,8 @@ class KeyedBatch:
 
 
 class KeyIndex:
-    """Numbers keys as they appear, from 0. Small whole numbers (ids, mostly) are looked up in an array, all others in a dict."""
+    """Numbers keys in order of appearance, from 0. Small integers (mostly ids) are looked up in an array, other keys
+    in a dict."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
@@ -46,7 +47,7 @@ class KeyIndex:
         return self._known
 
     def of(self, data: Any) -> KeyedBatch:
-        """The keys of a record batch."""
+        """The keys of a record batch, with new ones numbered."""
         if self._table is not None:
             column = data.column(column_index(self._columns[0], data.schema))
             if pa.types.is_integer(column.type) and column.null_count == 0:
@@ -59,7 +60,7 @@ class KeyIndex:
         return keyed
 
     def ids_of(self, data: Any) -> Any:
-        """The number of each record's key: all that is needed where records are grouped later."""
+        """The number of each record's key; enough if the records are grouped later."""
         if self._table is not None:
             column = data.column(column_index(self._columns[0], data.schema))
             if pa.types.is_integer(column.type) and column.null_count == 0 and len(column):
@@ -83,8 +84,8 @@ class KeyIndex:
         known = self._known
         ids = self._ids_of_small(keys, table)
         positions = np.arange(len(ids))
-        first_of = np.empty(self._known, dtype=np.int64)  # only what this batch touches is written, and read
-        first_of[ids[::-1]] = positions[::-1]  # the last assignment counts: the first record
+        first_of = np.empty(self._known, dtype=np.int64)  # only the entries of this batch's keys are written and read
+        first_of[ids[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
         first_of = first_of[ids]
         is_first = first_of == positions
         distinct = ids[is_first]
@@ -111,7 +112,8 @@ class KeyIndex:
 
 
 def check_keys(names: Sequence[str], schema: Any) -> None:
-    """ProgramError for a column that cannot be a key: a list or a map, which rows refuse as keys too, as what can be changed has no hash."""
+    """Raises ProgramError for a column that cannot be a key: a list or a map. Streams of rows refuse these too,
+    because they can be changed and so have no hash."""
     for name in names:
         if names.count(name) > 1:
             raise ProgramError(f"the key has the column {name!r} twice")
@@ -137,8 +139,8 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """The column in a form in which equal keys are the same to Arrow. Zeros of both signs are one key, as they are equal; and so are all
-    not-a-numbers, which have a sign too. Moments are counted, as Python's have no nanoseconds."""
+    """The column in a form in which Arrow treats equal keys as the same: one zero and one NaN without sign. Dates,
+    times and durations become integers, because Python's have no nanoseconds."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(column.storage)
@@ -158,7 +160,8 @@ def _plain(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class Encoded:
-    """``codes``: for each record, which of the ``count`` distinct values it has; ``values`` gives these, in a form that a dict tells apart."""
+    """``codes``: for each record, the index of its value among the ``count`` distinct ones; ``values`` returns those
+    in a form that a dict tells apart."""
 
     codes: Any
     count: int
@@ -166,13 +169,13 @@ class Encoded:
 
 
 def encoded(columns: Sequence[Any]) -> Encoded:
-    """The keys that these columns make together."""
+    """The keys that the columns form together."""
     return _encoded(columns[0]) if len(columns) == 1 else _combined([_encoded(each) for each in columns])
 
 
 def _encoded(column: Any) -> Encoded:
     unit, column = _nanoseconds(_plain_type(column.type)), _plain(column)
-    if pa.types.is_struct(column.type):  # Arrow tells no two structs apart
+    if pa.types.is_struct(column.type):  # Arrow cannot dictionary-encode structs
         return _combined([_encoded(each) for each in (column.is_valid(), *column.flatten())])
     found = column.dictionary_encode(null_encoding="encode")
 
@@ -186,7 +189,8 @@ def _encoded(column: Any) -> Encoded:
 
 
 def _nanoseconds(kind: Any) -> int:
-    """How many are one of what is counted in a column of moments, so that keys stay the same where the unit changes."""
+    """The number of nanoseconds in one unit of a column of dates, times or durations (else 1), so that keys stay the
+    same if the unit changes."""
     if pa.types.is_date32(kind):
         return 86_400 * 10**9
     if pa.types.is_date64(kind):
@@ -196,7 +200,7 @@ def _nanoseconds(kind: Any) -> int:
 
 
 def _combined(parts: list[Encoded]) -> Encoded:
-    """Joint codes. Their numbers are made small again before they could wrap around."""
+    """Joint codes of several columns. They are re-encoded as small numbers before they could overflow."""
     joint, size = parts[0].codes.astype(np.int64), parts[0].count
     for part in parts[1:]:
         if size * part.count >= _LIMIT:
@@ -217,19 +221,19 @@ def _combined(parts: list[Encoded]) -> Encoded:
 def _first_positions(codes: Any, count: int) -> Any:
     """The position of each code's first record."""
     firsts = np.empty(count, dtype=np.int64)
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last assignment counts: the first record
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last assignment wins: that of the first record
     return firsts
 
 
 class Grown:
-    """A numpy array that grows with the number of keys, by doubling."""
+    """A numpy array that doubles in size as the number of keys grows."""
 
     def __init__(self, dtype: Any, fill: Any) -> None:
         self._fill = fill
         self.values = np.full(64, fill, dtype=dtype)
 
     def reach(self, size: int) -> Any:
-        """The array, with room for ``size`` keys."""
+        """The array, with room for at least ``size`` keys."""
         if size > len(self.values):
             grown = np.full(max(size, 2 * len(self.values)), self._fill, dtype=self.values.dtype)
             grown[: len(self.values)] = self.values
@@ -238,19 +242,20 @@ class Grown:
 
 
 class FirstRecords:
-    """The first record of every key, in chunks that are merged as they grow, so that there are few and each is copied seldom."""
+    """The first record of every key, in chunks; growing chunks are merged, so that there are few and each is copied
+    seldom."""
 
     def __init__(self) -> None:
         self._chunks: list[Any] = []
 
     def add(self, data: Any, keyed: KeyedBatch) -> None:
-        """Keeps those of new keys."""
+        """Keeps the first records of the batch's new keys."""
         if not keyed.is_new.any():
             return
         self._add(data, keyed.firsts[keyed.is_new][np.argsort(keyed.ids[keyed.is_new])])
 
     def add_new(self, data: Any, ids: Any, known: int) -> None:
-        """The same, with the number of each record's key, of which those from ``known`` on are new."""
+        """The same, given the number of each record's key; numbers from ``known`` on are new."""
         new = np.flatnonzero(ids >= known)
         self._add(data, new[np.unique(ids[new], return_index=True)[1]])
 
@@ -260,19 +265,20 @@ class FirstRecords:
             self._chunks[-2:] = [pa.concat_tables(self._chunks[-2:]).combine_chunks()]
 
     def take(self, ids: Any, names: Sequence[str]) -> list[Any]:
-        """These columns of the first records of these keys."""
+        """These columns of the first records of the keys ``ids``."""
         found = pa.concat_tables([chunk.select(names) for chunk in self._chunks]).take(pa.array(ids)).combine_chunks()
         return [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in found.columns]
 
     def all(self) -> Any:
-        """Those of all keys, by number."""
+        """The first records of all keys, by key number."""
         if len(self._chunks) > 1:
             self._chunks = [pa.concat_tables(self._chunks).combine_chunks()]
         return self._chunks[0].to_batches()[0]
 
 
 def look_alike(kind: Any) -> bool:
-    """Whether equal values of the type are always the same: zeros and not-a-numbers have two signs."""
+    """Whether equal values of the type always have the same bits; not so for floats, whose zeros and NaNs have two
+    signs."""
     kind = _plain_type(kind)
     if pa.types.is_struct(kind):
         return all(look_alike(field.type) for field in kind)

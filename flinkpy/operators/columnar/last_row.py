@@ -1,4 +1,5 @@
-"""The batch form of running aggregates over columns: every record is accumulated once, and each key gives one row at the end."""
+"""The batch form of running aggregates over columns: each record is accumulated once, and each key emits one row at
+the end."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from flinkpy.operators.context import OperatorContext
 
 
 class LastRows(BatchOperator, OneInputOperator):
-    """``inner`` is a ``KeyedColumnsOperator``. The rows are in the order in which their keys came."""
+    """Runs ``inner``, a ``KeyedColumnsOperator``. Emits the rows in the order in which their keys first came."""
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
-        return StateBackendKind.HASHMAP  # nothing is ever put there
+        return StateBackendKind.HASHMAP  # the state stays empty
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch)

@@ -1,7 +1,8 @@
 """``sum``, ``min`` and ``max`` of a column per key, with a result for every record: the columnar form of KeyedAggregateOperator.
 
-Records are sorted by key, keeping their order within one; then the running value of all keys is one cumulative operation. Results stand where
-their records stood. Where rounding depends on the order (sums of floats), values are added one by one, exactly as the row form does.
+Records are sorted by key, keeping their order within a key; one cumulative operation then gives the running values of
+all keys. Each result takes the place of its record. Where rounding depends on the order (sums of floats), values are
+added one by one, exactly as in the row form.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 
 
 class KeyedColumnAggregateOperator(KeyedColumnsOperator):
-    """``position`` is a column's name or index. The other columns have the values of the key's first record, as in the row form; nulls are
-    left out of the aggregate (it is null until there is a value)."""
+    """``position`` is a column's name or index. The other columns have the values of the key's first record, as in
+    the row form. The aggregate ignores nulls; it is null until the key has a value."""
 
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
         if kind not in OF_FIELDS:
@@ -69,7 +70,7 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
         return [data.column(self._at)]
 
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
-        stamps[ids] = new  # the last assignment counts
+        stamps[ids] = new  # the last assignment wins
 
     def row_of_each_key(self, results: list[Any]) -> Any:
         firsts = self._firsts.all()

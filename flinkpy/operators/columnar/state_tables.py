@@ -1,5 +1,5 @@
-"""Columns in keyed state: for each key group one Arrow table, kept in the backend under a key of the group. So state moves by key group when a job
-is rescaled, and nothing in it is a Python object per key.
+"""Columns in keyed state: one Arrow table per key group, which the backend keeps under a key of that group. So the
+state moves by key group when a job is rescaled, without a Python object per key.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, 
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
-_WAITING = 1 << 18  # in a batch job so many records are put aside before they are accumulated; more if there are more keys than that
-INPUT = b"input"  # in the table's metadata: the schema of the records it was made from
+# In a batch job, this many records wait before they are accumulated; more if there are more keys.
+_WAITING = 1 << 18
+INPUT = b"input"  # in the table's metadata: the schema of the input records
 
 
 def group_numbers(data: Any, keys: Sequence[str], max_parallelism: int) -> Any:
@@ -32,7 +33,7 @@ def group_numbers(data: Any, keys: Sequence[str], max_parallelism: int) -> Any:
 
 
 def by_group(data: Any, groups: Any) -> Iterator[tuple[int, Any]]:
-    """A batch or table cut by the key groups of its rows, rows of one group in their order."""
+    """Cuts a batch or table by the key groups of its rows; rows of one group stay in order."""
     order = np.argsort(groups, kind="stable")
     ordered = data.take(pa.array(order))
     found, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
@@ -41,7 +42,7 @@ def by_group(data: Any, groups: Any) -> Iterator[tuple[int, Any]]:
 
 
 def key_of_group(group: int, max_parallelism: int) -> int:
-    """The key under which the group's table is kept: a whole number of that group.
+    """The key under which a group's table is kept: an integer that falls into that group.
 
     >>> from flinkpy.core.keys import key_group
     >>> [key_group(key_of_group(group, 128), 128) for group in (0, 17, 127)]
@@ -64,7 +65,7 @@ def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
 
 
 def to_bytes(data: Any) -> bytes:
-    """A batch or table as an Arrow stream, so that a slice brings nothing else along."""
+    """A batch or table as an Arrow stream. A slice is written without the rest of its buffers."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write(data)
@@ -73,27 +74,27 @@ def to_bytes(data: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """The record batch."""
+    """The record batch that :func:`to_bytes` wrote."""
     return one_batch(pa.ipc.open_stream(data).read_all())
 
 
 def with_input(schema: Any, input_schema: Any) -> Any:
-    """The schema of a saved table, which also says what records it was made from."""
+    """The schema of a saved table, with the schema of its input records as metadata."""
     return schema.with_metadata({INPUT: input_schema.serialize().to_pybytes()})
 
 
 def input_schema_of(schema: Any) -> Any:
-    """The schema of the records the saved table was made from."""
+    """The schema of the input records of a saved table."""
     return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
 
 
 def _plain(column: Any) -> Any:
-    """Without a dictionary: each key group would have all of it."""
+    """The column without dictionary encoding; else the table of each key group would contain the whole dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
-    """Running aggregates over columns: their keys, the first records of these, and their snapshots."""
+    """What running aggregates over columns share: the keys, the first record of each key, and the snapshots."""
 
     batch_form = BatchForm.LAST_ROW_OF_KEY
     keeps_timestamps = True
@@ -112,11 +113,11 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     @abstractmethod
     def values(self, data: Any) -> list[Any]:
-        """The columns that are aggregated."""
+        """The columns to aggregate."""
 
     @abstractmethod
     def first_columns(self, data: Any) -> Any:
-        """Those columns that are kept of each key's first record."""
+        """The columns of each key's first record that are kept."""
 
     # -- batch jobs ------------------------------------------------------------------------------------------------------------
 
@@ -126,10 +127,11 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     @abstractmethod
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
-        """Changes the timestamps of keys for new records: to those that the last running row would have."""
+        """Sets the timestamps of keys for new records to those that the last running row would have."""
 
     def take(self, batch: ColumnBatch) -> None:
-        """Takes records for ``last_rows``, and gives no running results. They are put aside, and accumulated when many wait."""
+        """Takes records for ``last_rows`` without emitting running results. They wait, and are accumulated when there
+        are many."""
         data, known = batch.data, len(self._index)
         ids = self._index.ids_of(data)
         if len(self._index) > known:
@@ -143,7 +145,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
             self._accumulate()
 
     def last_rows(self) -> ColumnBatch | None:
-        """What each key has come to, in the order in which the keys came; None if there was no record."""
+        """The final aggregate of each key, in the order in which the keys first came; None if there was no record."""
         keys = len(self._index)
         if not keys:
             return None

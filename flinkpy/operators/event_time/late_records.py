@@ -1,4 +1,4 @@
-"""Records that came too late and were dropped: counted, and reported in the metric Flink has for them."""
+"""Late records that operators drop: counted, and reported in Flink's metric for them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ DROPPED = "numLateRecordsDropped"  # the metric's name in Flink
 
 
 class DropsLateRecords(StreamOperator):
-    """Counts in ``late_records_dropped``, since the operator was opened. It gathers records by their times, so each of them counts."""
+    """Counts dropped records in ``late_records_dropped`` since it was opened. It groups records by their time, so
+    updates are not allowed as input."""
 
     takes_updates = False
     late_records_dropped = 0
 
     def drop_late(self, count: int) -> None:
-        """So many more were dropped; the metric is there from the first one on."""
+        """Counts ``count`` dropped records; the metric exists from the first one on."""
         if count:
             self.late_records_dropped += count
             RuntimeContext(self.context).get_metrics_group().counter(DROPPED).inc(count)

@@ -1,8 +1,10 @@
-"""How long elements travel from a source to an operator: told by latency markers, kept as one histogram per source.
+"""How long elements travel from a source to an operator: measured with latency markers, kept in one histogram per
+source.
 
-With ``metrics.latency.interval`` above 0 each subtask of a source sends a marker so often; markers queue with the records (but pass those that an
-operator holds back: windows, asynchronous calls), every operator reads the time and passes them on. They say how long the network and the
-queues take, not the functions' own time. Clocks of several machines must agree.
+If ``metrics.latency.interval`` is above 0, each subtask of a source sends a marker at that interval. Markers queue
+with the records, but pass those that an operator holds back (windows, asynchronous calls). Every operator records a
+marker's age and passes it on. So latencies measure the network and the queues, not the functions' own time. The
+clocks of all machines must agree.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from flinkpy.core.elements import LatencyMarker
 from flinkpy.metrics.metricbase import Metric
 from flinkpy.metrics.reported import metrics_of
 
-HISTORY = 128  # the last values, from which quantiles are made
+HISTORY = 128  # how many of the latest values quantiles are taken from
 
 
 class LatencyHistogram(Metric):
-    """Milliseconds: of all, how many and the extremes; of the last ``HISTORY``, the mean and quantiles.
+    """Latencies in milliseconds: count and extremes of all, mean and quantiles of the last ``HISTORY``.
 
     >>> histogram = LatencyHistogram()
     >>> for latency in (4, 1, 2, 3): histogram.update(latency)
@@ -46,7 +48,8 @@ class LatencyHistogram(Metric):
 
 
 def record_latency(marker: LatencyMarker, now_ms: int, operator: str, subtask: int, accumulators: dict[str, Any]) -> None:
-    """Adds the marker to the histogram of its source at that operator. A clock that went back counts as no time."""
+    """Adds the marker's age to the operator's histogram for its source. A negative age, from a clock that went back,
+    counts as 0."""
     metrics, identifier = metrics_of(accumulators), latency_identifier(operator, subtask, marker.operator_id)
     histogram = metrics.get(identifier)
     if histogram is None:

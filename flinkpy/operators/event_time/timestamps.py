@@ -1,5 +1,5 @@
-"""From an assigner to the event times of a whole batch: the program's function called once per record and nothing else per record, or one
-kernel over a column.
+"""Computes the event times of a whole batch: the program's assigner is called once per record with nothing else per
+record, or one kernel runs over a column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class TimestampExtractor:
-    """Stamps batches. What it cannot do is refused by ProgramError: with a schema while the program is built, else in ``open``."""
+    """Gives batches their event times. Raises ProgramError for what the assigner cannot do: while the program is
+    built if there is a schema, else in ``open``."""
 
     def __init__(self, assigner: AssignerLike, context: OperatorContext) -> None:
         self._assigner, self._context = assigner, context
@@ -64,12 +65,12 @@ class TimestampExtractor:
                 stamps = list(map(function, upcoming, repeat(MIN_TIMESTAMP) if before is None else before))
             else:
                 stamps = list(map(function, upcoming))
-        except Exception as error:  # the iterator knows how far it got, so that nothing has to be counted on the way
+        except Exception as error:  # the iterator knows how far it got, so the loop need not count
             raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
         return stamps if _ONLY_INTEGERS.issuperset(map(type, stamps)) else self._converted(values, stamps)
 
     def _converted(self, values: list[Any], stamps: list[Any]) -> list[int]:
-        """Integers of other types and moments are taken too."""
+        """Converts integers of other types, and dates and datetimes, to milliseconds."""
         converted = []
         for value, stamp in zip(values, stamps):
             try:
@@ -92,7 +93,7 @@ class TimestampExtractor:
 
 
 def is_columnar(assigner: Any) -> bool:
-    """Whether it works on whole column batches."""
+    """Whether the assigner works on whole column batches."""
     return isinstance(assigner, str) or is_expression(assigner)
 
 
@@ -104,7 +105,7 @@ def is_expression(assigner: Any) -> bool:
 
 
 def zone_of(assigner: Any, schema: Any) -> str | None:
-    """The time zone of the column it reads moments from; None where that has none."""
+    """The time zone of the column that the assigner reads; None if it has none."""
     import pyarrow as pa
 
     from flinkpy.columns.compiler import compile_expression
@@ -115,7 +116,7 @@ def zone_of(assigner: Any, schema: Any) -> str | None:
 
 
 def row_function(assigner: Any) -> tuple[Callable[..., Any], bool]:
-    """What to call per record, and whether it takes the timestamp so far as well."""
+    """The function to call per record, and whether it takes the previous timestamp as well."""
     if isinstance(assigner, TimestampAssigner):
         return assigner.extract_timestamp, True
     if isinstance(assigner, str):
@@ -127,13 +128,13 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
-        return 1  # written in C, and does not say
+        return 1  # a function written in C without a signature
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(1 for parameter in parameters if parameter.kind in positional and parameter.default is parameter.empty)
 
 
 def milliseconds(moment: Any) -> int:
-    """A moment as milliseconds since 1970-01-01 UTC. TypeError for what is none.
+    """A datetime, date or integer as milliseconds since 1970-01-01 UTC; raises TypeError for anything else.
 
     >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
     (1000, 86400000)
@@ -150,7 +151,8 @@ def milliseconds(moment: Any) -> int:
 
 
 def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
-    """The function from a record batch of the schema to event times. ProgramError for unknown columns, and types that hold no moments."""
+    """The function from a record batch of the schema to event times. Raises ProgramError for unknown columns and for
+    types that are no times."""
     from flinkpy.columns.compiler import compile_expression
     from flinkpy.columns.expressions import col
 
@@ -172,7 +174,8 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
 
 
 def _check_range(first: int, last: int, expression: Any) -> None:
-    """Bounds of windows over columns are timestamps, and those end with the year 9999."""
+    """Raises ValueError for times outside the years 1 to 9999: windows over columns have timestamps as bounds, which
+    end there."""
     for moment in (first, last):
         if not _FIRST_YEAR <= moment < _YEAR_10000:
             raise ValueError(f"{expression!r} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
@@ -180,7 +183,7 @@ def _check_range(first: int, last: int, expression: Any) -> None:
 
 
 def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
-    """From an array of moments of this type to milliseconds; what is finer is rounded down, before 1970 too."""
+    """The function from an array of this type to milliseconds. Finer units are rounded down, also before 1970."""
     import pyarrow as pa
 
     def integers(array: Any) -> npt.NDArray[np.int64]:

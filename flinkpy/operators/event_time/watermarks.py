@@ -1,12 +1,13 @@
-"""Assigns event times and makes watermarks, batch by batch, with exactly the results of one record at a time.
+"""Assigns event times and generates watermarks batch by batch, with exactly the results of one record at a time.
 
-Watermarks are emitted between batches, and that cannot be seen in the results. A *periodic* generator is asked by a timer. Timers run between two
-batches, and its answer depends only on the records before it, so it may see a batch as a whole (the generator for bounded disorder needs only the
-greatest timestamp). A *punctuated* generator is asked after each record. Where it emits a watermark the batch is cut: the records behind
-the cut follow the watermark, and may be late downstream.
+Watermarks are emitted between batches, which the results do not show. A *periodic* generator is called by a timer.
+Timers run between two batches, and the generator's answer depends only on the records before it, so it may see a
+batch as a whole (the generator for bounded out-of-orderness needs only the greatest timestamp). A *punctuated*
+generator is called after each record. Where it emits a watermark, the batch is cut: the records after the cut follow
+the watermark, and may be late downstream.
 
-Watermarks and idle statuses from upstream end here, because this operator replaces them. Only the last watermark, which ends event time, and the
-rounds of loops pass.
+Watermarks and idle statuses from upstream end here, because this operator replaces them. Only the last watermark,
+which ends event time, and the rounds of loops pass.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class WatermarkEmitter(WatermarkOutput):
-    """Lets watermarks out in rising order, and idle statuses in turn. What the generator emits waits until ``release``, behind the current batch."""
+    """Emits watermarks in ascending order, and alternating idle statuses. What the generator emits waits for
+    ``release``, after the current batch."""
 
     def __init__(self) -> None:
         self.watermark, self.idle = MIN_TIMESTAMP, False
@@ -67,7 +69,8 @@ class WatermarkEmitter(WatermarkOutput):
 
 
 class IdlenessTimer:
-    """Whether no record has come for the timeout. The time counts from the first look without records: the clock is not read for each record."""
+    """Detects that no record has come for the timeout. The time counts from the first check without records, so the
+    clock need not be read for each record."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self._timeout_s = clock, timeout_s
@@ -75,11 +78,11 @@ class IdlenessTimer:
         self._silent_since: float | None = None
 
     def activity(self) -> None:
-        """Records came."""
+        """Notes that records came."""
         self._active = True
 
     def is_idle(self) -> bool:
-        """Asked at every periodic emission."""
+        """Whether the stream is idle; called at every periodic emission."""
         if self._active:
             self._active, self._silent_since = False, None
             return False
@@ -94,7 +97,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
     """Applies a WatermarkStrategy, for rows and for columns."""
 
     batch_form = BatchForm.AS_IN_STREAM
-    zone: str | None = None  # of the column the moments are read from
+    zone: str | None = None  # the time zone of the column that the assigner reads
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self.strategy = strategy
@@ -102,7 +105,8 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
         self._timer: TimerHandle | None = None
 
     def check(self, schema: Any, columnar: bool) -> None:
-        """Called while the program is built: refuses an expression over rows, a column that is not there, or one that holds no moments."""
+        """Called while the program is built: raises ProgramError for an expression over rows, an unknown column, or a
+        column that holds no times."""
         assigner = self.strategy.timestamp_assigner
         if not columnar and is_expression(assigner):
             raise ProgramError(f"the timestamp assigner {assigner!r} works on columns, and these are Python values: "
@@ -112,14 +116,15 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
             self.zone = zone_of(assigner, schema)
 
     def output_schema(self, schema: Any) -> Any:
-        """The same one."""
+        """The input's schema."""
         return schema
 
     def open(self) -> None:
         strategy, context = self.strategy, self.context
         assigner = strategy.timestamp_assigner
         self._extractor = None if assigner is None else TimestampExtractor(assigner, context)
-        is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH  # where only the last watermark counts
+        # in a batch job only the last watermark counts
+        is_batch = read(context.configuration, options.RUNTIME_MODE) is options.RuntimeMode.BATCH
         self._generator = None if is_batch else strategy.create_generator()
         self._emitter, self._is_open = WatermarkEmitter(), True
         self._idleness = None if is_batch or strategy.idle_timeout is None else IdlenessTimer(context.clock, strategy.idle_timeout.total_seconds())
@@ -142,7 +147,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
             self._process_each(generator, batch)
 
     def _process_each(self, generator: WatermarkGenerator, batch: Batch) -> None:
-        """Shows the generator every record, and cuts the batch where it emits."""
+        """Calls the generator for every record, and cuts the batch where it emits."""
         values, stamps = _records(batch)
         emitter, start, value = self._emitter, 0, None
         try:
@@ -189,7 +194,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
             self._emitter.release(self.output)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Ends here."""
+        """Drops it: the operator emits its own."""
 
     def finish(self) -> None:
         self._emit_periodically()
@@ -201,7 +206,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     @property
     def watermark(self) -> int:
-        """The last one emitted."""
+        """The last watermark emitted."""
         return self._emitter.watermark
 
     @property
@@ -222,7 +227,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
 
 def greatest_timestamp(batch: Batch) -> int:
-    """MIN_TIMESTAMP where there are none."""
+    """The greatest timestamp of the batch; MIN_TIMESTAMP if it has none."""
     stamps = batch.timestamps
     if stamps is None:
         return MIN_TIMESTAMP

@@ -1,1 +1,1 @@
-"""Both ends of a loop, and the way back between them."""
+"""Iterations: the entry, the head and the tail of a loop, and the feedback edge from tail to head."""

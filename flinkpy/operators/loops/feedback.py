@@ -1,15 +1,18 @@
 """The feedback edge of a loop: an in-process channel from the loop's tail to its head, one for each subtask.
 
-The graph has no cycle: the head of a loop is a source, its tail a sink, and the head emits again what the tail takes. Both are in one slot (their
-vertices are co-located), so the channel is a queue in memory. As in Flink it is not bounded: a bounded one could fill up while the head waits for
-room in an output that only the tail, further down, can clear. But the entry takes no further input while many records are in the channel. The loop
-does not need that input to go on, so it cannot get stuck, and only a loop that makes ever more records by itself fills the memory.
+The graph has no cycle: the head of a loop is a source, its tail is a sink, and the head emits again what the tail
+takes. Both run in one slot (their vertices are co-located), so the channel is a queue in memory. As in Flink it is
+not bounded: a bounded queue could fill up while the head waits for room in an output that only the tail, further
+down, can clear. But the entry takes no further input while many records are in the channel. The loop can go on
+without that input, so it cannot deadlock, and only a loop that by itself makes ever more records fills the memory.
 
-Barriers do not pass through the channel, so its records would be missing in a checkpoint; programs with loops and checkpoints are refused.
+Barriers do not pass through the channel, so a checkpoint would lack its records; programs with loops and checkpoints
+are refused.
 
-Termination. When all input has ended, the heads' coordinator finds out whether the loop is empty. Round ``k`` is a watermark ``BEYOND_TIME + k``,
-which each head sends behind everything it had. Watermarks are combined over all channels, so a tail sees the round only when everything sent before
-has gone through. If no tail got a record between two rounds, nothing is left.
+Termination: when all input has ended, the heads' coordinator finds out whether the loop is empty. Round ``k`` is a
+watermark ``BEYOND_TIME + k``, which each head emits after all its records. An operator's watermark is the minimum
+over its channels, so a tail sees a round only after everything emitted before it. If no tail gets a record between
+two rounds, the loop is empty.
 """
 
 from __future__ import annotations
@@ -23,25 +26,26 @@ from flinkpy.core.elements import RowBatch
 from flinkpy.core.ids import ExecutionAttemptId
 
 ENOUGH_RECORDS = 8192
-BEYOND_TIME = 2**62  # milliseconds: watermarks from here on (and below MAX_TIMESTAMP) are rounds of a loop; no record is as late
+# Milliseconds: watermarks from here up to below MAX_TIMESTAMP are rounds of a loop; no record is so late
+BEYOND_TIME = 2**62
 
 
 class RoundPassed(NamedTuple):
-    """The tail saw round ``number``, ``records`` after the one before."""
+    """The tail saw round ``number``; ``records`` is how many records came to it since the round before."""
 
     number: int
     records: int
 
 
 class InputEnded(NamedTuple):
-    """The loop's input has ended in this subtask, and all of it is inside."""
+    """The loop's input has ended in this subtask, and all of it has entered the loop."""
 
 
 Item: TypeAlias = "RowBatch | RoundPassed | InputEnded"
 
 
 class FeedbackChannel:
-    """From tail (and entry) to head. ``put`` may be called from another thread than ``take``."""
+    """The channel from tail (and entry) to head. ``put`` and ``take`` may be called from different threads."""
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
@@ -50,18 +54,20 @@ class FeedbackChannel:
         self._call_entry: Callable[[], None] | None = None
         self._put_records = self._taken_records = 0  # each written by one side only
         self._full = False
-        self.over = False  # said by the head: nothing that is put now goes round again
+        self.over = False  # set by the head: what is put from now on is not emitted again
 
     @property
     def has_head(self) -> bool:
         return self._wake_head is not None
 
     def listen(self, wake_head: Callable[[], None]) -> None:
-        """Connects the head: it is called, from any thread, when something arrives after it found the channel empty."""
+        """Connects the head: ``wake_head`` is called, from any thread, when something arrives after the head found
+        the channel empty."""
         self._wake_head = wake_head
 
     def call_when_room(self, call_entry: Callable[[], None]) -> None:
-        """Connects the entry: it is called, from any thread, when there is room after ``has_room`` was False."""
+        """Connects the entry: ``call_entry`` is called, from any thread, when there is room after ``has_room`` was
+        False."""
         self._call_entry = call_entry
 
     @property
@@ -70,15 +76,15 @@ class FeedbackChannel:
         if self.records < ENOUGH_RECORDS:
             return True
         self._full = True
-        return self.records < ENOUGH_RECORDS // 2  # it may have been emptied meanwhile
+        return self.records < ENOUGH_RECORDS // 2  # the head may have emptied the channel meanwhile
 
     @property
     def records(self) -> int:
-        """How many records are in the channel."""
+        """The number of records in the channel."""
         return self._put_records - self._taken_records
 
     def put(self, item: Item) -> None:
-        """Never waits."""
+        """Adds an item; never waits."""
         if isinstance(item, RowBatch):
             self._put_records += len(item.values)
         self._items.append(item)
@@ -87,16 +93,16 @@ class FeedbackChannel:
             self._wake_head()
 
     def take(self) -> Item | None:
-        """The next item; None if there is none, and then the head is called when one arrives."""
+        """The next item. If there is none, returns None, and the head is woken when one arrives."""
         if not self._items:
             self._hungry = True
-            if not self._items:  # else it came between looking and saying so
+            if not self._items:  # else an item came before ``_hungry`` was set
                 return None
         self._hungry = False
         return self._items.popleft()
 
     def take_batch(self, first: RowBatch, limit: int) -> RowBatch:
-        """The batch just taken, joined with those that follow it if they fit: loops make small batches."""
+        """The batch just taken, joined with those after it that fit, because loops make small batches."""
         items, values, stamps = self._items, first.values, first.timestamps
         while items and isinstance(following := items[0], RowBatch) and len(values) + len(following.values) <= limit:
             if (following.timestamps is None) != (stamps is None):
@@ -119,16 +125,17 @@ class FeedbackChannel:
 
 Key: TypeAlias = tuple[Any, ...]
 _LOCK = threading.Lock()
-_CHANNELS: dict[Key, tuple[FeedbackChannel, int]] = {}  # with the number of those who use it
+_CHANNELS: dict[Key, tuple[FeedbackChannel, int]] = {}  # with the number of users
 
 
 def channel_key(iteration: str, attempt_id: ExecutionAttemptId) -> Key:
-    """One per job, loop, subtask and attempt (the tasks of a loop start together, so they are of one attempt)."""
+    """The key of a channel: there is one per job, loop, subtask and attempt. The tasks of a loop start together, so
+    their attempts are equal."""
     return attempt_id.job_id, iteration, attempt_id.subtask_index, attempt_id.attempt
 
 
 def attach(key: Key) -> FeedbackChannel:
-    """The channel of that key in this process; whoever comes first makes it."""
+    """The channel of that key in this process; the first call creates it."""
     with _LOCK:
         channel, users = _CHANNELS.get(key) or (FeedbackChannel(), 0)
         _CHANNELS[key] = channel, users + 1
@@ -136,7 +143,7 @@ def attach(key: Key) -> FeedbackChannel:
 
 
 def detach(key: Key) -> None:
-    """Once for each ``attach``: the last one forgets the channel."""
+    """Call it once for each ``attach``; the last call removes the channel."""
     with _LOCK:
         channel, users = _CHANNELS.pop(key)
         if users > 1:
@@ -144,5 +151,5 @@ def detach(key: Key) -> None:
 
 
 def open_channels() -> int:
-    """How many are in use in this process."""
+    """The number of channels in use in this process."""
     return len(_CHANNELS)

@@ -1,4 +1,4 @@
-"""The entry of a loop, through which its input comes, and its tail, which sends records back to the head."""
+"""The entry of a loop, where its input comes in, and its tail, which sends records back to the head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flinkpy.operators.rows.stateless import rows
 
 
 class LoopEnd(OneInputOperator):
-    """What entry and tail share: the channel to the head, from ``open`` to ``close``."""
+    """What entry and tail share: they hold the channel to the head from ``open`` to ``close``."""
 
     batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.NEVER
@@ -33,10 +33,10 @@ class LoopEnd(OneInputOperator):
 
 
 class IterationEntryOperator(LoopEnd):
-    """Passes the input on and tells the head when it has ended.
+    """Passes the input on, and tells the head when it has ended.
 
-    The end of event time stops here: it comes into the loop when the loop is over. Idleness stops here too: an idle channel would let the watermarks
-    of the heads through, which are beyond all time.
+    Neither the end of event time nor idleness passes: event time ends in the loop only when the loop has ended, and
+    an idle channel would let the heads' watermarks through, which are beyond all time.
     """
 
     _on_available: Callable[[], None] | None = None
@@ -64,14 +64,14 @@ class IterationEntryOperator(LoopEnd):
             self.output.emit_control(watermark)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Ends here."""
+        """Drops it: see the class."""
 
     def finish(self) -> None:
         self._channel.put(InputEnded())
 
 
 class IterationTailOperator(LoopEnd):
-    """Sends records and rounds back to the head."""
+    """Sends records, and the rounds that have passed, back to the head."""
 
     def open(self) -> None:
         super().open()
@@ -94,4 +94,4 @@ class IterationTailOperator(LoopEnd):
                 self._records = 0
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Ends here."""
+        """Drops it: nothing follows the tail."""

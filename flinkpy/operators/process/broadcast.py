@@ -1,4 +1,5 @@
-"""The operators of the broadcast state pattern: input 1 has the elements, input 2 what all subtasks get to see."""
+"""The operators of the broadcast state pattern: input 1 gets the elements, input 2 the broadcast elements, which
+every subtask gets."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ NO_KEY = NoKey("a broadcast element has no key, so keyed state cannot be used in
 
 
 class _BroadcastStates(StreamOperator):
-    """What both operators share: the states ``broadcast()`` was given, to write and to read."""
+    """What both operators share: the broadcast states of the descriptors given to ``broadcast()``, in writable and
+    read-only form."""
 
     batch_form = BatchForm.BROADCAST_FIRST
     descriptors: tuple[MapStateDescriptor, ...]
@@ -40,7 +42,7 @@ class _BroadcastStates(StreamOperator):
 
 
 class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInputOperator):
-    """A BroadcastProcessFunction."""
+    """Runs a BroadcastProcessFunction."""
 
     def __init__(self, function: Any, descriptors: Sequence[MapStateDescriptor]) -> None:
         super().__init__(function)
@@ -60,7 +62,7 @@ class BroadcastProcessOperator(_BroadcastStates, UnkeyedFunctionOperator, TwoInp
 
 
 class KeyedBroadcastProcessOperator(_BroadcastStates, KeyedFunctionOperator, TwoInputOperator):
-    """A KeyedBroadcastProcessFunction; input 1 is keyed."""
+    """Runs a KeyedBroadcastProcessFunction; input 1 is keyed."""
 
     def __init__(self, function: Any, descriptors: Sequence[MapStateDescriptor], key: KeySpec) -> None:
         super().__init__(function)

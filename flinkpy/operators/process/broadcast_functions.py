@@ -1,7 +1,7 @@
-"""User functions of the broadcast state pattern, and the contexts they get; names and signatures are PyFlink's.
+"""User functions of the broadcast state pattern, and their contexts; names and signatures are PyFlink's.
 
-One stream's elements go each to one subtask, the other's to all. What the broadcast elements leave in broadcast state is read by all others; only
-where every subtask sees the same elements, on the broadcast side, may it be written.
+Each element of one stream goes to one subtask; each element of the broadcast stream goes to all. Both sides may read
+broadcast state. Only the broadcast side may write it, because only there every subtask sees the same elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ApplyToKeys = Callable[[StateDescriptor, Callable[[Any, Any], None]], None]
 
 
 class BaseContext:
-    """What both sides learn. One object serves all elements: do not keep it."""
+    """What a function can ask on both sides. One object serves all elements: do not keep it."""
 
     __slots__ = ("_states", "_timer_service", "_timestamp")
 
@@ -33,11 +33,11 @@ class BaseContext:
         return self._timestamp
 
     def current_processing_time(self) -> int:
-        """Milliseconds since 1970."""
+        """The machine's clock, in milliseconds since 1970-01-01 UTC."""
         return self._timer_service.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Milliseconds; of both streams together."""
+        """The watermark of both streams together, in milliseconds."""
         return self._timer_service.current_watermark()
 
     def _state(self, descriptor: MapStateDescriptor) -> Any:
@@ -48,18 +48,19 @@ class BaseContext:
 
 
 class BroadcastContext(BaseContext):
-    """On the broadcast side."""
+    """The context on the broadcast side."""
 
     __slots__ = ()
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The state, to be read and written. Every subtask must do the same with it: do not look at anything only one of them knows."""
+        """The broadcast state, to read and write. Every subtask must change it in the same way: do not use anything
+        that only one of them knows. Raises ProgramError for a descriptor that ``broadcast()`` was not given."""
         state: BroadcastState[Any, Any] = self._state(state_descriptor)
         return state
 
 
 class KeyedBroadcastContext(BroadcastContext):
-    """The same where the other stream is keyed."""
+    """The context on the broadcast side if the other stream is keyed."""
 
     __slots__ = ("_apply",)
 
@@ -68,7 +69,8 @@ class KeyedBroadcastContext(BroadcastContext):
         self._apply = apply
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
-        """Calls ``function(key, state)`` for every key of this subtask that has something in that state (Flink's applyToKeyedState).
+        """Calls ``function(key, state)`` for every key of this subtask that has a value in that state (Flink's
+        applyToKeyedState). Raises ProgramError if it is not given a state descriptor.
 
         >>> ctx.apply_to_keyed_state(waiting, lambda key, state: found.extend(state.get()))  # doctest: +SKIP
         """
@@ -76,18 +78,19 @@ class KeyedBroadcastContext(BroadcastContext):
 
 
 class ReadOnlyContext(BaseContext):
-    """On the side of the elements."""
+    """The context on the side of the elements."""
 
     __slots__ = ()
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The state as the broadcast elements so far left it."""
+        """The broadcast state, read-only, as the broadcast elements so far have left it. Raises ProgramError for a
+        descriptor that ``broadcast()`` was not given."""
         state: ReadOnlyBroadcastState[Any, Any] = self._state(state_descriptor)
         return state
 
 
 class KeyedReadOnlyContext(ReadOnlyContext):
-    """The same on a keyed stream: it knows the key, and has timers."""
+    """The context on the side of the elements if their stream is keyed: it knows the key, and has timers."""
 
     __slots__ = ("_current",)
 
@@ -103,7 +106,7 @@ class KeyedReadOnlyContext(ReadOnlyContext):
 
 
 class BroadcastTimerContext(KeyedReadOnlyContext):
-    """What ``on_timer`` learns of the timer: its time, its key, and which time it was set on."""
+    """What ``on_timer`` can ask about the timer: its time, its key and its time domain."""
 
     __slots__ = ("_domain",)
 
@@ -125,7 +128,7 @@ def unknown_state(descriptor: Any, states: Mapping[str, Any]) -> ProgramError:
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What both kinds share."""
+    """The base class of both kinds of broadcast functions."""
 
     BaseContext: TypeAlias = BaseContext
     Context: TypeAlias = BroadcastContext
@@ -133,8 +136,8 @@ class BaseBroadcastProcessFunction(Function):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """For ``stream.connect(broadcast_stream).process(...)`` where the stream has no keys. Both methods yield results; ``yield output_tag, value``
-    sends to a side output.
+    """A function for ``stream.connect(broadcast_stream).process(...)``, if the stream is not keyed. Both methods
+    yield results; ``yield output_tag, value`` sends to a side output.
 
     >>> from flinkpy.common.typeinfo import Types
     >>> limits = MapStateDescriptor("limits", Types.STRING(), Types.LONG())
@@ -151,12 +154,13 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: BroadcastContext) -> Iterable[Any] | None:
-        """Called in every subtask, for elements of the broadcast stream."""
+        """Called in every subtask, for each element of the broadcast stream."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """The same on a keyed stream: ``process_element`` and ``on_timer`` have a key, with state and timers. On the broadcast side there is none;
-    ``ctx.apply_to_keyed_state`` goes through the state of all keys there.
+    """A function for ``keyed_stream.connect(broadcast_stream).process(...)``. In ``process_element`` and ``on_timer``
+    there is a key, with state and timers. The broadcast side has no key; there ``ctx.apply_to_keyed_state`` visits
+    the state of all keys.
 
     >>> from flinkpy.common.typeinfo import Types
     >>> from flinkpy.state.descriptors import ListStateDescriptor
@@ -180,7 +184,8 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastContext) -> Iterable[Any] | None:
-        """Called in every subtask, for elements of the broadcast stream."""
+        """Called in every subtask, for each element of the broadcast stream."""
 
     def on_timer(self, timestamp: int, ctx: BroadcastTimerContext) -> Iterable[Any] | None:
-        """A timer registered through ``ctx.timer_service()`` fired, for the key it was registered with."""
+        """Called when a timer registered with ``ctx.timer_service()`` fires; the key is the one it was registered
+        for."""

@@ -1,7 +1,9 @@
-"""The interval join: pairs of one key whose right record lies within an interval around the left one's event time.
+"""The interval join: joins records of one key if the right record's event time lies within an interval around the
+left one's.
 
-Both sides are kept per key, sorted by time, so that the partners of a record are found by two bisections. A record goes when the watermark says that
-no partner can come any more; which keys have something to throw away at which time is an index beside the state, made anew after a restore.
+Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A record is dropped when
+the watermark shows that no more partners can come. An index beside the state says when which keys have records to
+drop; it is rebuilt after a restore.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ from flinkpy.operators.user_errors import user_code_error
 
 BUFFERS = "_interval join buffers"  # the name of the state
 
-# Of one key: the times and the values of the left side, then of the right side; times ascend, records of one time stand as they came.
+# For one key: times and values of the left side, then of the right side. Times ascend; records of equal time keep
+# their order.
 Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 
 
 class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """Joins left with right records for which ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). With ``lower > upper``,
-    as two exclusive bounds can make it, nothing is joined. ``late_tags``: side outputs for late records of the left and of the right side."""
+    """Joins left and right records with ``left + lower <= right <= left + upper`` (milliseconds, both inclusive). If
+    ``lower > upper``, as two exclusive bounds can make it, it joins nothing. ``late_tags`` are the side outputs for
+    late records of the left and of the right side."""
 
     batch_form = BatchForm.AT_END_OF_TIME
 
@@ -57,7 +61,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._process = method_of(self.function, "process_element")
         self._watermark = MIN_TIMESTAMP
         self._expiries = Expiries()
-        self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)  # how long after its time a record may find partners
+        # how long after its event time a record of each side may still find partners
+        self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)
         self._buffers = self.backend.engine_values(BUFFERS)
         self._copies = False
         for key, buffers in self._buffers.items():
@@ -76,7 +81,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     # -- records ------------------------------------------------------------------------------------------------------------
 
     def _look_at(self, values: list[Any]) -> None:
-        """From the first records on that could be changed in place, the function gets copies: each record may be in more pairs to come."""
+        """Has the function get copies from the first batch on with records that could be changed in place, because
+        each record may still be part of later pairs."""
         if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies, self._process = True, isolated(self._process)
 
@@ -87,7 +93,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return self._join(self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right)
 
     def _in_time(self, batch: RowBatch, side: int) -> RowBatch:
-        """Without the late ones: those before the watermark. One exactly at it is not late."""
+        """The batch without late records, which are those before the watermark. A record exactly at the watermark is
+        not late."""
         stamps = batch.timestamps
         if stamps is None:
             raise ProgramError(f"operator {self.context.name!r}: an interval join needs records with timestamps, and these of the "
@@ -102,7 +109,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         for value, stamp in zip(batch.values, stamps):
             part = late if stamp < watermark else good
             part.values.append(value)
-            part.timestamps.append(stamp)  # type: ignore[union-attr]  # made a list two lines above
+            part.timestamps.append(stamp)  # type: ignore[union-attr]  # both parts have lists, see above
         tag = self.late_tags[side]
         if tag is None:
             self.drop_late(len(late))
@@ -111,7 +118,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return good
 
     def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> Work:
-        """Keeps each record, and joins it with those of the other side from ``low`` before to ``high`` after it."""
+        """Keeps each record, and joins it with the records of the other side from ``stamp + low`` to ``stamp +
+        high``."""
         self._look_at(batch.values)
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
@@ -123,7 +131,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return self._process(*pair, at.context)
 
     def _pairs(self, batch: RowBatch, side: int, low: int, high: int, keep: int, at: _At) -> Iterator[tuple[Any, Any]]:
-        """Left and right, with the key set and the times."""
+        """The pairs of left and right record, with the current key and the times set for each."""
         mine, other = 2 * side, 2 - 2 * side
         select, kept, expire, current, pair = self._selects[side], self._buffers, self._expiries.add, self.backend.current, at.context
         for value, stamp in zip(batch.values, batch.timestamps or ()):
@@ -161,7 +169,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         for key in self._expiries.until(now):
             buffers = kept.get(key)
             if buffers is None:
-                continue  # its last record went with an earlier entry of the index
+                continue  # an earlier entry of the index has dropped its last record
             drop_until(buffers[0], buffers[1], left)
             drop_until(buffers[2], buffers[3], right)
             if buffers[0] or buffers[2]:
@@ -172,7 +180,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
 
 class _At:
-    """The pair at hand: what the function learns of it, and the event time its results get."""
+    """The current pair: what the function can ask about it, and the event time of its results."""
 
     def __init__(self) -> None:
         self.context = ProcessJoinContext()
@@ -180,7 +188,7 @@ class _At:
 
 
 class Expiries:
-    """Which keys have something to throw away, and when."""
+    """An index of the keys that have records to drop, by time."""
 
     def __init__(self) -> None:
         self._times: list[int] = []  # a heap
@@ -198,7 +206,7 @@ class Expiries:
             keys.append(key)
 
     def until(self, now: int) -> set[Any]:
-        """Takes out the keys up to ``now``."""
+        """Removes and returns the keys whose time has come by ``now``."""
         found: set[Any] = set()
         while self._times and self._times[0] <= now:
             found.update(self._keys.pop(heapq.heappop(self._times)))
@@ -206,7 +214,7 @@ class Expiries:
 
 
 def insert(times: list[int], values: list[Any], time: int, value: Any) -> None:
-    """Puts a record behind those of its time and before."""
+    """Inserts a record after those of its own time or earlier."""
     if not times or times[-1] <= time:
         times.append(time)
         values.append(value)
@@ -217,7 +225,7 @@ def insert(times: list[int], values: list[Any], time: int, value: Any) -> None:
 
 
 def drop_until(times: list[int], values: list[Any], time: int) -> None:
-    """Drops the records up to that time."""
+    """Drops the records with that time or an earlier one."""
     if times and times[0] <= time:
         end = bisect_right(times, time)
         del times[:end], values[:end]

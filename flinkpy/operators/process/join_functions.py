@@ -1,4 +1,4 @@
-"""User functions of joins: what becomes of two records, or of two groups of records, that belong together."""
+"""User functions of joins: they turn two matching records, or two matching groups of records, into results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkpy.operators.functions import Function
 
 
 def never_joins(key: Any) -> bool:
-    """Whether a join finds no partner for the key, as in SQL: None, or a tuple with a None in it.
+    """Whether a join finds no partner for the key, as in SQL: it is None, or a tuple that contains None.
 
     >>> never_joins(None), never_joins((1, None)), never_joins((1, 2))
     (True, True, False)
@@ -19,7 +19,7 @@ def never_joins(key: Any) -> bool:
 
 
 def joining(keys: list[Any]) -> list[bool] | None:
-    """Which of them may find partners; None where all may."""
+    """For each key whether it may find partners; None if all may."""
     kinds = set(map(type, keys))
     if type(None) not in kinds and not any(issubclass(kind, tuple) for kind in kinds):
         return None
@@ -28,7 +28,7 @@ def joining(keys: list[Any]) -> list[bool] | None:
 
 
 class JoinFunction(Function):
-    """One record for each pair of a window join.
+    """Makes one record from each pair of a window join.
 
     >>> class Sale(JoinFunction):
     ...     def join(self, first, second):
@@ -39,11 +39,11 @@ class JoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """The pair as one record; ``first`` is of the stream that ``join`` was called on."""
+        """The result for one pair; ``first`` is from the stream on which the program called ``join``."""
 
 
 class FlatJoinFunction(Function):
-    """Any number of records for each pair of a window join.
+    """Makes any number of records from each pair of a window join.
 
     >>> class Cheaper(FlatJoinFunction):
     ...     def join(self, first, second):
@@ -55,11 +55,12 @@ class FlatJoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any] | None:
-        """Yields them, or returns an iterable; None counts as empty."""
+        """The results for one pair: yield them, or return an iterable; None counts as empty."""
 
 
 class CoGroupFunction(Function):
-    """What becomes of all records of one key and window. Either list may be empty: that is how outer joins are written.
+    """Makes any number of records from all records of one key and window. Either list may be empty, so outer joins
+    can be written with it.
 
     >>> class Unmatched(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -71,11 +72,11 @@ class CoGroupFunction(Function):
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
-        """Yields records, or returns an iterable; None counts as empty."""
+        """The results: yield them, or return an iterable; None counts as empty."""
 
 
 class ProcessJoinContext:
-    """What a ProcessJoinFunction learns of the pair at hand. One object serves all pairs: do not keep it."""
+    """What a ProcessJoinFunction can ask about the current pair. One object serves all pairs: do not keep it."""
 
     __slots__ = ("_left", "_right")
 
@@ -83,20 +84,20 @@ class ProcessJoinContext:
         self._left = self._right = 0
 
     def get_left_timestamp(self) -> int:
-        """The left record's event time (milliseconds)."""
+        """The left record's event time, in milliseconds."""
         return self._left
 
     def get_right_timestamp(self) -> int:
-        """The right record's event time (milliseconds)."""
+        """The right record's event time, in milliseconds."""
         return self._right
 
     def get_timestamp(self) -> int:
-        """The event time of what is yielded: the later one of both."""
+        """The event time of the results, in milliseconds: the later of both records' times."""
         return max(self._left, self._right)
 
 
 class ProcessJoinFunction(Function):
-    """Called with each pair of an interval join. Yields results; ``yield output_tag, value`` sends to a side output.
+    """Called with each pair of an interval join. It yields results; ``yield output_tag, value`` sends to a side output.
 
     >>> class Delay(ProcessJoinFunction):
     ...     def process_element(self, left, right, ctx):

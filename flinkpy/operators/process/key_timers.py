@@ -1,7 +1,8 @@
-"""Timers per key, on event time and on processing time, for keyed process functions.
+"""Timers per key, in event time and in processing time, for keyed process functions.
 
-A heap of (timestamp, order, key) and the set of those that are registered: deleting takes it out of the set, and the heap's entry is skipped
-when it comes up. One (key, timestamp) fires once, however often it was registered. In snapshots timers are state of their key.
+A queue is a heap of (timestamp, order, key) and the set of registered timers. Deleting a timer removes it from the
+set, and its entry in the heap is skipped later. A (key, timestamp) fires once, however often it was registered. In
+snapshots, timers are state of their key.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
 
-_SLACK = 64  # deleted timers the heap may hold beyond as many as there are live ones
+_SLACK = 64  # how many more deleted timers than registered ones the heap may hold
 
 
 class TimerQueue:
@@ -33,18 +34,18 @@ class TimerQueue:
         return len(self._registered)
 
     def by_key(self) -> dict[Any, list[int]]:
-        """The timestamps of each key that has timers, sorted."""
+        """The sorted timestamps of each key that has timers."""
         found: dict[Any, list[int]] = {}
         for timestamp, key in sorted(self._registered, key=lambda timer: timer[0]):
             found.setdefault(key, []).append(timestamp)
         return found
 
     def registered(self) -> set[tuple[int, Any]]:
-        """(timestamp, key) of each timer; a copy."""
+        """A copy of the set of registered timers, as (timestamp, key)."""
         return set(self._registered)
 
     def restore(self, timers: Mapping[Any, list[int]]) -> None:
-        """Adds what ``by_key`` gave."""
+        """Adds the timers that ``by_key`` returned."""
         for key, timestamps in timers.items():
             for timestamp in timestamps:
                 self.add(timestamp, key)
@@ -61,13 +62,13 @@ class TimerQueue:
             heapq.heapify(self._heap)
 
     def next_timestamp(self) -> int | None:
-        """When the earliest timer is due."""
+        """The timestamp of the earliest timer; None without timers."""
         while self._heap and (self._heap[0][0], self._heap[0][2]) not in self._registered:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: int) -> Iterator[tuple[int, Any]]:
-        """Takes out the timers up to ``now``, earliest first; those added meanwhile count too."""
+        """Removes and yields the timers up to ``now``, earliest first, including those that are added meanwhile."""
         while True:
             earliest = self.next_timestamp()
             if earliest is None or earliest > now:
@@ -78,7 +79,7 @@ class TimerQueue:
 
 
 def _whole(timestamp: Any) -> int:
-    """The user's timestamp; a TypeError, told with the user's line, for what is no whole number."""
+    """The user's timestamp as an int; raises TypeError if it is not an integer."""
     try:
         return index(timestamp)
     except TypeError:
@@ -86,8 +87,8 @@ def _whole(timestamp: Any) -> int:
 
 
 class KeyedTimerService:
-    """What ``ctx.timer_service()`` gives: time, and timers for the current key. ``on_processing_time`` gets the due ones, one by one
-    as it asks, and says when they have ``fired``."""
+    """What ``ctx.timer_service()`` returns in keyed functions: the time, and timers for the current key.
+    ``on_processing_time`` gets an iterator over the due timers, and calls ``fired`` when it has consumed it."""
 
     def __init__(
         self, processing_time: ProcessingTimeService, current: CurrentKey, on_processing_time: Callable[[Iterator[tuple[int, Any]]], None],
@@ -105,14 +106,15 @@ class KeyedTimerService:
         return self.watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Fires when the watermark reaches the timestamp; at the next one, if it is there already."""
+        """Fires when the watermark reaches the timestamp; if it has already, at the next watermark."""
         self.event_timers.add(_whole(timestamp), self._current.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         self.event_timers.remove(_whole(timestamp), self._current.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Fires when the millisecond ``timestamp`` is over (as in Flink: then no record can come that was processed in it); at once, if it is."""
+        """Fires when the millisecond ``timestamp`` is over, so that no record can still be processed in it (as in
+        Flink); at once if it is over already."""
         self.processing_timers.add(_whole(timestamp), self._current.key)
         self.arm()
 
@@ -120,12 +122,12 @@ class KeyedTimerService:
         self.processing_timers.remove(_whole(timestamp), self._current.key)
 
     def arm(self) -> None:
-        """Keeps one timer of the task running, for the earliest of all keys."""
+        """Sets the task's one timer for the earliest timer of all keys."""
         if not self._firing:
             self._wake_up.at(self.processing_timers.next_timestamp())
 
     def fired(self) -> None:
-        """Those that were due have been asked for."""
+        """All due timers have been consumed."""
         self._firing = False
         self.arm()
 
@@ -139,7 +141,7 @@ class KeyedTimerService:
 
 
 class UnkeyedTimerService:
-    """Time for functions without a key: what is asked for timers is refused."""
+    """The time for functions without a key; timers are refused."""
 
     def __init__(self, processing_time: ProcessingTimeService) -> None:
         self._time = processing_time

@@ -1,10 +1,10 @@
-"""Work that an operator has begun and not ended yet: it is parked, and the task goes on with it step by step.
+"""Work that an operator has begun and not finished: the operator is parked, and the task does the work step by step.
 
-A user's function may yield results slowly, or without end. So the code that calls it is a generator, which emits the results so far and yields.
-Then the operator is parked: whatever arrives for it meanwhile (batches, control elements, timers) waits behind that work, in order, and the current
-key stays what it is. While an operator of a chain is parked, its task reads no input; it serves its mail, and does the work as consumers have room.
+A user's function may yield results slowly, or without end. So the code that calls it is a generator, which emits the
+results so far and yields. The operator is then parked: whatever arrives for it (batches, control elements, timers)
+waits behind that work, in order, and the current key stays as it is. While an operator of a chain is parked, its task
+reads no input; it processes its mail, and does the work as far as consumers have room.
 """
-
 from __future__ import annotations
 
 from collections import deque
@@ -20,7 +20,8 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class ParkingInput(OperatorInput):
-    """The way into an operator that may park. ``behind``: the inputs its output leads to; it does not go on while one of them is parked."""
+    """The input of an operator that may park. ``behind`` are the inputs downstream of it: it does not go on while one
+    of them is parked."""
 
     __slots__ = ("_behind", "_waiting", "_work", "on_parked")
 
@@ -31,12 +32,13 @@ class ParkingInput(OperatorInput):
         self._behind = tuple(behind)
         self._waiting: deque[tuple[Callable[..., Work | None], tuple[Any, ...]]] = deque()
         self._work: Work | None = None
-        self.on_parked: Callable[[], None] = _do_nothing  # called also when mail parks the operator, while the task waits for input
+        # Also called if mail parks the operator while the task waits for input
+        self.on_parked: Callable[[], None] = _do_nothing
         operator.do = self.do
 
     @property
     def parked(self) -> bool:
-        """Whether work is left, or something waits behind it."""
+        """Whether the operator has work left, or something waits behind its work."""
         return self._work is not None or bool(self._waiting)
 
     def push(self, batch: Batch) -> None:
@@ -50,7 +52,7 @@ class ParkingInput(OperatorInput):
         self.call(process, batch)
 
     def call(self, function: Callable[..., Work | None], *arguments: Any) -> None:
-        """Calls a method of the operator: now, or behind the work that is parked."""
+        """Calls a method of the operator: at once, or after the parked work."""
         if self.parked:
             self._waiting.append((function, arguments))
             self.on_parked()
@@ -58,11 +60,11 @@ class ParkingInput(OperatorInput):
             self._begin(function, arguments)
 
     def do(self, work: Work) -> None:
-        """Does work that the operator begins itself, at a timer: now, or behind the work that is parked."""
+        """Does work that the operator itself begins, for a timer: at once, or after the parked work."""
         self.call(_identity, work)
 
     def step(self) -> None:
-        """Does a bounded part of the work, or begins what waits next, unless an operator behind is parked."""
+        """Does a bounded part of the work, or begins what waits next, unless an operator downstream is parked."""
         for each in self._behind:
             if each.parked:
                 return
@@ -86,7 +88,7 @@ class ParkingInput(OperatorInput):
             raise user_code_error(error, self.operator.context) from error
 
     def close(self) -> None:
-        """Drops the work; generators of the user's end where they stand."""
+        """Drops the work, and closes the generators of user functions where they are."""
         work, self._work = self._work, None
         self._waiting.clear()
         if work is not None:
@@ -97,26 +99,28 @@ class ParkingInput(OperatorInput):
 
 
 class ParkedWork:
-    """All parked work of a chain, and the barriers that wait behind it. ``inputs``: those that may park, tail to head."""
+    """All parked work of a chain, and the barriers that wait behind it. ``inputs`` are the inputs that may park, from
+    tail to head."""
 
     def __init__(self, inputs: Sequence[ParkingInput]) -> None:
         self._inputs = tuple(inputs)
-        self._barriers: deque[Work] = deque()  # on their way through the chain
+        self._barriers: deque[Work] = deque()  # barriers on their way through the chain
 
     def set_listener(self, on_parked: Callable[[], None]) -> None:
-        """Sets whom to call when an operator parks: ``go_on`` is to be called soon."""
+        """Sets what to call when an operator parks; the listener should have ``go_on`` called soon."""
         for way_in in self._inputs:
             way_in.on_parked = on_parked
 
     def pending(self) -> bool:
-        """Whether there is any. Then no input may come before ``go_on`` has done it."""
-        for way_in in self._inputs:  # asked for every batch: ``any`` would make a generator each time
+        """Whether there is parked work. If so, no input may be processed before ``go_on`` has done it."""
+        for way_in in self._inputs:  # called for every batch: ``any`` would make a generator each time
             if way_in.parked:
                 return True
         return bool(self._barriers)
 
     def go_on(self) -> None:
-        """Does a bounded part of it. Operators further down go first, to make room; a barrier goes on when no operator is parked."""
+        """Does a bounded part of the work. Operators further downstream go first, to make room; a barrier goes on
+        only while no operator is parked."""
         idle = True
         for way_in in self._inputs:
             if way_in.parked:
@@ -126,13 +130,13 @@ class ParkedWork:
             self._barriers.popleft()
 
     def pass_barrier(self, work: Work) -> None:
-        """Takes a barrier through the chain: now, or behind what is parked."""
+        """Takes a barrier through the chain: at once, or after the parked work."""
         self._barriers.append(work)
         while self._barriers and not any(way_in.parked for way_in in self._inputs):
             self.go_on()
 
     def close(self) -> list[Exception]:
-        """Drops all of it; gives back what that raised."""
+        """Drops all parked work; returns the errors raised meanwhile."""
         self._barriers.clear()
         errors: list[Exception] = []
         for way_in in self._inputs:

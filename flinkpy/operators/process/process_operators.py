@@ -1,7 +1,7 @@
 """Process functions and co-functions: user code with a context, side outputs and, on keyed streams, timers.
 
-A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``): plain values to the main output,
-``(OutputTag, value)`` pairs to side outputs.
+A function's results are emitted while it still yields (``flinkpy.operators.process.yielding``): plain values to the
+main output, ``(OutputTag, value)`` pairs to side outputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flinkpy.operators.rows.keyed_stages import with_key
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 
-EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of their state
+EVENT_TIMERS, PROCESSING_TIMERS = "_event timers", "_processing timers"  # the names of the timers' state
 
 
 ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
@@ -39,7 +39,7 @@ class FunctionOperator(StreamOperator):
     """Opens, calls and closes one user function."""
 
     keeps_timestamps = True
-    emits_updates = False  # what a function makes of an update is a record of its own
+    emits_updates = False  # what a function makes of an update is a new record
     parks = True
 
     def __init__(self, function: Any) -> None:
@@ -58,7 +58,7 @@ class FunctionOperator(StreamOperator):
 
 
 class UnkeyedFunctionOperator(FunctionOperator):
-    """A function that may ask for the time."""
+    """Runs a function without a key, which may ask for the time."""
 
     batch_form = BatchForm.AS_IN_STREAM
 
@@ -73,7 +73,7 @@ class UnkeyedFunctionOperator(FunctionOperator):
 
 
 class KeyedFunctionOperator(EndsKeys, FunctionOperator):
-    """A function with a current key, state and timers. Timers are saved with the state of their key."""
+    """Runs a function with a current key, state and timers. Timers are saved with the state of their key."""
 
     timer_service: KeyedTimerService
     _has_timers = False
@@ -96,7 +96,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         return keyed_by(self.backend.current, key_function(key), hashes=stateless, clock=clock)
 
     def make_contexts(self) -> None:
-        """Makes the contexts that the function's methods get; called before the function is opened."""
+        """Makes the contexts for the function's methods; called before the function is opened."""
         service, current = self.timer_service, self.backend.current
         self._process_context: Any = KeyedProcessContext(service, current)
         self._timer_context: Any = TimerContext(service, current)
@@ -158,14 +158,14 @@ def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) ->
 
 
 class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):
-    """A ProcessFunction."""
+    """Runs a ProcessFunction."""
 
     def process_batch(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element, batch, self._process_context)
 
 
 class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
-    """A KeyedProcessFunction."""
+    """Runs a KeyedProcessFunction."""
 
     def __init__(self, function: Any, key: KeySpec) -> None:
         super().__init__(function)
@@ -188,7 +188,7 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
 
 
 class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
-    """A CoProcessFunction."""
+    """Runs a CoProcessFunction."""
 
     def process_batch1(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element1, batch, self._process_context)
@@ -198,7 +198,7 @@ class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
 
 
 class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
-    """A KeyedCoProcessFunction; both inputs share keys and timers."""
+    """Runs a KeyedCoProcessFunction; both inputs share keys and timers."""
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec) -> None:
         super().__init__(function)
@@ -225,7 +225,8 @@ class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
 
 
 class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
-    """A function with a method for each input, without context. If both streams are keyed it may keep state, which both methods share."""
+    """Runs a function that has a method for each input and no context. If both streams are keyed, it may keep state,
+    which both methods share."""
 
     batch_form = BatchForm.BY_KEY
     methods: tuple[str, str]
@@ -264,7 +265,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
 
 
 class CoMapOperator(CoFunctionOperator):
-    """A CoMapFunction: one result for each record; None means no result."""
+    """Runs a CoMapFunction: one result for each record; None means no result."""
 
     methods = ("map1", "map2")
 
@@ -285,7 +286,7 @@ class CoMapOperator(CoFunctionOperator):
 
 
 class CoFlatMapOperator(CoFunctionOperator):
-    """A CoFlatMapFunction: any number of results for each record."""
+    """Runs a CoFlatMapFunction: any number of results for each record."""
 
     parks = True
     methods = ("flat_map1", "flat_map2")

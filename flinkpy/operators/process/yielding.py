@@ -1,7 +1,8 @@
-"""Calls a function for each record and emits its results, while it still yields if need be.
+"""Calls a function for each record and emits its results, if need be while it is still yielding.
 
-A function may return a list, or it may yield. What it has yielded so far is emitted after a moment, or when there are enough records for a batch, and
-the operator parks (``flinkpy.operators.process.parking``). A list or tuple is complete, and its results are emitted with the batch.
+A function may return a list, or it may yield. The results it has yielded are emitted after a moment, or when they
+fill a batch, and the operator parks (``flinkpy.operators.process.parking``). A list or tuple is complete, and its
+results are emitted with the batch.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from flinkpy.state.backend import CurrentKey
 
 
 class Keyed(NamedTuple):
-    """How the current key is set before each call. ``shown``: the expression that calls ``select``, or its inlined form. ``hashes``: the loop checks
-    that the key can be hashed. ``clock``: given if state may expire; the loop reads it once for all state the record touches."""
+    """How the current key is set before each call. ``shown``: the expression that calls ``select``, or its inlined
+    form. ``hashes``: the loop checks that the key can be hashed. ``clock``: given if state may expire; the loop reads
+    it once for all state that a record touches."""
 
     current: CurrentKey
     select: Callable[[Any], Any] | None
@@ -34,7 +36,7 @@ class Keyed(NamedTuple):
 
 
 class Moment:
-    """Stands in for the context of functions that have none: holds the time of the current record."""
+    """Holds the time of the current record, in place of a context, for functions that get none."""
 
     __slots__ = ("_timestamp",)
 
@@ -43,7 +45,7 @@ class Moment:
 
 
 def keyed_by(current: CurrentKey, select: Callable[[Any], Any], *, hashes: bool, clock: Callable[[], int] | None) -> Keyed:
-    """The key is what the selector returns for each record."""
+    """A ``Keyed`` whose key is what the selector returns for each record."""
     return Keyed(current, select, call_or_inline(select, "select", "record"), hashes, clock)
 
 
@@ -51,7 +53,7 @@ _WITHOUT_KEY = Keyed(CurrentKey(), None, None, False, None)
 
 
 class Results:
-    """Collects the results of a function, in order; they are divided into main and side outputs once per batch."""
+    """Collects the results of a function in order; divides them into main and side outputs once per batch."""
 
     __slots__ = ("stamps", "values")
 
@@ -60,7 +62,7 @@ class Results:
         self.stamps: list[int] | None = [] if stamped else None
 
     def emit(self, output: Output) -> None:
-        """Emits them."""
+        """Emits the results to the outputs they belong to."""
         if not self.values:
             return
         if not may_hold_tags(self.values):
@@ -68,13 +70,14 @@ class Results:
             return
         batches = self._by_tag()
         main = batches.pop(None, None)
-        for tag_id, batch in batches.items():  # first, because consumers of the main output may change values that are in both
+        # Before the main output, whose consumers may change values that are in both
+        for tag_id, batch in batches.items():
             output.emit_side(tag_id, batch)
         if main is not None:
             output.emit(main)
 
     def _by_tag(self) -> dict[Any, RowBatch]:
-        """The side outputs by their ids, and the main output, if there is any, under None."""
+        """The results as batches by the id of their side output; those of the main output, if any, under None."""
         batches: dict[Any, RowBatch] = {None: RowBatch([], None if self.stamps is None else [])}
         conversions: dict[OutputTag, Callable[[Any], Any] | None] = {}
         for position, result in enumerate(self.values):
@@ -105,7 +108,7 @@ class UntaggedResults(Results):
 
 
 def may_hold_tags(values: list[Any]) -> bool:
-    """Whether one of the results could be ``(OutputTag, value)``, judged by the types of all of them at once."""
+    """Whether any result could be ``(OutputTag, value)``, judged first by the types of all results at once."""
     if not OutputTag.exists:
         return False
     kinds = set(map(type, values))
@@ -115,12 +118,12 @@ def may_hold_tags(values: list[Any]) -> bool:
         return any(type(value) is tuple and len(value) == 2 and isinstance(value[0], OutputTag) for value in values)
     try:
         return any(issubclass(kind, OutputTag) for kind in set(map(type, map(itemgetter(0), values))))
-    except IndexError:  # an empty tuple among them
+    except IndexError:  # one of them is an empty tuple
         return True
 
 
 def stamp_new(results: Results, timestamp: int) -> None:
-    """Gives the results that have no timestamp yet this one."""
+    """Gives this timestamp to the results that have none yet."""
     stamps = results.stamps
     if stamps is not None:
         missing = len(results.values) - len(stamps)
@@ -137,8 +140,9 @@ def emit_results(
 ) -> Work:
     """Calls ``process(record, at)`` for each record and emits its results; None means no results.
 
-    ``at`` is told the record's time, which the results get too if there are ``stamps``. ``keyed``: how the current key is set before each call.
-    ``endless``: there may be any number of records, more than one batch. ``names_record``: an error names the record.
+    ``at`` is the object whose ``_timestamp`` is set to the record's time, which the results get too if there are
+    ``stamps``. ``keyed``: how the current key is set before each call. ``endless``: there may be more records than
+    fit one batch. ``names_record``: errors name the record.
     """
     context, output = operator.context, operator.output
     keyed = keyed or _WITHOUT_KEY

@@ -1,7 +1,8 @@
-"""The loop that calls a process function for each record and collects its results, generated for the kind of records at hand.
+"""The loop that calls a process function for each record and collects its results, generated for the kind of records.
 
-It has lines for timestamps, keys, expiring state and copies only if they are needed. A key selector that is an expression is inlined
-(``flinkpy.core.codegen.inlining``), because the call usually costs more than the expression; so is the test whether a usual result can be changed.
+It has lines for timestamps, keys, expiring state and copies only if they are needed. A key selector that is an
+expression is inlined (``flinkpy.core.codegen.inlining``), because a call usually costs more than the expression. So
+is the test whether a result could be changed in place.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.chain.output_isolation import all_private, private
 
 MOMENT_S = 0.02  # results wait at most this long for further ones
-FEW = 3  # up to this many results of a call are checked one by one; more of them all at once
-LONGEST_STRIDE = 16  # at most this many results between two looks at the clock
+FEW = 3  # up to this many results of one call are checked one by one, more of them all at once
+LONGEST_STRIDE = 16  # at most this many results come between two readings of the clock
 _NAMES = {
     "ATOMS": ATOMS, "private": private, "all_private": all_private, "PLAIN_KEYS": PLAIN_KEYS, "canonical_key": canonical_key,
     "GENERATOR": GeneratorType, "MOMENT_S": MOMENT_S, "FEW": FEW, "LONGEST_STRIDE": LONGEST_STRIDE}
@@ -26,7 +27,8 @@ _FAST = "ATOMS=ATOMS, PLAIN_KEYS=PLAIN_KEYS, GENERATOR=GENERATOR"  # locals of t
 
 
 class LoopKind(NamedTuple):
-    """What a loop needs. ``key``: the expression for a record's key. ``hashes``: the loop checks that the key can be hashed."""
+    """What a loop has to do. ``key``: the expression for a record's key. ``hashes``: the loop checks that the key can
+    be hashed."""
 
     stamped: bool
     copies: bool
@@ -37,23 +39,23 @@ class LoopKind(NamedTuple):
 
 
 class ResultLoop:
-    """The function, which is a generator, and the numbers of its lines that select a key."""
+    """The loop as a generator function, and the numbers of its lines that select a key."""
 
     def __init__(self, kind: LoopKind) -> None:
         lines = list(_lines(kind))
         self.function: Callable[..., Any] = compile_function("result_loop", "\n".join(lines) + "\n", _NAMES)
         self.key_lines = frozenset(number for number, line in enumerate(lines, 1) if line.lstrip().startswith("key = "))
-        forget_source(self.function)  # loops are shared and stay
+        forget_source(self.function)  # loops are cached and shared, so their source would stay in linecache
 
 
 @lru_cache(256)
 def result_loop(kind: LoopKind) -> ResultLoop:
-    """The loop for that kind, made once."""
+    """The loop of that kind, compiled once."""
     return ResultLoop(kind)
 
 
 def private_lines(value: str, indent: int) -> list[str]:
-    """Statements that make ``value`` what ``private`` gives for it; of numbers, text, and tuples of these without a call.
+    """Statements that set ``value`` to ``private(value)``; for numbers, text and tuples of these without a call.
 
     >>> len(private_lines("x", 0))
     12
@@ -108,7 +110,7 @@ def _key(kind: LoopKind) -> str:
 
 
 def _of_list(kind: LoopKind) -> list[str]:
-    """Takes a list or tuple as a whole."""
+    """Lines that take a list or tuple of results as a whole."""
     if not kind.copies:
         return _indented(3, "out += given")
     lines = _indented(3, "if len(given) > FEW:\n    out += all_private(given)\nelse:\n    for value in given:")
@@ -128,7 +130,7 @@ def _one_by_one(kind: LoopKind) -> list[str]:
 
 
 def _stamping(indent: int) -> list[str]:
-    """Gives the results that have no timestamp yet the record's."""
+    """Lines that give the record's timestamp to the results that have none yet."""
     return _indented(indent, """\
 missing = len(out) - len(kept)
 if missing == 1:

@@ -1,8 +1,9 @@
 """Keyed operators over rows: reduce, and the running aggregates sum, min, max, min_by, max_by.
 
-Each record gives the running result of its key at once (Flink's streaming semantics); the first one of a key is its own result. All share
-one loop (``keyed_loops``), with the update in its middle: a call of the user's function for reduce, an expression for the aggregates. It runs over
-the state backend's own dict (``engine_values``), or over what the backend lends for the batch.
+Each record emits its key's result so far at once (Flink's streaming semantics); the first record of a key is its own
+result. All operators share one generated loop (``keyed_loops``) with the update in its middle: for reduce a call of
+the user's function, for the aggregates an expression. The loop runs over the state backend's own dict
+(``engine_values``), or over the values that the backend lends for the batch.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def key_function(key: KeySpec) -> Callable[[Any], Any]:
 
 
 class _OddShape(Exception):
-    """A record that the loop at hand is not made for; it and those behind it go to the general one."""
+    """A record that the current loop cannot handle; the general loop handles it and the records after it."""
 
 
 class KeyedOperator(KeyedStateOperator, OneInputOperator):
-    """What keyed row operators share: the key selector, one value per key, the loops.
-    ``falls_back``: where the update's expression raises, its function is asked."""
+    """What the keyed operators over rows share: the key selector, one value per key, the loops.
+    ``falls_back``: where the update's expression raises, the loop calls ``update`` instead."""
 
     batch_form = BatchForm.LAST_RESULT_OF_KEY
     keeps_timestamps = True
@@ -80,7 +81,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         close_function(self.key.selector)
 
     def set_key_first(self) -> None:
-        """For a function that keeps state of its own: the key is set whenever one is selected, so they are selected one by one."""
+        """For a function with state of its own: selecting a key also sets it as current. Keys are then selected one
+        at a time."""
         select, current = key_function(self.key), self.backend.current
 
         def select_and_set(record: Any) -> Any:
@@ -91,7 +93,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
 
     def run(self, update_text: str, emitted: str, values: list[Any], results: list[Any], entered: Callable[[Any], Any],
             update: Callable[[Any, Any], Any]) -> None:
-        """Runs the loop with that update over the records and all state there is; an exception of the user's code says which record it was."""
+        """Runs the loop with that update over the records and the state. If user code raises, the error names the
+        record."""
         states = self.values
         if isinstance(states, RunningValues):
             plain = states.plain()
@@ -108,7 +111,8 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             loop(values, states, results, self._select, entered, update)
 
     def _run_lent(self, held: RunningValues, values: list[Any], results: list[Any], update: Callable[[Any, Any], Any]) -> list[Any]:
-        """Where the state is a table of numbers. What is not made for that makes it a dict, and is given back with the records that follow."""
+        """Runs the loop over a table of numbers, if the state is one. At the first record that does not fit a table,
+        the state becomes a dict, and that record and the later ones are returned."""
         form, before = self.pairs, len(results)
         assert form is not None
         try:
@@ -135,7 +139,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
 
     @contextmanager
     def _told(self, loop: KeyedLoop, update: Callable[[Any, Any], Any]) -> Iterator[None]:
-        """What the user's code raises says which record it was."""
+        """Turns an exception of user code into one that names the record."""
         try:
             yield
         except _OddShape:
@@ -146,13 +150,13 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             raise user_code_error(self._explained(error, failure, update), self.context, record) from error
 
     def keep_pairs(self, update_text: str) -> None:
-        """Where the update is one of pairs that keep their key, many of them may be in a table."""
+        """If the update works on pairs and keeps their key, lets the state be a table."""
         self.pairs = pair_form(update_text, self._selected())
         if isinstance(self.values, RunningValues):
             self.values.allow_table(None if self.pairs is None else self.pairs.key_at)
 
     def _made(self, name: tuple[str, ...], make: Callable[[], KeyedLoop]) -> KeyedLoop:
-        """Compiled once."""
+        """The loop of that name, compiled at its first use."""
         found = self._loops.get(name)
         if found is None:
             found = self._loops[name] = make()
@@ -162,7 +166,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
         return call_or_inline(self._select, "select", "record")
 
     def _explained(self, error: Exception, failure: Failure | None, update: Callable[[Any, Any], Any]) -> Exception:
-        """The error with the frame of the user's function, where that was written out in the loop."""
+        """The error with the frame of the user's function, if that function was inlined in the loop."""
         if failure is None:
             return error
         record, current = failure.variables.get("record"), failure.variables.get("current")
@@ -181,9 +185,10 @@ def _as_it_is(record: Any) -> Any:
 class KeyedReduceOperator(KeyedOperator):
     """``reduce(result so far, value)`` per key.
 
-    A function that changes its first argument and returns it would also change what was emitted before. So what is emitted are copies, where it
-    could be changed (``enable_object_reuse`` turns that off). An update of nothing but operators and fields makes of values that cannot change
-    others of their kind, so there a key's first value is enough to look at.
+    A function that changes its first argument in place and returns it would also change results emitted earlier. So
+    the operator emits copies of values that could be changed; ``enable_object_reuse`` turns that off. An update of
+    only operators and fields turns values that cannot be changed into values that cannot be changed, so there it is
+    enough to look at a key's first value.
     """
 
     def __init__(self, function: Any, key: KeySpec) -> None:
@@ -199,7 +204,8 @@ class KeyedReduceOperator(KeyedOperator):
         self._reduce = method_of(self.function, "reduce")
         self._update_text = call_or_inline(self._reduce, "update", "current", "record")
         self._careful = not self.context.object_reuse and (
-            makes_objects(self._update_text) or could_be_mutated(self.values.values()))  # what was restored counts as first values
+            # Restored values count as first values
+            makes_objects(self._update_text) or could_be_mutated(self.values.values()))
         self.keep_pairs(CALLED if self._careful else self._update_text)
 
     def close(self) -> None:
@@ -230,7 +236,8 @@ def _only_safe(record: Any) -> Any:
 class KeyedAggregateOperator(KeyedOperator):
     """``sum``, ``min``, ``max``, ``min_by``, ``max_by`` (``flinkpy.aggregates.of_records``) of the field at ``position``.
 
-    The loop is specialised for what the first record is; at the first record of another shape the operator goes over to the general one for good.
+    The loop is specialised for the shape of the first record; at the first record of another shape the operator
+    switches to the general loop for good.
     """
 
     takes_updates = False
@@ -261,7 +268,7 @@ class KeyedAggregateOperator(KeyedOperator):
 
     def _specialise(self, sample: Any) -> None:
         self._shape = shape_of(sample)
-        alike = all(shape_of(value) == self._shape for value in self.values.values())  # there are some after a restore
+        alike = all(shape_of(value) == self._shape for value in self.values.values())  # not empty after a restore
         self._special = self.aggregate.update_expression(sample) if alike else None
         self.keep_pairs(self._special or CALLED)
 

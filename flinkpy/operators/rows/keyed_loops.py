@@ -1,7 +1,7 @@
-"""The one loop of keyed operators over rows, generated with the update in its middle.
+"""The loop of all keyed operators over rows, generated with the update in its middle.
 
-Keys are looked up as they come. Only where one is not found could it be another form of one that is there (``flinkpy.core.keys.canonical_key``), so
-only then is it looked at.
+The loop looks up each key as it comes. Only if it is not found, the loop tries its canonical form
+(``flinkpy.core.keys.canonical_key``), under which an equal key may be stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.rows.keyed_pairs import PairForm
 from flinkpy.state.heap.batch_view import ABSENT
 
-# ``entered`` keeps the first record of a key, and may refuse it by raising; what was done before is in ``results``.
+# ``entered`` returns the value for a key's first record, and may refuse it by raising; ``results`` then has the
+# results so far.
 _LOOP = """\
 def keyed_loop(values, states, results, select, entered, update):
     get = states.get; append = results.append
@@ -59,12 +60,13 @@ _NAMES = {"private": private, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical"
 
 
 def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:
-    """Its values are records; ``update`` is an expression over ``current`` and ``record``, ``selected`` the key of ``record``."""
+    """The loop over records. ``update`` is an expression over ``current`` and ``record``; ``selected`` one for the
+    key of ``record``."""
     return _compiled(each="record", update=assigned("value", update, falls_back, 12), emitted=emitted, selected=selected)
 
 
 def makes_objects(update: str) -> bool:
-    """Whether the update could make, of values that cannot be changed in place, one that can.
+    """Whether the update could turn values that cannot be changed in place into one that can.
 
     >>> makes_objects("(current[0], max(current[1], record[1]))"), makes_objects("(current[0], [record[1]])"), makes_objects(CALLED)
     (False, True, True)
@@ -74,12 +76,12 @@ def makes_objects(update: str) -> bool:
 
 
 def _gives_atoms(called: ast.expr) -> bool:
-    """Of what can be called in an expression, the builtins but ``list``."""
+    """Whether it is a builtin other than ``list``."""
     return isinstance(called, ast.Name) and called.id not in ("list", "update")
 
 
 def loop_over_view(form: PairForm) -> KeyedLoop:
-    """Over the states of a batch view: its values are (key, place, record), the states the values of pairs."""
+    """The loop over the states of a batch view: it gets (key, place, record), and each state is the value of a pair."""
     value = f"record[{1 - form.key_at}]"
     is_pair = f"type(record) is tuple and len(record) == 2 and type({value}) in numbers"
     text = _OVER_LENT.format(first=value, is_pair=is_pair, update=form.update, emitted=form.emitted)
@@ -87,7 +89,8 @@ def loop_over_view(form: PairForm) -> KeyedLoop:
 
 
 def assigned(name: str, update: str, falls_back: bool, indent: int) -> str:
-    """The statement that gives the update to the name. Trying costs nothing, and what is called instead knows all values."""
+    """The statement that assigns the update to ``name``. With ``falls_back`` it calls ``update``, which handles all
+    values, if the expression raises; the ``try`` costs nothing."""
     if not falls_back or update == CALLED:
         return f"{name} = {update}"
     margin = " " * indent
@@ -99,5 +102,5 @@ def _compiled(**parts: str) -> KeyedLoop:
 
 
 def keys_of_all(selected: str) -> KeyedLoop:
-    """The function of (values, select) that gives the key of every record."""
+    """A function of (values, select) that returns the key of every record."""
     return compile_function("keys_of_all", f"def keys_of_all(values, select):\n    return [{selected} for record in values]\n", {})

@@ -1,7 +1,7 @@
 """map, filter and flat_map on a keyed stream, where the function may keep state per key.
 
-They are stages like their unkeyed forms and fuse with what follows. Only a function with an ``open``, where state is asked for, pays for it: then the
-key is set before each call. Anything else runs as if there were no key.
+They are stages like their unkeyed forms and fuse with the operators after them. Only for a function with an ``open``,
+where it may ask for state, is the key set before each call. Any other function runs as on an unkeyed stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flinkpy.state.backend import KeyedStateBackend
 
 
 def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backend: KeyedStateBackend) -> Callable[[Any], Any]:
-    """The function, with the value's key set before each call."""
+    """The function, wrapped so that the value's key is set before each call."""
     current, after_records = backend.current, backend.after_records
 
     def keyed(value: Any) -> Any:
@@ -37,7 +37,7 @@ def with_key(function: Callable[[Any], Any], select: Callable[[Any], Any], backe
 
 
 class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
-    """One user function, with its key."""
+    """A stage with one user function that may keep state per key."""
 
     batch_form = BatchForm.BY_KEY
 
@@ -71,4 +71,5 @@ class KeyedFilterOperator(KeyedStageOperator, FilterOperator):
 
 
 class KeyedFlatMapOperator(KeyedStageOperator, FlatMapOperator):
-    """A FlatMapFunction with state per key. A generator runs to its end before the next record, so it may use state throughout."""
+    """A FlatMapFunction with state per key. A generator runs to its end before the next record, so it may use state
+    anywhere."""

@@ -1,7 +1,7 @@
-"""map, filter, flat_map, project: operators that look at one record at a time and remember nothing.
+"""map, filter, flat_map, project: operators that look at one record at a time and keep nothing.
 
-Each describes itself as a stage and is normally fused with its neighbours (``flinkpy.operators.chain.fusion``). ``process_batch`` is the textbook
-form, used when fusion is off; a property test holds the two against each other.
+Each describes itself as a stage and is normally fused with its neighbours (``flinkpy.operators.chain.fusion``).
+``process_batch`` is the plain form, which is used when fusion is off; a property test compares the two.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 def rows(batch: Batch) -> RowBatch:
-    """The batch, which must be one of rows: the graph puts a conversion where a columnar stream meets a row function."""
+    """The batch, which must be one of rows. The graph inserts a conversion where a columnar stream meets a row
+    function."""
     if type(batch) is not RowBatch:
         raise EngineError(f"a row operator got {batch!r}; ColumnsToRowsOperator is missing in front of it")
     return batch
 
 
 class FunctionStageOperator(StageOperator):
-    """One user function, called once per record."""
+    """A user function that is called once per record."""
 
     keeps_timestamps = True
     kind: StageKind
     method: str
 
     def __init__(self, function: Any) -> None:
-        method_of(function, self.method)  # refuses what cannot be called while the program is still being built
+        method_of(function, self.method)  # raises for what cannot be called, while the program is being built
         self.function = function
 
     def open(self) -> None:
@@ -66,12 +67,12 @@ class FunctionStageOperator(StageOperator):
 
     @staticmethod
     def apply(function: Callable[[Any], Any], value: Any) -> list[Any] | tuple[Any, ...]:
-        """What becomes of one value."""
+        """The results for one value."""
         raise NotImplementedError
 
 
 class MapOperator(FunctionStageOperator):
-    """One value for each value."""
+    """Emits one value for each value."""
 
     kind, method = StageKind.MAP, "map"
 
@@ -81,7 +82,7 @@ class MapOperator(FunctionStageOperator):
 
 
 class FilterOperator(FunctionStageOperator):
-    """The values for which the function is true."""
+    """Keeps the values for which the function returns true."""
 
     kind, method = StageKind.FILTER, "filter"
 
@@ -91,7 +92,7 @@ class FilterOperator(FunctionStageOperator):
 
 
 class FlatMapOperator(FunctionStageOperator):
-    """Any number of values for each value."""
+    """Emits any number of values for each value."""
 
     kind, method = StageKind.FLAT_MAP, "flat_map"
     parks = True
@@ -102,7 +103,7 @@ class FlatMapOperator(FunctionStageOperator):
 
 
 class ProjectOperator(MapOperator):
-    """Tuples of the chosen positions."""
+    """Emits tuples of the fields at the chosen positions."""
 
     def __init__(self, indices: Sequence[int]) -> None:
         if not indices or any(not isinstance(index, int) for index in indices):

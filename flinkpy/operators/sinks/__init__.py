@@ -1,1 +1,1 @@
-"""Sinks of every kind, and sources whose ``run`` blocks."""
+"""Sinks of every kind, and sources whose ``run`` may block."""

@@ -1,4 +1,4 @@
-"""What a SinkFunction learns of the value at hand."""
+"""What a SinkFunction can ask about the current value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkContext:
-    """Passed to ``invoke(value, context)``. One object serves all values: do not keep it."""
+    """The context passed to ``invoke(value, context)``. One object serves all values: do not keep it."""
 
     __slots__ = ("_timers", "_timestamp", "_watermark")
 
@@ -24,16 +24,16 @@ class SinkContext:
         return self._timestamp
 
     def current_watermark(self) -> int:
-        """How far event time has come, in milliseconds."""
+        """The current watermark: how far event time has advanced, in milliseconds since 1970-01-01 UTC."""
         return self._watermark
 
     def current_processing_time(self) -> int:
-        """Milliseconds since 1970-01-01 UTC, by the machine's clock."""
+        """The machine's clock, in milliseconds since 1970-01-01 UTC."""
         return self._timers.now_ms()
 
 
 def takes_context(invoke: Any) -> bool:
-    """Whether ``invoke`` may be called with a value and a context; with the value alone where it says nothing."""
+    """Whether ``invoke`` can be called with a value and a context; False if its signature is not known."""
     try:
         inspect.signature(invoke).bind(None, None)
     except (TypeError, ValueError):

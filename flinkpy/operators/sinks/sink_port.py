@@ -19,23 +19,24 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkWriter(ABC):
-    """One subtask's end of a sink. All calls come from the task's thread."""
+    """Writes for one subtask of a sink. All calls come from the task's thread."""
 
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
-        """Takes a batch, rows or columns, never empty."""
+        """Writes a batch of rows or columns, which is never empty."""
 
     @property
     def available(self) -> bool:
-        """Whether another batch is welcome. A writer that says False calls its listener when that changes; one that is
-        written to all the same waits until there is room: nothing is dropped and nothing grows without bound."""
+        """Whether the writer has room for another batch. When a writer that returned False has room again, it calls
+        its listener. If it is given a batch without having room, it waits: it drops nothing, and does not grow
+        without bound."""
         return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Who to call, in the task's thread, when ``available`` turns true again."""
+        """Sets the function to call, in the task's thread, when ``available`` becomes true again."""
 
     def flush(self) -> None:
-        """Hands on what was gathered, and waits until it is out."""
+        """Writes out what was gathered, and waits until that is done."""
 
     def finish(self) -> None:
         """The input has ended well: flush. A sink without a committer makes its result visible here. Not called after a failure."""
@@ -81,7 +82,7 @@ class Committer(ABC):
         """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after the other."""
 
     def close(self) -> None:
-        """Gives back what was taken; called whatever happened."""
+        """Releases the writer's resources; called in any case."""
 
 
 class Sink(ABC):
@@ -96,7 +97,7 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
-        """In the task: opens what one subtask writes to."""
+        """Called in the task: opens what this subtask writes to."""
 
     def restore_writer(self, context: OperatorContext, states: Sequence[Any]) -> SinkWriter:
         """The same in a job that starts from a checkpoint: ``states`` is this subtask's share of what writers gave to ``snapshot_state``."""
@@ -114,7 +115,7 @@ class Sink(ABC):
 
     @property
     def writer(self) -> SinkWriter:
-        """The writer, once open."""
+        """The writer; raises RuntimeError before ``open``."""
         if self._writer is None:
             raise RuntimeError(f"{type(self).__name__} was not opened")
         return self._writer
@@ -127,7 +128,7 @@ class Sink(ABC):
         return self._writer is None or self._writer.available
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """May be called before ``open``."""
+        """Sets the writer's listener; may be called before ``open``."""
         self._listener = on_available
         if self._writer is not None:
             self._writer.set_listener(on_available)
@@ -139,7 +140,7 @@ class Sink(ABC):
         self.writer.finish()
 
     def close(self) -> None:
-        """Closes the writer if one was made."""
+        """Closes the writer if there is one."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()

@@ -1,4 +1,4 @@
-"""The operators at both ends of a job: for sources whose ``run`` blocks, and for sinks of every kind."""
+"""The operators at both ends of a job: for sources whose ``run`` may block, and for sinks of every kind."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ class _Stamped:
 
 
 class _Cancelled(BaseException):
-    """Ends a source's ``run`` from inside ``collect``. It is no Exception, so the user's ``except Exception`` does not catch it."""
+    """Raised inside ``collect`` to end a source's ``run``. It is not an Exception, so the user's ``except Exception``
+    does not catch it."""
 
 
 class BoundedHandOver:
-    """A bounded queue from the source's thread to the task's. The sender waits for room; the receiver never waits.
+    """A bounded queue from the source's thread to the task's thread. The sender waits for room; the receiver never
+    waits.
 
-    The receiver sets ``hungry`` when it found nothing, and only then does the sender wake it up, so a fast source costs no wake-ups.
-    There is one sender and one receiver; appending to a ``deque`` and taking from it are safe without a lock.
+    The receiver sets ``_hungry`` when it finds nothing, and only then does the sender wake it up, so a fast source
+    costs no wake-ups. There is one sender and one receiver; appending to a ``deque`` and popping from it are safe
+    without a lock.
     """
 
     def __init__(self, capacity: int, wake_up: Callable[[], None]) -> None:
@@ -57,7 +60,8 @@ class BoundedHandOver:
         return len(self._items)
 
     def put(self, item: Any) -> None:
-        """Waits while the queue is full; ends the source's ``run`` when the receiver is gone."""
+        """Adds the item, then waits while the queue is full. Ends the source's ``run`` if the receiver has gone
+        away."""
         if self._closed:
             raise _Cancelled
         self._items.append(item)
@@ -77,7 +81,7 @@ class BoundedHandOver:
             raise _Cancelled
 
     def take(self, limit: int) -> list[Any]:
-        """Up to ``limit`` items, at once. With none, the next ``put`` wakes the receiver up."""
+        """At most ``limit`` items, without waiting. If there are none, the next ``put`` wakes the receiver."""
         items = self._items
         taken = [items.popleft() for _ in range(min(limit, len(items)))]
         if self._sender_waits:
@@ -85,13 +89,13 @@ class BoundedHandOver:
                 self._room.notify()
         if not taken:
             self._hungry = True
-            if items:  # put between the look and ``hungry``
+            if items:  # put after the loop above and before ``_hungry`` was set
                 self._hungry = False
                 return self.take(limit)
         return taken
 
     def close(self) -> None:
-        """The receiver is gone: releases a waiting sender."""
+        """The receiver goes away: releases a waiting sender."""
         with self._room:
             self._closed = True
             self._room.notify_all()
@@ -99,7 +103,7 @@ class BoundedHandOver:
 
 
 class _LegacySourceContext:
-    """The context for the user's ``run``. ``own``: copies a value, so that the function cannot change it any more."""
+    """The context for the user's ``run``. ``own`` copies a value, so that the function can no longer change it."""
 
     def __init__(self, queue: BoundedHandOver, lock: threading.RLock, own: Callable[[Any], Any]) -> None:
         self._queue, self._lock, self._own = queue, lock, own
@@ -121,13 +125,15 @@ class _LegacySourceContext:
 
 
 class LegacySourceOperator(SourceOperator):
-    """A SourceFunction, whose ``run`` may block and therefore has a thread of its own.
+    """Runs a SourceFunction. Its ``run`` may block, and so has a thread of its own.
 
-    The thread hands records over through a queue of two batches; it waits when that is full, which is back-pressure. The task never waits for the
-    thread: on cancellation it calls ``cancel()``, the next ``collect`` ends ``run``, and the thread calls the function's ``close()`` itself.
+    The thread hands records over through a queue of two batches, and waits when it is full: that is back-pressure.
+    The task never waits for the thread. On cancellation the task calls ``cancel()``, the next ``collect`` ends
+    ``run``, and the thread itself calls the function's ``close()``.
 
-    A CheckpointedFunction's state must match the records before the barrier. So its ``run`` holds the checkpoint lock over ``collect`` and the change
-    of its state. At a barrier the task takes the lock, and first emits what is in the queue.
+    A CheckpointedFunction's state must match the records before the barrier. So its ``run`` holds the checkpoint lock
+    over ``collect`` and the change of its state. At a barrier the task takes the lock, and emits what is in the
+    queue.
     """
 
     def __init__(self, source_function: Any) -> None:
@@ -151,7 +157,7 @@ class LegacySourceOperator(SourceOperator):
             self.function.run(_LegacySourceContext(self._queue, self._lock, (lambda value: value) if self.context.object_reuse else copied))
         except _Cancelled:
             pass
-        except BaseException as error:  # SystemExit too: otherwise it would end this thread unnoticed
+        except BaseException as error:  # SystemExit too, or it would end this thread unnoticed
             self._error = error
         try:
             close_function(self.function)
@@ -166,7 +172,7 @@ class LegacySourceOperator(SourceOperator):
         return self._thread is not None and self._thread.is_alive()
 
     def emit_next(self) -> InputStatus:
-        ended = self._ended  # read before the queue: what is in the queue after the end is all there will be
+        ended = self._ended  # read before the queue: after the end nothing is added to the queue
         items = self._queue.take(min(self.batch_size, self.context.batch_records))
         if items:
             self._emit(items)
@@ -180,7 +186,8 @@ class LegacySourceOperator(SourceOperator):
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         if isinstance(self.function, CheckpointedFunction) and not self._locked:
-            while not self._lock.acquire(timeout=LOCK_POLL_S):  # the source may hold it while it waits for room in the queue
+            # The source may hold it while it waits for room in the queue
+            while not self._lock.acquire(timeout=LOCK_POLL_S):
                 self._emit_queued()
             self._locked = True
             self._emit_queued()
@@ -211,7 +218,7 @@ class LegacySourceOperator(SourceOperator):
         self._emit_records(items[start:])
 
     def _emit_records(self, items: list[Any]) -> None:
-        """Emits records, cut where stamped ones meet others."""
+        """Emits records as batches; a batch has either only records with timestamps or only records without."""
         if items and self._idle:
             self._idle = False
             self.output.emit_control(WatermarkStatus(idle=False))

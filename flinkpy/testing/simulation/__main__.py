@@ -1,4 +1,5 @@
-"""``python -m flinkpy.testing.simulation --seed 123 --trace``: one seed, or many (``--seeds 0:500``), with what happened in them."""
+"""``python -m flinkpy.testing.simulation --seed 123 --trace``: runs one seed, or many (``--seeds 0:500``), and prints
+what happened."""
 
 from __future__ import annotations
 

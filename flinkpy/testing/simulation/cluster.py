@@ -31,13 +31,14 @@ DISPATCHER, RESOURCE_MANAGER, CLIENT = "dispatcher", "resourcemanager", "client"
 
 
 class WatchedNetwork(SimulatedNetwork):
-    """Remembers where the current event ran, so that only those places are looked at after it."""
+    """Remembers where the current event ran, so that only those places are checked after it."""
 
     def __init__(self, seed: int, faults: FaultPlan, config: RpcConfig) -> None:
         super().__init__(seed, faults, config=config)
         self.touched: dict[Place, None] = {}
         self.bugs: list[BaseException] = []
-        self.swallow: Callable[[str, str, Message], bool] = lambda source, target, message: False  # for tests: True, and it is lost
+        # For tests: True loses the message
+        self.swallow: Callable[[str, str, Message], bool] = lambda source, target, message: False
 
     def run_at(self, place: Place | None, action: Callable[[], object]) -> None:
         if place is not None:
@@ -45,14 +46,14 @@ class WatchedNetwork(SimulatedNetwork):
         super().run_at(place, action)
 
     def send(self, source: SimulatedProcess, process: str, message: Message) -> None:
-        """An answer that tells of a bug may go to somebody who does not wait for it any more: it is kept here."""
+        """Sends the message. Keeps an answer that reports a bug, since its receiver may not wait for it any more."""
         if isinstance(message, RpcAnswer) and isinstance(message.error, (EngineError, RemoteError)):
             self.bugs.append(message.error)
         if not self.swallow(source.process, process, message):
             super().send(source, process, message)
 
     def touched_hosts(self) -> list[SimulatedHost]:
-        """The endpoints the last event ran in, if they still are; forgets them."""
+        """Returns the endpoints in which the last event ran, if they still exist, and forgets them."""
         hosts = [place for place in self.touched if isinstance(place, SimulatedHost) and place.alive]
         self.touched.clear()
         return hosts
@@ -66,12 +67,12 @@ class SimulatedWorker:
     executor: TaskExecutor
     runner: SimulatedTaskRunner
     slots: int
-    on_failure: Callable[[str], None] | None  # of the driver, for workers it started
+    on_failure: Callable[[str], None] | None  # the driver's callback, for workers it started
 
 
 @dataclass
 class SimulatedJobMaster:
-    """One process with one JobMaster, which its Dispatcher started."""
+    """One process with one JobMaster, started by the Dispatcher."""
 
     service: SimulatedRpcService
     master: JobMaster
@@ -92,7 +93,7 @@ class SimulatedJobMaster:
 
 
 class SimulatedDriver:
-    """A WorkerDriver. Workers take a while to start, may fail to, and their death may be noticed."""
+    """A WorkerDriver. Workers take a while to start, may fail to start, and their death may be noticed or not."""
 
     def __init__(self, cluster: SimulatedCluster, *, max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0) -> None:
         self._cluster, self._max_slots, self._start_s, self.failing = cluster, max_slots, start_s, failing
@@ -128,8 +129,9 @@ class SimulatedDriver:
 
 
 class SimulatedCluster:
-    """Dispatcher, ResourceManager, every JobMaster and every TaskExecutor live in processes of their own. ``client()`` gives a Dispatcher gateway in
-    one more; ``network`` is the place for faults. The leaders are known from a service that does not fail, as in Flink."""
+    """The Dispatcher, the ResourceManager, every JobMaster and every TaskExecutor have a process each. ``client()``
+    returns a gateway to the Dispatcher from one more; ``network`` injects faults. The leaders are known from a
+    service that does not fail, as in Flink."""
 
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
@@ -158,7 +160,7 @@ class SimulatedCluster:
         return manager
 
     def crash_resource_manager(self, back_after_s: float, noticed: bool | None = None) -> None:
-        """It dies, and another one leads after a while: in a new term, and knowing nothing."""
+        """Crashes the ResourceManager. Another one leads after a while, in a new term and without any knowledge."""
         def come_back() -> None:
             self.resource_manager = self._start_resource_manager()
 
@@ -166,7 +168,7 @@ class SimulatedCluster:
         self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
-        """The Dispatcher is told of the job's end a little later, as if it were busy."""
+        """The Dispatcher learns of the job's end a little later, as if it were busy."""
         def job_ended(result: JobResult, details: JobDetails) -> None:
             late_s = self._told_late_s * self.network.random.random()
             self.network.schedule(late_s, lambda: on_terminal(result, details), f"{result.job_id} has ended")
@@ -200,13 +202,13 @@ class SimulatedCluster:
         self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")
 
     def end_worker(self, resource_id: ResourceId) -> None:
-        """The process is stopped in good order."""
+        """Stops the worker's process normally."""
         worker = self.workers.pop(resource_id, None)
         if worker is not None:
             worker.service.stop()
 
     def crash_worker(self, resource_id: ResourceId) -> SimulatedWorker:
-        """The process dies in the middle of whatever it does."""
+        """Crashes the worker's process, in the middle of whatever it does."""
         worker = self.workers.pop(resource_id)
         self.network.crash(resource_id)
         return worker

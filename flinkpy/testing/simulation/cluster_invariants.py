@@ -12,9 +12,10 @@ from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
 
 class Invariants:
-    """Looks at the endpoints the last event ran in: nothing else can have changed."""
+    """Checks the endpoints in which the last event ran: nothing else can have changed."""
 
-    FULL_EVERY = 16  # a JobMaster's whole state is looked at every so many of its events; what the event changed, always
+    # How many of a JobMaster's events pass between checks of its whole state; what an event changed is always checked
+    FULL_EVERY = 16
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -38,7 +39,7 @@ class Invariants:
 
 
 def check_executor(executor: TaskExecutor) -> None:
-    """Slots are in order, each task runs in a slot of its job, every segment belongs to a task."""
+    """Checks that slots are in order, each task runs in a slot of its job, and every segment belongs to a task."""
     executor.check_invariants()
     runner = executor.runner
     assert isinstance(runner, SimulatedTaskRunner)
@@ -53,7 +54,8 @@ def check_executor(executor: TaskExecutor) -> None:
 
 
 def check_calm(cluster: SimulatedCluster) -> None:
-    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for. Raises EngineError."""
+    """Checks, when nothing was lost for a while, that the ResourceManager and the running JobMasters agree on the
+    open slot requests. Raises EngineError."""
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():
         if master.status.has_ended:
@@ -66,7 +68,8 @@ def check_calm(cluster: SimulatedCluster) -> None:
 
 
 def check_end(cluster: SimulatedCluster) -> None:
-    """All jobs are over and calm has returned: nothing is held, and everybody agrees on it. Raises EngineError."""
+    """Checks, when all jobs have ended and nothing was lost for a while, that nothing is held, and everybody agrees
+    on it. Raises EngineError."""
     manager = cluster.resource_manager
     for resource_id, worker in cluster.workers.items():
         statistics = worker.executor.statistics()

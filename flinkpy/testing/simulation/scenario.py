@@ -1,4 +1,5 @@
-"""What a seed means: the cluster's size and limits, the network's dangers, the jobs, and when which fault strikes."""
+"""The scenario of a seed: the cluster's size and limits, the network's faults, the jobs, and when which process
+crashes or is cut off."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ RPC = RpcConfig(
 
 @dataclass(frozen=True)
 class Crash:
-    """One of the workers then alive dies; ``noticed`` or not. ``restart_s``: somebody starts another one in its place."""
+    """One of the workers alive at that time dies; ``noticed`` or not. After ``restart_s`` another one starts in its
+    place."""
 
     at_s: float
     victim: int
@@ -40,7 +42,8 @@ class ManagerCrash:
 
 @dataclass(frozen=True)
 class Partition:
-    """A process (the client is number 0) is cut off from the masters: from them, to them, or both."""
+    """A process (the client is number 0) is cut off from the masters: messages from them, to them, or both ways are
+    lost."""
 
     at_s: float
     victim: int
@@ -67,7 +70,7 @@ class Scenario:
         chance = random.Random(seed * 7919 + 1)
         ids, masters = IdFactory(seed * 7919 + 2), random.Random(seed * 7919 + 3)
         static, per_worker = 3, chance.choice((1, 1, 2, 3))
-        stay_s = 40.0 * (masters.random() < 0.2)  # jobs that hold their slots for long, so that others wait
+        stay_s = 40.0 * (masters.random() < 0.2)  # some jobs hold their slots for long, so that others wait
         total = static * per_worker + chance.choice((0, 2, 4, 8))
         return Scenario(
             seed, static,
@@ -87,7 +90,7 @@ def _moment(chance: random.Random) -> float:
 
 
 def _staying(job: SimulatedJob, seconds: float) -> SimulatedJob:
-    """Its client cancels it later, if at all."""
+    """Returns the job with a later cancellation, if its client cancels it at all."""
     return replace(job, cancel_after_s=job.cancel_after_s + seconds) if job.cancel_after_s is not None else job
 
 
@@ -102,7 +105,7 @@ def _partition(chance: random.Random) -> Partition:
 
 
 def _faults(chance: random.Random) -> FaultPlan:
-    """A quiet network in one run of five."""
+    """Returns the network's faults: none in one run of five."""
     if chance.random() < 0.2:
         return FaultPlan()
     rough = chance.choice((0.01, 0.05, 0.15))

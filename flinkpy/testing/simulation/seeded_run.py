@@ -1,4 +1,5 @@
-"""One seed from beginning to end: build the cluster, let the jobs and the faults come, wait for calm, and look."""
+"""One seed from beginning to end: builds the cluster, runs the jobs and the faults, waits until all is quiet, and
+checks."""
 
 from __future__ import annotations
 
@@ -36,11 +37,12 @@ class SeedReport:
 
 
 class SimulationFailure(EngineError):
-    """A run in which something was wrong: says what, and how to see it again."""
+    """A run went wrong: the message says what, and how to repeat the run."""
 
 
 class SimulatedClient:
-    """One user: submits a job, cancels it perhaps, waits for its result, and repeats every call until it is answered."""
+    """One user: submits a job, perhaps cancels it, waits for its result, and repeats every call until it is
+    answered."""
 
     def __init__(self, cluster: SimulatedCluster, job: SimulatedJob) -> None:
         self._cluster, self._job = cluster, job
@@ -55,7 +57,7 @@ class SimulatedClient:
         self._cluster.client_service.schedule(delay_s, action)
 
     def _call(self, ask: Callable[[DispatcherGateway], Future[Any]], then: Callable[[Any], None]) -> None:
-        """Asks until there is an answer."""
+        """Repeats the call until there is an answer."""
         def failed(error: BaseException) -> None:
             if not isinstance(error, RpcError):
                 raise error
@@ -91,7 +93,7 @@ class SimulatedClient:
 
 
 class SimulationRun:
-    """A scenario being played."""
+    """A scenario that is being played."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -154,7 +156,7 @@ class SimulationRun:
     # -- the run -----------------------------------------------------------------------------------------------------------
 
     def run(self) -> SeedReport:
-        """Plays it to its end; raises EngineError when something is wrong."""
+        """Plays the scenario to its end. Raises EngineError when something is wrong."""
         ended = self.network.run_until(lambda: all(client.result is not None for client in self.clients), PATIENCE_S)
         if not ended:
             open_jobs = [client.job_id for client in self.clients if client.result is None]
@@ -187,7 +189,7 @@ class SimulationRun:
 
 
 def _check_finished(job: SimulatedJob, result: JobResult) -> None:
-    """Every subtask has finished, and every split was read once, by attempts that count."""
+    """Checks that every subtask has finished, and that attempts that count have read every split once."""
     subtasks = sum(vertex.parallelism for vertex in job.graph.vertices)
     if result.accumulators.get("tasks") != subtasks:
         raise EngineError(f"job {result.job_id} has {subtasks} subtasks, {result.accumulators.get('tasks')} told of their end")

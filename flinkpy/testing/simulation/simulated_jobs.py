@@ -17,8 +17,9 @@ from flinkpy.graph.resources import ANY, ResourceProfile
 
 @dataclass(frozen=True)
 class TaskBehaviour:
-    """What a simulated task of a vertex does. ``run_s`` None: it runs until cancelled. ``failures``: attempts of subtask ``failing`` below
-    this number fail. ``reads_splits``: it asks the coordinator for splits and ends when there are no more."""
+    """What a simulated task of a vertex does. It runs for ``run_s``, or until cancelled if that is None. Attempts of
+    subtask ``failing`` below number ``failures`` fail. With ``reads_splits`` it requests splits from that
+    coordinator, and ends when there are no more."""
 
     run_s: float | None = 1.0
     start_s: float = 0.01
@@ -36,7 +37,7 @@ class SimulatedSplit:
 
 
 class SimulatedSource(Source[SimulatedSplit]):
-    """Some splits, which only the coordinator's side of a real source is needed for."""
+    """A source that only has the coordinator's side: simulated tasks read its splits without a reader."""
 
     def __init__(self, splits: int) -> None:
         self.splits = splits
@@ -90,7 +91,7 @@ class JobBuilder:
 
 @dataclass(frozen=True)
 class SimulatedJob:
-    """A job and what its client does. ``cancel_after_s`` None: it ends by itself, whatever happens."""
+    """A job and its client's actions. With ``cancel_after_s`` None the job ends by itself, whatever happens."""
 
     graph: JobGraph
     submit_at_s: float
@@ -98,14 +99,15 @@ class SimulatedJob:
 
 
 def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
-    """Chains, fan-outs and joins, of all kinds of edges; bounded, unbounded, reading splits; failing or not; with any restart strategy."""
+    """Returns a job of chains, fan-outs and joins, with all kinds of edges; bounded, unbounded or reading splits;
+    failing or not; with any restart strategy."""
     unbounded = chance.random() < 0.3
     builder = JobBuilder(job_id, configuration=_configuration(chance))
     groups = ["default"] if chance.random() < 0.75 else ["default", "other"]
     share = chance.random()
-    blocking, batch = share < 0.15 and not unbounded, share < 0.08  # some exchanges block; or all do, as in BATCH mode
+    blocking, batch = share < 0.15 and not unbounded, share < 0.08  # some exchanges block, or all do, as in BATCH mode
     widest = chance.choice((1, 2, 2, 3, 4))
-    same = chance.random() < 0.4  # all vertices equally wide
+    same = chance.random() < 0.4  # all vertices have the same parallelism
     vertices: list[JobVertex] = []
     for number in range(chance.choice((1, 2, 2, 3, 3, 4, 5))):
         parallelism = widest if same else chance.randint(1, widest)
@@ -123,7 +125,7 @@ def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:
 
 
 def _producers(chance: random.Random, vertices: list[JobVertex]) -> list[JobVertex]:
-    """None (one more source), one (a chain or a fan-out) or two (a join)."""
+    """Returns the producers of a vertex: none (another source), one (a chain or a fan-out) or two (a join)."""
     if not vertices or chance.random() < 0.15:
         return []
     return chance.sample(vertices, min(len(vertices), chance.choice((1, 1, 2))))

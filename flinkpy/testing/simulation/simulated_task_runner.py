@@ -1,5 +1,5 @@
-"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back, leave
-blocking results behind, and fail when a blocking result they read is gone.
+"""A TaskRunner whose tasks take virtual time instead of processing records. They take segments from a real pool and
+return them, leave blocking results behind, and fail when a blocking result that they read is gone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SimulatedTask:
         return (*self.partitions, *self.gates)
 
     def borrow_segments(self, pool: NetworkBufferPool, chance: Random) -> None:
-        """A pool per partition and per gate; each holds some segments, as if batches were in flight."""
+        """Creates a pool per partition and per gate; each takes some segments, as if batches were in flight."""
         def make_pool(channels: int) -> LocalBufferPool:
             most = min(SEGMENTS_AT_MOST, SEGMENTS_PER_CHANNEL * channels)
             return pool.create_pool(self.descriptor.subtask_name, min(2, most), most)
@@ -94,7 +94,7 @@ class SimulatedTaskRunner:
         self, service: SimulatedRpcService, segments: int = 2048,
         is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True,
     ) -> None:
-        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt."""
+        """``is_kept`` says whether that TaskExecutor has the results of that attempt, or still computes them."""
         self._service, self._is_kept = service, is_kept
         self.results: dict[ExecutionAttemptId, int] = {}  # blocking partitions of finished attempts
         self._chance = service.network.random
@@ -107,7 +107,7 @@ class SimulatedTaskRunner:
         return self._service.process, 0
 
     def start(self) -> None:
-        """Nothing to start."""
+        """Does nothing."""
 
     # -- the port ----------------------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class SimulatedTaskRunner:
         return [task.metrics() for task in self._tasks.values()]
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
-        """Simulated tasks have theirs at their end."""
+        """Does nothing: simulated tasks have accumulators only at their end."""
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
@@ -225,7 +225,7 @@ class SimulatedTaskRunner:
         elif isinstance(event, NoMoreSplits):
             self._later(task, task.behaviour.run_s or 0.0, partial(self._end, state=_S.FINISHED))
 
-    # -- looking in --------------------------------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         """Raises EngineError when a segment belongs to no task."""

@@ -1,4 +1,5 @@
-"""The program's trigger, as the window operator calls it: at a window, with its context, and with its state removed when the window ends."""
+"""The program's trigger as the window operator calls it: for a window, with its context, and with its state removed
+when the window ends."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from flinkpy.windowing.triggers import Trigger, TriggerResult
 
 
 class BoundTrigger:
-    """Each call sets ``window.key``, the window that the contexts of trigger and window function refer to. The caller sets the current key."""
+    """Each call sets ``window.key``, the window to which the contexts of trigger and window function refer. The
+    caller sets the current key."""
 
     def __init__(self, trigger: Trigger[Any, Any], context: TriggerContext, window: CurrentKey, state: NamespacedState) -> None:
         self._trigger, self._context, self._window, self._state = trigger, context, window, state
@@ -26,12 +28,12 @@ class BoundTrigger:
         return called(time, window, self._context)
 
     def on_merge(self, result: Any, merged: tuple[Any, ...]) -> None:
-        """``merged`` have become ``result``."""
+        """The windows ``merged`` have become ``result``."""
         self._window.key, self._context.merged = result, merged
         self._trigger.on_merge(result, self._context)
 
     def clear(self, key: Any, window: Any) -> None:
-        """The window ends: its state goes."""
+        """Called when the window ends: removes the trigger's state for it."""
         self._window.key = window
         self._trigger.clear(window, self._context)
         if self._state:

@@ -1,6 +1,8 @@
-"""What is kept of a window's records until it is evaluated: their reduction, an accumulator, or all of them.
+"""What the operator keeps of a window's records until it evaluates the window: their reduction, an accumulator, or
+all records.
 
-With an evictor all of them are kept, with their timestamps, and what is left is reduced as the window is evaluated.
+With an evictor it keeps all records with their timestamps, and reduces what the evictor leaves when it evaluates the
+window.
 """
 
 from __future__ import annotations
@@ -20,34 +22,38 @@ from flinkpy.windowing.general.per_window.namespaces import MISSING, NamespacedS
 
 @dataclass(frozen=True)
 class ContentsFunctions:
-    """One way to keep records, ready in the task. ``names``: what the expressions of generated loops refer to."""
+    """One way to keep records, ready for use in the task. ``names`` are the names that the expressions of generated
+    loops refer to."""
 
     first: Callable[[Any], Any]  # record -> the contents of one record
-    add: Callable[[Any, Any], Any]  # (contents, record) -> the contents with one record more; may change what it gets
-    merge: Callable[[Any, Any], Any]  # those of two windows that become one
-    inputs: Callable[[Any], list[Any]]  # what the window's function gets
-    reduced: Callable[[list[Any]], list[Any]]  # the same from all records, behind an evictor
+    # (contents, record) -> the contents with the record added; may change ``contents`` in place
+    add: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any]  # the contents of two windows -> those of the merged window
+    inputs: Callable[[Any], list[Any]]  # contents -> what the window's function gets
+    reduced: Callable[[list[Any]], list[Any]]  # all records -> what the window's function gets, after an evictor
     names: dict[str, Any]
 
 
 class Contents(ABC):
-    """One way to keep records, as the program chose it.
+    """One way to keep records, chosen by the program.
 
-    The two expressions are ``first`` and ``add`` for generated loops; ``record`` is the record, ``contents`` what was kept before.
+    ``first_expression`` and ``add_expression`` are for generated loops; in them ``record`` is the record, and
+    ``contents`` what was kept so far.
     """
 
     name: str  # shown in a plan
-    function: Any = None  # the program's, opened and closed by the operator
+    function: Any = None  # the program's function, which the operator opens and closes
     first_expression: str
     add_expression: str
 
     @abstractmethod
     def bind(self, shared: bool) -> ContentsFunctions:
-        """In the task, after ``open`` of the function. ``shared``: a record can be in several windows, so each gets a copy of its own."""
+        """Called in the task, after ``open`` of the function. ``shared``: a record may be in several windows, so each
+        gets its own copy."""
 
 
 class ReduceContents(Contents):
-    """The records reduced to one, as they come."""
+    """The records reduced to one as they come."""
 
     name = "Reduce"
     first_expression, add_expression = "enter(record)", "reduce(contents, record)"
@@ -68,7 +74,7 @@ class ReduceContents(Contents):
 
 
 class AggregateContents(Contents):
-    """An AggregateFunction's accumulator."""
+    """The accumulator of an AggregateFunction."""
 
     name = "Aggregate"
     first_expression, add_expression = "add(record, create())", "add(record, contents)"
@@ -94,7 +100,7 @@ class AggregateContents(Contents):
 
 
 class ListContents(Contents):
-    """All records, in the order they came."""
+    """All records, in order of arrival."""
 
     name = "All records"
     first_expression, add_expression = "[record]", "append(contents, record)"
@@ -104,14 +110,14 @@ class ListContents(Contents):
 
 
 class StoredContents:
-    """The contents of all keys and windows, each under the window that ``WindowSet`` says."""
+    """The contents of all keys and windows, each kept under the window that ``WindowSet`` says."""
 
     def __init__(self, state: NamespacedState, functions: ContentsFunctions) -> None:
         self.state = state
         self._first, self._add, self._merge = functions.first, functions.add, functions.merge
 
     def get(self, key: Any, window: Any) -> Any:
-        """The contents, or MISSING."""
+        """The contents; MISSING if there are none."""
         by_window = self.state.get(key)
         return MISSING if by_window is None else by_window.get(window, MISSING)
 
@@ -121,7 +127,7 @@ class StoredContents:
         by_window[window] = self._first(record) if contents is MISSING else self._add(contents, record)
 
     def replace(self, key: Any, window: Any, contents: Any) -> None:
-        """MISSING removes them."""
+        """Replaces the contents; MISSING removes them."""
         if contents is MISSING:
             self.remove(key, window)
         else:
@@ -145,7 +151,8 @@ def _same(record: Any) -> Any:
 
 
 def _own(record: Any) -> Any:
-    """A record that no other window changes: the function may change what it gets, or keep it."""
+    """The record so that no other window can change it: a copy if it could be changed, because the function may
+    change or keep it."""
     return record if is_safe(record) else private_copy(record)
 
 

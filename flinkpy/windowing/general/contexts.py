@@ -1,6 +1,7 @@
-"""The contexts of assigners, triggers, evictors and window functions: the operator's time, timers and state, at the current key and window.
+"""The contexts of assigners, triggers, evictors and window functions: the operator's time, timers and state, for the
+current key and window.
 
-One object of each serves all keys and windows of an operator.
+One object of each class serves all keys and windows of an operator.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class TriggerContext(Trigger.OnMergeContext):
-    """``window.key`` is the current window; ``merged`` the windows that have just become it."""
+    """``window.key`` is the current window; ``merged`` are the windows that have just been merged into it."""
 
     def __init__(
         self, service: WindowTimerService, key: CurrentKey, window: CurrentKey, states: WindowStates, runtime_context: RuntimeContext,
@@ -80,7 +81,7 @@ class EvictorContext(Evictor.EvictorContext):
 
 
 class FunctionContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
-    """For process functions of both kinds."""
+    """The context of both kinds of process window functions."""
 
     def __init__(self, service: WindowTimerService, window: CurrentKey, window_state: KeyedStateStore, global_state: KeyedStateStore) -> None:
         self._service, self._window, self._window_state, self._global_state = service, window, window_state, global_state

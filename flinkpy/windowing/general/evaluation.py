@@ -24,7 +24,7 @@ KEYED, UNKEYED = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, Pr
 
 
 def check_window_function(function: Any, keyed: bool) -> None:
-    """ProgramError unless it is a window function of this kind of stream."""
+    """Raises ProgramError unless it is a window function for this kind of stream."""
     if function is None:
         return
     if isinstance(function, type):
@@ -38,7 +38,7 @@ def check_window_function(function: Any, keyed: bool) -> None:
 
 
 def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
-    """The user's function as a function of key, window and inputs. A plain callable is taken for ``apply``."""
+    """The user's function as a function of key, window and inputs. A plain callable is called like ``apply``."""
     if isinstance(function, ProcessWindowFunction):
         process = function.process
         return lambda key, window, inputs: process(key, context, inputs)
@@ -50,7 +50,8 @@ def bound_call(function: Any, keyed: bool, context: FunctionContext) -> Call:
 
 
 def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] | None:
-    """A process function's own ``clear``, for the window that the context shows; None where it has none."""
+    """The ``clear`` of a process window function, for the context's current window; None if the function does not
+    override it."""
     bases = (ProcessWindowFunction, ProcessAllWindowFunction)
     if not isinstance(function, bases) or type(function).clear in [base.clear for base in bases]:
         return None
@@ -58,10 +59,12 @@ def bound_clear(function: Any, context: FunctionContext) -> Callable[[], None] |
 
 
 class Evaluation:
-    """``evaluate`` appends a window's results. ``left`` says which contents stay, and is called when the function is through.
+    """Evaluates windows. ``evaluate`` appends a window's results; ``left`` is called when the function has finished, and
+    returns the contents that stay.
 
-    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and ``go_on`` appends more of it.
-    ``copies``: the contents live on, or records are in other windows too, so the function gets copies of what could be changed.
+    A function may yield. Then ``evaluate`` appends what it yields in a moment, ``rest`` is what is still to come, and
+    ``go_on`` appends more of it. With ``copies`` the function gets copies of records that could be changed, because the
+    contents stay, or records are in other windows too.
     """
 
     def __init__(self, contents: ContentsFunctions, call: Call | None, copies: bool, context: OperatorContext) -> None:
@@ -72,13 +75,13 @@ class Evaluation:
         self._copies, self._copies_results = copies and call is not None, not context.object_reuse
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
-        """What it returns is to be passed to ``left``."""
+        """Evaluates the window; pass what it returns to ``left``."""
         inputs = self._inputs(contents)
         self.append_results(results, key, window, list(all_private(inputs)) if self._copies else inputs)
         return contents
 
     def left(self, evaluated: Any, window: Any) -> Any:
-        """The contents that stay; MISSING where none do."""
+        """The contents that stay; MISSING if none do."""
         return evaluated
 
     def append_results(self, results: Results, key: Any, window: Any, inputs: list[Any]) -> None:
@@ -112,14 +115,14 @@ class Evaluation:
 
 
 class EvictingEvaluation(Evaluation):
-    """Behind an evictor: the contents are all records with their timestamps."""
+    """Evaluates windows with an evictor: the contents are all records with their timestamps."""
 
     def __init__(
         self, contents: ContentsFunctions, call: Call | None, context: OperatorContext, evictor: Evictor[Any, Any],
         evictor_context: EvictorContext,
     ) -> None:
         super().__init__(contents, call, True, context)
-        self._copies = not context.object_reuse  # also where no function follows: reduce may change the records
+        self._copies = not context.object_reuse  # even without a window function, because reduce may change the records
         self._reduced, self._evictor, self._context = contents.reduced, evictor, evictor_context
 
     def evaluate(self, results: Results, key: Any, window: Any, contents: Any) -> Any:
@@ -130,6 +133,6 @@ class EvictingEvaluation(Evaluation):
         return elements
 
     def left(self, evaluated: Any, window: Any) -> Any:
-        """What the evictor leaves."""
+        """The records that the evictor leaves."""
         self._evictor.evict_after(evaluated, len(evaluated), window, self._context)
         return evaluated or MISSING

@@ -1,7 +1,8 @@
-"""Windows that fire are evaluated, when a trigger says so or a timer is due, and windows that end are removed.
+"""Evaluates windows when their trigger fires, at a record or a timer, and removes windows that end.
 
-A window's function may yield without end. What it has yielded so far goes on, and the operator parks (``flinkpy.operators.process.parking``); what
-is left to do for the window (its evictor, its purge, its end) is done when the function is through.
+A window's function may yield without end. The results it has yielded are emitted, and the operator parks
+(``flinkpy.operators.process.parking``). What is left to do for the window (evict, purge, end it) is done when the
+function has finished.
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ class WindowFiring:
     window: CurrentKey  # its key is the window that the contexts refer to
     windows: WindowSet
     contents: StoredContents
-    window_state: NamespacedState  # what the window function keeps per window
+    window_state: NamespacedState  # what the window function keeps for each window
     trigger: BoundTrigger
     lifetimes: WindowLifetimes
     evaluation: Evaluation
-    clear: Callable[[], None] | None  # the window function's own, for the current window
+    clear: Callable[[], None] | None  # the ``clear`` of the window function, for the current window
     output: WindowOutput
-    flush: Callable[[], None]  # passes on what was gathered, and writes state back
+    flush: Callable[[], None]  # emits what was gathered, and writes state back
     batch_records: int
 
     # -- by a trigger ----------------------------------------------------------------------------------------------------------
 
     def act(self, result: TriggerResult, key: Any, window: Any, namespace: Any) -> Work:
-        """Does what the trigger says, which is not CONTINUE. ``namespace``: the window its contents are kept under."""
+        """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under which the contents are
+        kept."""
         if result is not TriggerResult.PURGE:
             contents = self.contents.get(key, namespace)
             if contents is not MISSING:
@@ -57,7 +59,8 @@ class WindowFiring:
             self.contents.remove(key, namespace)
 
     def _go_on(self) -> Work:
-        """Passes on what a function yields while it yields. Changed state is written back only when the window is through."""
+        """Emits what a function yields while it is yielding. Changed state is written back only when the window is
+        finished."""
         evaluation, output = self.evaluation, self.output
         try:
             while evaluation.rest is not None:
@@ -65,17 +68,17 @@ class WindowFiring:
                 yield
                 evaluation.go_on(output.results)
         finally:
-            evaluation.rest = None  # closes a generator that will not be asked again
+            evaluation.rest = None  # closes the generator if it did not finish
 
     # -- by a timer ------------------------------------------------------------------------------------------------------------
 
     def fire_by_trigger(self, due: Iterator[tuple[int, Timer]], event_time: bool) -> Work:
-        """Timers that are due, earliest first: asks the trigger what is to be done."""
+        """Handles timers that are due, earliest first: calls the trigger, and does what it says."""
         ends = event_time == self.lifetimes.event_time
         for time, (key, window) in due:
             namespace = self.windows.namespace_of(key, window)
             if namespace is None:
-                continue  # a timer that the trigger left behind
+                continue  # the window is gone; the trigger did not delete this timer
             self.key.key = key
             result = self.trigger.on_timer(event_time, time, window)
             if result is not TriggerResult.CONTINUE:
@@ -90,7 +93,8 @@ class WindowFiring:
                 yield
 
     def fire_by_default(self, due: Iterator[tuple[int, Timer]]) -> Work:
-        """The same for default triggers, whose timers are the end of a window and the end of its life, without asking them."""
+        """Does the same for default triggers without calling them: their timers are the end of the window and the end
+        of its lifetime."""
         current, at, contents, limit = self.key, self.window, self.contents.state, self.batch_records
         windows, merges, evaluation, clear, window_state = self.windows, self.windows.merges, self.evaluation, self.clear, self.window_state
         lateness, output, results = self.lifetimes.allowed_lateness, self.output, self.output.results
@@ -120,7 +124,7 @@ class WindowFiring:
                 results = output.results
 
     def _forget(self, key: Any, window: Any) -> None:
-        """What the window's function keeps for it goes."""
+        """Removes what the window's function keeps for the window."""
         if self.clear is not None:
             self.clear()
         if self.window_state:

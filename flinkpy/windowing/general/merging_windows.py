@@ -1,4 +1,5 @@
-"""Windows that merge: when a record joins windows, their contents, trigger state and timers become those of one window."""
+"""Windows that merge: when a record joins windows, their contents, trigger state and timers become those of one
+window."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from flinkpy.windowing.general.per_window.namespaces import NamespacedState, rem
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_sets import Place, WindowSet
 
-MERGING_WINDOWS = "_merging windows"  # the name of the state: key -> {window: the window its contents are kept under}
+# The name of the state: key -> {window: the window under which its contents are kept}
+MERGING_WINDOWS = "_merging windows"
 
 
 class MergingWindows(WindowSet):
-    """The open windows of all keys. ``state`` has for each the window its contents are kept under."""
+    """The open windows of all keys. For each window, ``state`` has the window under which its contents are kept."""
 
     merges = True
 

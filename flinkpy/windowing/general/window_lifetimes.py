@@ -1,7 +1,7 @@
 """When a window ends, and the timers that end it.
 
-A window of event time ends when the watermark has reached its last timestamp plus the allowed lateness; one of processing time when its last
-millisecond is over. Until then it takes records, and its contents and state are kept.
+An event-time window ends when the watermark reaches its last timestamp plus the allowed lateness, a processing-time
+window when its last millisecond is over. Until then it takes records, and its contents and state are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flinkpy.windowing.general.per_window.window_timers import WindowTimerServic
 
 
 class WindowLifetimes:
-    """The lifetimes of one operator's windows. ``timers`` are those of the windows' own time."""
+    """The lifetimes of one operator's windows. ``timers`` are those of the windows' own time domain."""
 
     def __init__(self, service: WindowTimerService, event_time: bool, allowed_lateness: int) -> None:
         self.event_time, self.allowed_lateness = event_time, allowed_lateness if event_time else 0
@@ -23,20 +23,22 @@ class WindowLifetimes:
         self._service = service
 
     def cleanup_time(self, window: Any) -> int:
-        """When the window ends. MAX_TIMESTAMP: only when time does."""
+        """When the window ends; MAX_TIMESTAMP means that it ends only when time does."""
         last: int = window.max_timestamp()
         return min(last + self.allowed_lateness, MAX_TIMESTAMP)
 
     def has_ended(self, window: Any) -> bool:
-        """Whether it takes no more records. The operator takes each record at the present, so windows of processing time never have."""
+        """Whether the window takes no more records. Never true of processing-time windows, because records are
+        assigned by the current time."""
         return self.event_time and self.cleanup_time(window) <= self._service.watermark
 
     def is_late(self, timestamp: int) -> bool:
-        """Whether a record that no window took counts as late. It does not where its assigner just has no window for it (Flink's rule)."""
+        """Whether a record that no window took counts as late. If the assigner just has no window for it, it does not
+        (Flink's rule)."""
         return self.event_time and timestamp + self.allowed_lateness <= self._service.watermark
 
     def refuse_ended(self, merged: Any, assigner: object) -> None:
-        """ProgramError for a merged window that would never be evaluated, because it has ended already."""
+        """Raises ProgramError for a merged window that would never be evaluated, because it has ended already."""
         service = self._service
         if self.has_ended(merged):
             passed = f"the watermark {service.watermark}"
@@ -50,7 +52,7 @@ class WindowLifetimes:
     # -- timers ----------------------------------------------------------------------------------------------------------------
 
     def register_cleanup(self, key: Any, window: Any) -> None:
-        """Sets the timer that ends the window. A window that ends with time itself needs none."""
+        """Sets the timer that ends the window. A window that ends only with time itself needs none."""
         time = self.cleanup_time(window)
         if time != MAX_TIMESTAMP:
             self._add_timer(time, key, window)
@@ -61,13 +63,13 @@ class WindowLifetimes:
             self.timers.remove(time, key, window)
 
     def register_default(self, key: Any, window: Any) -> None:
-        """The timers of a new window with the default trigger: to fire, and to end if that is later."""
+        """Sets the timers of a new window with the default trigger: to fire and, if that is later, to end."""
         self._add_timer(window.max_timestamp(), key, window)
         if self.allowed_lateness:
             self.register_cleanup(key, window)
 
     def move_default(self, key: Any, before: Any, window: Any) -> None:
-        """A session with the default trigger became longer: its timers move to its new end."""
+        """Moves the timers of a session with the default trigger to its new, later end."""
         self.timers.remove(before.max_timestamp(), key, before)
         if self.allowed_lateness:
             self.delete_cleanup(key, before)

@@ -1,13 +1,14 @@
 """The window operator: Flink's semantics for any assigner, trigger, evictor and function.
 
-Each record goes into its windows, and the trigger is asked about each of them; timers ask it again. Where it says FIRE the window is evaluated,
-where it says PURGE its contents go. When a window ends (``window_lifetimes``), its contents and state go. Records that come later still are counted,
-or go to a side output.
+The operator puts each record into its windows and calls the trigger for each of them; timers call it again. On FIRE
+it evaluates the window; on PURGE it removes the window's contents. When a window ends (``window_lifetimes``), it
+removes its contents and state. Records that come even later are counted, or go to a side output.
 
-Read on in ``window_sets`` and ``merging_windows`` (which windows are open), ``firing`` (evaluating and ending them) and ``contents``. Windows with
-default triggers take the generated loops of ``aligned_loop`` and ``session_loop``.
+See also ``window_sets`` and ``merging_windows`` (which windows are open), ``firing`` (evaluates and ends them) and
+``contents``. Windows with default triggers run in the generated loops of ``aligned_loop`` and ``session_loop``.
 
-State, in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in snapshots) timers.
+State in the keyed backend: contents by key and window, the trigger's state, the function's per-window state, and (in
+snapshots) timers.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ from flinkpy.windowing.general.window_sets import PlainWindows, WindowSet
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.triggers import Trigger, TriggerResult
 
-CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"  # names of engine state: key -> {window: ...}
+# Names of state: key -> {window: ...}
+CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"
 EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
 
 
@@ -62,7 +64,8 @@ def single_key(record: Any) -> int:
 
 
 class _NoKeyedState:
-    """In place of the backend, for functions whose state is what the window keeps for them."""
+    """Takes the place of the backend for the functions of reduce and aggregate, whose only state is the window's
+    contents."""
 
     def state(self, descriptor: StateDescriptor) -> State:
         raise ProgramError(f"state {descriptor.name!r}: reduce and aggregate of windows have no keyed state beside what the window keeps for them; "
@@ -72,15 +75,19 @@ class _NoKeyedState:
 class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     """``WindowOperator(key, assigner, trigger, evictor, contents, window_function, allowed_lateness, late_tag)``.
 
-    - ``key``: where a record's key is; None: no keys, all records share their windows (the task must have parallelism 1);
-    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default one; ``evictor``: None for none;
-    - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or ``ListContents()`` for all records;
-    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` where there is no key), or a function ``(key, window, inputs)``
-      (without a key ``(window, inputs)``) that returns results or None; None where the contents are themselves the result (reduce, aggregate);
-    - ``allowed_lateness``: milliseconds; ``late_tag``: the OutputTag of the side output for records that came too late, else they are counted in
-      ``late_records_dropped``, and in the metric numLateRecordsDropped.
+    - ``key``: how to get a record's key; None: no keys, all records share their windows (the task must have
+    parallelism 1);
+    - ``assigner``: a WindowAssigner; ``trigger``: None for the assigner's default trigger; ``evictor``: None for no
+    evictor;
+    - ``contents``: ``ReduceContents(function)``, ``AggregateContents(function)``, or ``ListContents()`` for all
+    records;
+    - ``window_function``: a WindowFunction or ProcessWindowFunction (``All...`` without a key), or a function
+      ``(key, window, inputs)`` (without a key ``(window, inputs)``) that returns results or None; None if the contents
+      are themselves the result (reduce, aggregate);
+    - ``allowed_lateness``: in milliseconds; ``late_tag``: the OutputTag of the side output for late records; without it
+      they are counted in ``late_records_dropped`` and in the metric numLateRecordsDropped.
 
-    Results have the timestamp ``window.max_timestamp()``. ProgramError for parts that do not fit together.
+    Results have the timestamp ``window.max_timestamp()``. Raises ProgramError for parts that do not fit together.
 
     >>> from flinkpy.windowing.assigners import TumblingEventTimeWindows
     >>> count = lambda key, window, inputs: [(key, len(inputs))]
@@ -170,7 +177,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         return Evaluation(functions, call, not ends_at_once and not self.context.object_reuse, self.context)
 
     def _make_fast_path(self, slicing: Slicing | None, functions: ContentsFunctions) -> FastPath | None:
-        """The generated loop for default triggers, where there is one."""
+        """The generated loop for default triggers; None for other windows."""
         select, contents, lifetimes, windows = self._select, self._contents.state, self._lifetimes, self._windows
         opened, moved = lifetimes.register_default, lifetimes.move_default
         if slicing is not None:
@@ -222,7 +229,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self.backend.after_records(len(batch))
 
     def _process_all(self, values: list[Any], timestamps: Any) -> Work:
-        """The general way."""
+        """Processes a batch in the general way."""
         select, current, record = self._select, self.backend.current, None
         try:
             for record, timestamp in zip(values, timestamps):
@@ -234,7 +241,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise user_code_error(error, self.context, record) from error
 
     def _process_one(self, key: Any, record: Any, timestamp: int) -> Work:
-        """The general way for a record that the fast path hands back."""
+        """Processes a record that the fast path hands back, in the general way."""
         self.backend.current.key = key = canonical_key(key)
         try:
             yield from self._process_element(key, record, timestamp)
@@ -244,7 +251,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise user_code_error(error, self.context, record) from error
 
     def _process_element(self, key: Any, record: Any, timestamp: int) -> Work:
-        """Puts a record into its windows and asks the trigger about each."""
+        """Puts a record into its windows and calls the trigger for each."""
         taken = False
         kept = record if self.evictor is None else TimestampedValue(record, timestamp if timestamp != MIN_TIMESTAMP else None)
         for assigned in self.assigner.assign_windows(record, timestamp, self._assigner_context):
@@ -283,7 +290,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self.do(self._service.firing(self._fire(due, False)))
 
     def _fire(self, due: Iterator[tuple[int, Timer]], event_time: bool) -> Work:
-        """What timers that are due bring about."""
+        """Does what timers that are due bring about."""
         by_default = self._is_default and event_time == self._lifetimes.event_time
         try:
             yield from self._firing.fire_by_default(due) if by_default else self._firing.fire_by_trigger(due, event_time)
@@ -294,7 +301,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._flush()
 
     def _flush(self) -> None:
-        """Passes on what was gathered, and writes back what was changed."""
+        """Emits what was gathered, and writes back changed state."""
         self._output.emit()
         for state in (self._contents.state, self._trigger_state, self._window_state):
             write_back(state)

@@ -1,4 +1,4 @@
-"""What windows give, and the records that came too late for them: gathered, and passed on together."""
+"""Gathers the results of windows, and late records, and emits them together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flinkpy.operators.process.yielding import Results
 
 
 class WindowOutput:
-    """``results`` is a new object after each ``emit_results``."""
+    """Gathers results and late records. ``results`` is a new object after each ``emit_results``."""
 
     def __init__(self, output: Output, late_tag: OutputTag | None) -> None:
         self._output, self._late_tag = output, late_tag
@@ -20,7 +20,7 @@ class WindowOutput:
         self._late_timestamps: list[int] = []
 
     def add_late(self, record: Any, timestamp: int) -> None:
-        """A record for the side output of late ones."""
+        """Adds a record for the side output of late records."""
         self._late_values.append(record)
         self._late_timestamps.append(timestamp)
 
@@ -29,7 +29,7 @@ class WindowOutput:
         results.emit(self._output)
 
     def emit(self) -> None:
-        """Passes on the results and the late records."""
+        """Emits the results and the late records."""
         self.emit_results()
         if self._late_values and self._late_tag is not None:
             late, self._late_values, self._late_timestamps = RowBatch(self._late_values, self._late_timestamps), [], []

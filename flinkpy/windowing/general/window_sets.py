@@ -1,7 +1,7 @@
-"""Which windows of a key are open, and under which window the contents of each are kept.
+"""The open windows of a key, and the window under which the contents of each are kept.
 
-Windows that do not merge are kept under themselves, and nothing else needs to be known about them. Those that merge are in
-``flinkpy.windowing.general.merging_windows``.
+The contents of windows that do not merge are kept under the windows themselves, and nothing else is recorded. Windows
+that merge are in ``flinkpy.windowing.general.merging_windows``.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ from typing import Any, ClassVar, TypeAlias
 
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 
-Place: TypeAlias = "tuple[Any, Any]"  # the window a record is in, and the window its contents are kept under
+Place: TypeAlias = "tuple[Any, Any]"  # the window that a record is in, and the window under which its contents are kept
 
 
 class WindowSet(ABC):
     """The open windows of all keys of an operator."""
 
-    merges: ClassVar[bool]  # where False, windows are kept under themselves and ``retire`` does nothing: hot loops call neither
+    # If False, hot loops call neither ``namespace_of`` (the window itself) nor ``retire`` (does nothing)
+    merges: ClassVar[bool]
 
     @abstractmethod
     def place(self, key: Any, window: Any) -> Place | None:
-        """Opens a window the assigner gave for a record, merging it with others; None where it has ended, so the record is too late for it."""
+        """Opens a window that the assigner returned for a record, merging it with others; None if it has ended, so
+        that the record is too late for it."""
 
     @abstractmethod
     def namespace_of(self, key: Any, window: Any) -> Any:
-        """The window its contents are kept under; None where it is not open."""
+        """The window under which the contents are kept; None if the window is not open."""
 
     @abstractmethod
     def retire(self, key: Any, window: Any) -> None:
-        """The window has ended."""
+        """Removes a window that has ended."""
 
     def write_back(self) -> None:
-        """Stores what was changed, where windows have state of their own and the backend gives copies."""
+        """Stores changes, if windows have state of their own and the backend returns copies."""
 
 
 class PlainWindows(WindowSet):

@@ -1,10 +1,13 @@
-"""Window joins and co-groups over aligned windows: what both share. Records are only put away as they come, and joined when their window is complete.
+"""What window joins and co-groups over aligned windows share. Records are only stored as they come, and joined when
+their window is complete.
 
-For each slice and side there are two lists, of keys and of records, so a batch is taken in by two ``extend``. A complete window is joined as a hash
-join, so keys without partners cost nothing before. There are no timers: windows are complete for all keys at once.
+Each slice and side has two lists, of keys and of records, so storing a batch takes two calls of ``extend``. A
+complete window is joined as a hash join, so keys without partners cost nothing before. There are no timers: windows
+become complete for all keys at once.
 
-Other windows, triggers and evictors take the general form: the window operator, over both streams in one (``tagged_union``). A property test compares
-the two forms. In windows of several slices the records of a key stand slice by slice, and within a slice as they came.
+Other windows, and joins with triggers or evictors, use the general form: the window operator over the union of both
+streams (``tagged_union``). A property test compares the two forms. In windows of several slices, the records of a key
+are in order of slice, and within a slice in order of arrival.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ CONTENTS = "_window join contents"  # the name of the state
 
 
 class JoinSlice:
-    """The records of one slice, of both sides: as they came, and by key once a single key was asked for."""
+    """The records of one slice, of both sides: in order of arrival, and by key once a single key was asked for."""
 
     __slots__ = ("_by_key", "parts")
 
@@ -63,13 +66,13 @@ class JoinSlice:
 
 
 class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """``assigner`` gives tumbling or sliding windows of event time; ``allowed_lateness`` in milliseconds.
-    ``joins``: records whose key has no value have no partner, and are not kept."""
+    """``assigner`` assigns tumbling or sliding event-time windows; ``allowed_lateness`` is in milliseconds.
+    ``joins``: records whose key is null find no partner, and are not kept."""
 
     batch_form = BatchForm.AT_END_OF_TIME
     parks = True
     joins: ClassVar[bool]
-    _call: Any  # the user's method
+    _call: Any  # the user's function, as a callable
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0) -> None:
         for key in (key1, key2):
@@ -78,7 +81,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
 
     @abstractmethod
     def combine(self, first: list[Part], second: list[Part], timestamp: int) -> Work:
-        """Emits what becomes of a window's records, with this timestamp."""
+        """Emits the results for a window's records, with this timestamp."""
 
     # -- life ---------------------------------------------------------------------------------------------------------------
 
@@ -90,7 +93,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         assert slicing is not None, "made for aligned windows only"
         self._windows = AlignedWindows(slicing, self.allowed_lateness)
         self._slices: dict[int, JoinSlice] = {}
-        self._fired_before: dict[int, dict[Any, bool]] = {}  # before a restore: window start -> key -> whether the window had ended
+        # Restored: window start -> key -> whether the window had ended
+        self._fired_before: dict[int, dict[Any, bool]] = {}
         self._copies = False
         self._restore()
 
@@ -102,13 +106,14 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             close_selectors(self.keys)
 
     def note_mutable(self, values: list[Any]) -> None:
-        """From the first records on that could be changed in place, the function gets copies of those that are in other pairs or windows too."""
+        """Has the function get copies, from the first records on that could be changed in place, of records that are
+        in other pairs or windows too."""
         if not self._copies and not self.context.object_reuse and could_be_mutated(values):
             self._copies = True
             self.begin_to_copy()
 
     def begin_to_copy(self) -> None:
-        """``_copies`` has just become true."""
+        """Called when ``_copies`` has just become true."""
 
     def _slice(self, start: int) -> JoinSlice:
         found = self._slices.get(start)
@@ -161,7 +166,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         keys: list[Any] = []
         try:
             keys.extend(map(self._selects[side], values))
-        except Exception as error:  # the list knows how far it got
+        except Exception as error:  # the list shows how far it got
             raise user_code_error(error, self.context, values[len(keys)]) from error
         keys = canonical_keys(keys)
         if self.joins and (found := joining(keys)) is not None:
@@ -182,7 +187,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         return None
 
     def _add_scattered(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> None:
-        """A batch over several slices."""
+        """Stores a batch that spans several slices."""
         offset, width = self._windows.slicing.offset, self._windows.slicing.width
         parts: dict[int, Part] = {}
         for key, value, stamp in zip(keys, values, stamps):
@@ -197,7 +202,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 self._slice(start).add(side, *part)
 
     def _add_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> Work:
-        """A batch with records of complete windows: these windows are fired again, for the record's key, or the record is dropped."""
+        """Stores a batch with records of complete windows: fires these windows again for the record's key, or drops
+        the record."""
         aligned = self._windows
         for key, value, stamp in zip(keys, values, stamps):
             windows = aligned.open_for(stamp)
@@ -224,7 +230,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         super().process_watermark(watermark)
 
     def _fire(self, window: TimeWindow, part: Any) -> Work:
-        """``part(side, slice)``: the records of a slice that take part, or None."""
+        """Joins the window. ``part(side, slice)`` returns the records of a slice that take part, or None."""
         slices = [self._slices[start] for start in self._windows.slicing.slices_in(window) if start in self._slices]
         try:
             first, second = ([found for slice_ in slices if (found := part(side, slice_)) is not None] for side in (0, 1))
@@ -235,7 +241,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             raise
 
     def raise_unhashable(self, parts: list[Part], error: TypeError) -> None:
-        """If a key cannot be hashed, raises an error that names its record. Keys are checked only now, as records are put away by the batch."""
+        """Raises an error that names the record if a key cannot be hashed. Keys are checked only here, because
+        records are stored by the batch."""
         for keys, values in parts:
             for key, value in zip(keys, values):
                 try:
@@ -244,13 +251,13 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                     raise user_code_error(unhashable, self.context, value) from error
 
     def emit_groups(self, groups: Iterator[tuple[Any, Any]], timestamp: int) -> Work:
-        """Emits any number of results, which the function makes of each two records, or of each two groups of them."""
+        """Emits the results, any number, that the function makes of each two records or each two groups of records."""
         call = self._call
         return emit_results(lambda both, at: call(*both), groups, repeat(timestamp), Moment(), self, endless=True)
 
 
 def _without_keys(part: Part, keys: dict[Any, bool] | None) -> Part | None:
-    """The part without these keys; None where nothing is left."""
+    """The part without these keys; None if nothing is left."""
     if keys:
         pairs = [(key, value) for key, value in zip(*part) if key not in keys]
         part = [key for key, _ in pairs], [value for _, value in pairs]

@@ -13,7 +13,7 @@ from flinkpy.windowing.windows import TimeWindow, time_window
 
 
 class AlignedWindows:
-    """Event-time windows of one slicing, as far as there are slices for them.
+    """The event-time windows of one slicing that have slices with records.
 
     >>> windows = AlignedWindows(Slicing(size=10, slide=5, offset=0))
     >>> windows.open_slice(5); windows.advance(9), windows.ended_slices()
@@ -25,12 +25,13 @@ class AlignedWindows:
     def __init__(self, slicing: Slicing, allowed_lateness: int = 0) -> None:
         self.slicing, self.allowed_lateness = slicing, allowed_lateness
         self.watermark = MIN_TIMESTAMP
-        self._incomplete: set[int] = set()  # starts of windows
+        self._incomplete: set[int] = set()  # the starts of these windows
         self._due: list[tuple[int, int]] = []  # a heap: last moment and start of these windows
-        self._slice_ends: list[tuple[int, int]] = []  # a heap: when a slice ends, and its start
+        self._slice_ends: list[tuple[int, int]] = []  # a heap: when a slice ends, and the slice's start
 
     def open_slice(self, start: int) -> None:
-        """From now on there are records in the slice, so its windows will be due. Windows that are complete already are not due again."""
+        """Notes that the slice has records, so its windows become due. Windows that are complete already are not due
+        again."""
         for window in self.slicing.windows_of(start):
             last = window[1] - 1
             if last > self.watermark and window[0] not in self._incomplete:
@@ -40,7 +41,7 @@ class AlignedWindows:
         heapq.heappush(self._slice_ends, (MIN_TIMESTAMP if end is None else self.cleanup_time(end), start))
 
     def advance(self, watermark: int) -> list[TimeWindow]:
-        """The windows that are complete with this watermark, earliest first."""
+        """The windows that become complete with this watermark, earliest first."""
         self.watermark, due, size = watermark, self._due, self.slicing.size
         complete = []
         while due and due[0][0] <= watermark:
@@ -57,21 +58,23 @@ class AlignedWindows:
         return ended
 
     def cleanup_time(self, end: int) -> int:
-        """With this watermark, a window that ends at ``end`` takes no more records."""
+        """The watermark at which a window that ends at ``end`` stops taking records."""
         return min(end - 1 + self.allowed_lateness, MAX_TIMESTAMP)
 
     def is_complete(self, timestamp: int) -> bool:
-        """Whether a window that holds the timestamp is complete; between two windows, whether the watermark has reached it. Where it is False, it is
-        False for all later timestamps."""
+        """Whether a window that contains the timestamp is complete; for a timestamp between two windows, whether the
+        watermark has reached it. If False, it is False for all later timestamps too."""
         first = next(self.slicing.windows_of(self.slicing.slice_of(timestamp)), None)
         return (timestamp if first is None else first[1] - 1) <= self.watermark
 
     def is_late(self, timestamp: int) -> bool:
-        """Whether a record that no window took counts as late (Flink's rule). Between two windows it does not, as long as it is in time."""
+        """Whether a record that no window took counts as late (Flink's rule). A record between two windows that comes
+        in time does not."""
         return timestamp + self.allowed_lateness <= self.watermark
 
     def open_for(self, timestamp: int) -> list[TimeWindow]:
-        """The windows that hold the timestamp and still take records, complete or not; the latest first, as assigners give them."""
+        """The windows that contain the timestamp and still take records, complete or not; the latest first, as
+        assigners return them."""
         watermark = self.watermark
         windows = [each for each in self.slicing.windows_of(self.slicing.slice_of(timestamp)) if self.cleanup_time(each[1]) > watermark]
         return windows[::-1]

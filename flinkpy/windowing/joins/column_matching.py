@@ -1,7 +1,7 @@
-"""Which rows of two tables have equal keys: the positions of all pairs, found by numbering the keys and counting.
+"""Finds the rows of two tables with equal keys: the positions of all pairs, by numbering the keys and counting.
 
-This is about as fast as ``pyarrow.Table.join``. That was rejected because it promises no order, and refuses keys of different integer types and
-columns of lists beside the key.
+This is about as fast as ``pyarrow.Table.join``, which was not used because it promises no order, and refuses keys of
+different integer types and tables with list columns.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 
 from flinkpy.operators.columnar.key_index import encoded
 
-_SPARE = 1 << 16  # integer keys number themselves if their range exceeds four times the number of rows by no more than this
+# Integers are their own numbers if their range exceeds four times the number of rows by at most this.
+_SPARE = 1 << 16
 
 
 def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
-    """Positions (left, right) of all pairs whose key columns are equal: by left position, then by right position. A null is equal to nothing.
+    """Positions (left, right) of all pairs with equal key columns, ordered by left position, then by right position.
+    Null equals nothing.
 
     >>> left, right = matching_pairs([pa.chunked_array([[3, 1, 3]])], [pa.chunked_array([[3, 2, 3]])])
     >>> left.tolist(), right.tolist()
@@ -32,7 +34,7 @@ def matching_pairs(left: list[Any], right: list[Any]) -> tuple[Any, Any]:
 
 
 def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
-    """The positions of the rows without a null in their key (None: all rows have none), and the columns of these rows."""
+    """The positions of the rows without a null in their key (None: all rows), and the columns of these rows."""
     with_nulls = [column for column in columns if column.null_count]
     if not with_nulls:
         return None, columns
@@ -43,7 +45,7 @@ def _without_nulls(columns: list[Any]) -> tuple[Any, list[Any]]:
 def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
     per_key = np.bincount(right, minlength=count)
     partners = per_key[left]
-    if len(right) and per_key.max() == 1:  # keys are unique on the right, so one look-up each is enough
+    if len(right) and per_key.max() == 1:  # keys are unique on the right, so one look-up per left row is enough
         position = np.zeros(count, dtype=np.int64)
         position[right] = np.arange(len(right))
         found = np.nonzero(partners)[0]
@@ -51,13 +53,13 @@ def _pairs(left: Any, right: Any, count: int) -> tuple[Any, Any]:
     order = np.argsort(right.astype(np.uint16) if count <= 1 << 16 else right, kind="stable")  # numpy sorts 16 bits by radix
     starts = np.cumsum(per_key) - per_key
     rows = np.repeat(np.arange(len(left)), partners)
-    first_pair = np.cumsum(partners) - partners  # where the pairs of each left row begin
+    first_pair = np.cumsum(partners) - partners  # the index of each left row's first pair
     within = np.arange(len(rows)) - first_pair[rows]
     return rows, order[starts[left[rows]] + within]
 
 
 def _codes(left: list[Any], right: list[Any]) -> tuple[Any, Any, int]:
-    """Numbers for the keys of both sides, equal for equal keys; the third result is above all of them."""
+    """Numbers for the keys of both sides, equal for equal keys; and a number above all of them."""
     common = [_common_type(one.type, other.type) for one, other in zip(left, right)]
     if len(common) == 1 and pa.types.is_integer(common[0]) and len(left[0]) and len(right[0]):
         ours, theirs = _cast(left[0], common[0]).to_numpy(), _cast(right[0], common[0]).to_numpy()
@@ -76,7 +78,7 @@ def _whole(left: Any, right: Any) -> Any:
 
 
 def key_type(left: Any, right: Any) -> Any:
-    """The type in which both key columns are compared, or None if they cannot be."""
+    """The type in which the key columns are compared; None if they cannot be."""
     if pa.types.is_dictionary(left):
         left = left.value_type
     if pa.types.is_dictionary(right):

@@ -1,6 +1,8 @@
-"""The window join of two streams of columns: batches are put away as they are, and each complete window is joined at once by array kernels.
+"""The window join of two streams of columns: batches are stored as they come, and each complete window is joined at
+once by array kernels.
 
-It gives the same results in the same order as the join of rows, without allowed lateness. A batch over several slices is cut at their borders first.
+Without allowed lateness it gives the same results in the same order as the join of rows. A batch that spans several
+slices is first cut at their borders.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_columnar window join contents"  # the name of the state
-ROWS_AT_ONCE = 1 << 16  # in one batch of results
+ROWS_AT_ONCE = 1 << 16  # of a batch of results
 SUFFIX = "_right"
-_FEW = 8  # so many slices are tried one by one, which is cheaper than sorting
+_FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
 Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows were fired before a restore; a record batch
 
 
 class JoinedColumns:
-    """The columns of the result: which columns of both sides it has, and their names."""
+    """The columns of the result: their names, and which column of which side each comes from."""
 
     def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
         for names, schema in zip(keys, (left, right)):
@@ -57,7 +59,7 @@ class JoinedColumns:
 
 
 class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
-    """Inner join by the named key columns, in tumbling or sliding windows of event time."""
+    """Inner join by the named key columns, in tumbling or sliding event-time windows."""
 
     batch_form = BatchForm.AT_END_OF_TIME
 
@@ -65,7 +67,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self.keys, self.assigner = (tuple(left_keys), tuple(right_keys)), assigner
 
     def output_schema(self, left: Any, right: Any) -> Any:
-        """The schema of the results. ProgramError for what cannot be joined."""
+        """The schema of the results. Raises ProgramError for schemas that cannot be joined."""
         return JoinedColumns(self.keys, left, right).schema
 
     # -- life ---------------------------------------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         return saved
 
     def _concatenated(self, held: list[Kept]) -> list[Kept]:
-        """The same in few batches, as each is cut into many key groups."""
+        """The same rows in few batches, because each batch is then cut into many key groups."""
         by_watermark: dict[int, list[Any]] = {}
         for fired_until, data in held:
             by_watermark.setdefault(max(fired_until, self._windows.watermark), []).append(data)

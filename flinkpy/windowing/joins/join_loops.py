@@ -1,7 +1,9 @@
-"""The loops that make pairs of the records of a window. They are generated, and the join function is inlined where it is a single expression.
+"""The loops that pair the records of a window. They are generated, with the join function inlined if it is a single
+expression.
 
-Where each key has one record on the right (persons by their ids, say), a loop without an inner one is generated, and the records are looked up in a
-plain dict, which is made faster than a dict of lists. The loops are generators: between two batches of results the operator may park.
+If each key has one record on the right (such as persons by id), the generated loop has no inner loop, and looks
+records up in a plain dict, which is faster to build than a dict of lists. The loops are generators: between two
+batches of results the operator may park.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ for other in found:
 
 
 def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
-    """The loop for a function; it yields results a batch at a time. ``set_key``: the function may ask for state of its key."""
+    """The loop for a join function; it yields results a batch at a time. ``set_key``: the function may ask for state
+    of its key."""
     given = call_or_inline(join, "join", "one", "other")
     return compile_function("join_loop", _LOOP.format(
         set_key="current.key = key" if set_key else "pass",
@@ -51,7 +54,7 @@ def join_loop(join: Any, *, unique: bool, set_key: bool) -> JoinLoop:
 
 
 def index_of(parts: list[Part]) -> tuple[dict[Any, Any], bool]:
-    """Records by key, and whether each key has one record only; if not, they are in lists."""
+    """The records by key, and whether each key has only one; if not, the dict has lists."""
     index: dict[Any, Any] = dict(zip(chain.from_iterable(keys for keys, _ in parts), chain.from_iterable(values for _, values in parts)))
     if len(index) == sum(len(keys) for keys, _ in parts):
         return index, True
@@ -79,7 +82,8 @@ def add_by_key(index: dict[Any, list[Any]], keys: list[Any], values: list[Any]) 
 
 
 def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
-    """Without the records that can have no partner, if partners are few: looking a key up is cheaper than putting it into a dict."""
+    """The parts without records that cannot have a partner, if partners are few: looking up a key is cheaper than
+    putting it into a dict."""
     if sum(len(part[0]) for part in parts) < 2 * sum(len(part[0]) for part in partners):
         return parts
     wanted = {key for keys, _ in partners for key in keys}
@@ -88,7 +92,7 @@ def narrowed(parts: list[Part], partners: list[Part]) -> list[Part]:
 
 
 def in_chunks(parts: list[Part], size: int) -> Iterator[Part]:
-    """The same records in parts of at most this size."""
+    """The same records in parts of at most ``size`` records."""
     for keys, values in parts:
         for begin in range(0, len(keys), size):
             yield keys[begin : begin + size], values[begin : begin + size]

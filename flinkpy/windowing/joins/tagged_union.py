@@ -1,5 +1,5 @@
-"""Two streams as one, for joins that run in the general window operator: each record says which stream it is of, and the window functions separate a
-window's contents again.
+"""Two streams as one, for joins that run in the general window operator. Each record says which stream it comes from,
+and the window functions separate a window's contents again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TaggedUnion(NamedTuple):
         return self.number == 2
 
     def get_one(self) -> Any:
-        """The record of the first stream, or None."""
+        """The record if it is of the first stream, else None."""
         return self.value if self.number == 1 else None
 
     def get_two(self) -> Any:
@@ -70,7 +70,7 @@ class TaggedKey(KeySelector):
 
 
 class _FunctionOfBoth(WindowFunction):
-    """A window function that calls the user's function of both streams."""
+    """A window function that calls the user's function with the records of both streams."""
 
     method: str
 
@@ -116,7 +116,7 @@ class JoinPairs(_FunctionOfBoth):
         first, second = self._parts(inputs)
         join = method_of(self._function, "join")
         if could_be_mutated(first) or could_be_mutated(second):
-            join = isolated(join)  # each record is in several pairs
+            join = isolated(join)  # because each record is in several pairs
         for one in first:
             for other in second:
                 given = join(one, other)

@@ -14,7 +14,7 @@ from flinkpy.windowing.joins.join_loops import Part, by_key
 
 
 class WindowCoGroupOperator(AlignedJoinOperator):
-    """A CoGroupFunction gets all records of a key and window at once, also where only one side has any."""
+    """Calls a CoGroupFunction with all records of a key and window at once, even if only one side has any."""
 
     joins = False
 
@@ -31,7 +31,8 @@ class WindowCoGroupOperator(AlignedJoinOperator):
 
     def _groups(self, firsts: dict[Any, list[Any]], seconds: dict[Any, list[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:
         current, slicing = self.backend.current, self._windows.slicing
-        shared = self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)  # in other windows too, or in this one again
+        # the records may be in other windows too, or the window may fire again
+        shared = self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)
         for key in {**firsts, **seconds}:
             current.key = key
             group = firsts.get(key, []), seconds.get(key, [])

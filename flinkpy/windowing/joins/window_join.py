@@ -91,7 +91,8 @@ class WindowJoinOperator(AlignedJoinOperator):
         if isinstance(error, TypeError):
             self.raise_unhashable(first, error)
         failure = failure_in(loop, error.__traceback__)
-        if failure is None and isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of what leaves a generator
+        # Python turns a StopIteration in a generator into a RuntimeError
+        if failure is None and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
             failure = failure_in(loop, error.__traceback__)
         if failure is None:

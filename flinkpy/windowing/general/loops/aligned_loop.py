@@ -1,8 +1,9 @@
 """The loop for aligned windows (tumbling and sliding) with their default trigger: one look-up per record and window.
 
-It is the general way of the window operator without the cases that cannot occur. If all windows of a record end after the watermark (or the
-clock), the record is not late and no default trigger fires: the loop adds it, and registers the timers of new windows. All other records
-go to ``hand_back``, which takes the general way. The windows of a slice of time are computed once per slice and batch.
+It does what the window operator's general way does, without the cases that cannot occur. If all windows of a record
+end after the watermark (or the clock), the record is not late and no default trigger fires. The loop then adds the
+record, and registers the timers of new windows. It gives all other records to ``hand_back``, which takes the general
+way. The windows of a slice are computed once per slice and batch.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def default_slicing(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, An
 
 
 def aligned_loop(slicing: Slicing, contents: Contents, names: dict[str, Any]) -> AlignedLoop:
-    """The loop for these windows and contents. ``names``: those of the bound contents."""
+    """The loop for these windows and contents; ``names`` are those of the bound contents."""
     source = _LOOP.format(first=contents.first_expression, add=contents.add_expression)
     more = {"canonical": canonical_key, "missing": MISSING, "offset": slicing.offset, "width": slicing.width}
     return compile_function("aligned_loop", source, {**names, **more})

@@ -1,7 +1,8 @@
-"""A generated loop over the records of a batch, and the general way for the records it hands back.
+"""Runs a generated loop over the records of a batch, and the general way for records that the loop hands back.
 
-A function called on the general way may yield without end, and then the operator parks (``flinkpy.operators.process.parking``). So the loop has to
-end at that record: the records behind it are set aside, and the loop begins again with them when the function is through.
+A function called on the general way may yield without end, and then the operator parks
+(``flinkpy.operators.process.parking``). So the loop has to end at that record: the records after it are set aside,
+and the loop starts again with them when the function has finished.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from flinkpy.operators.base import Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 
-# What the loop calls for a record it cannot prove simple: (key, record, timestamp).
+# Called by the loop for a record that it cannot handle itself: (key, record, timestamp).
 HandBack: TypeAlias = "Callable[[Any, Any, int], None]"
 # Runs the loop: (records, timestamps, the watermark or clock, hand_back).
 RunLoop: TypeAlias = "Callable[[Iterator[Any], Iterator[int], int, HandBack], None]"
 
 
 class FastPath:
-    """``loop``: the generated function, which ``run_loop`` calls. ``general``: the work for one record."""
+    """``loop`` is the generated function, which ``run_loop`` calls; ``general`` does the work for one record."""
 
     def __init__(
         self, loop: Callable[..., None], run_loop: RunLoop, general: Callable[[Any, Any, int], Work], context: OperatorContext,
@@ -29,11 +30,11 @@ class FastPath:
         self._loop, self._run_loop, self._general, self._context = loop, run_loop, general, context
         self._records: Iterator[Any] = iter(())
         self._timestamps: Iterator[int] = iter(())
-        self._rest: tuple[list[Any], list[int]] = [], []  # the records behind the one that parked the operator
+        self._rest: tuple[list[Any], list[int]] = [], []  # the records after the one that parked the operator
         self._unfinished: Work | None = None
 
     def run(self, records: Iterable[Any], timestamps: Iterable[int], time: int) -> Work:
-        """All records of a batch."""
+        """Processes all records of a batch."""
         self._records, self._timestamps = iter(records), iter(timestamps)
         while (unfinished := self._run_part(time)) is not None:
             yield
@@ -41,7 +42,8 @@ class FastPath:
             self._records, self._timestamps = map(iter, self._rest)
 
     def _run_part(self, time: int) -> Work | None:
-        """Up to the end, or up to a record that parks the operator: then what is left to do for it."""
+        """Processes records up to the end, or up to one that parks the operator; then returns the work that is left
+        for that record."""
         self._unfinished = None
         try:
             self._run_loop(self._records, self._timestamps, time, self._hand_back)
@@ -54,10 +56,10 @@ class FastPath:
         work = self._general(key, record, timestamp)
         for _ in work:
             self._unfinished = work
-            rest = list(zip(self._records, self._timestamps))  # the loop finds no more records, and ends
+            rest = list(zip(self._records, self._timestamps))  # so the loop finds no more records, and ends
             self._rest = [record for record, _ in rest], [timestamp for _, timestamp in rest]
             return
 
     def close(self) -> None:
-        """Forgets the source of the generated loop."""
+        """Removes the loop's source from linecache."""
         forget_source(self._loop)

@@ -1,8 +1,10 @@
-"""The loop for sessions with their default trigger, for what nearly all records do: begin a session, fall into one, or extend one.
+"""The loop for sessions with their default trigger. It handles what nearly all records do: begin a session, fall into
+one, or extend one.
 
-It is the general way of the window operator without the cases that cannot occur. A record whose own window ends after the watermark (or the
-clock) is not late, and no default trigger fires for it. If it meets at most one open session, only an interval changes: the contents stay where
-they are, and the timers move to the new end. All other records go to ``hand_back``, which takes the general way.
+It does what the window operator's general way does, without the cases that cannot occur. A record whose own window
+ends after the watermark (or the clock) is not late, and no default trigger fires for it. If it meets at most one open
+session, only an interval changes: the contents stay where they are, and the timers move to the new end. The loop
+gives all other records to ``hand_back``, which takes the general way.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def are_default_sessions(assigner: WindowAssigner[Any, Any], trigger: Trigger[An
 
 
 def session_loop(assigner: Any, contents: Contents, names: dict[str, Any]) -> SessionLoop:
-    """The loop for these sessions and contents. ``names``: those of the bound contents."""
+    """The loop for these sessions and contents; ``names`` are those of the bound contents."""
     static = type(assigner) in _STATIC
     source = _LOOP.format(gap=assigner.session_gap if static else "gap_of(record)", first=contents.first_expression, add=contents.add_expression)
     more = {} if static else {"gap_of": assigner.gap}

@@ -1,7 +1,8 @@
-"""State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink: for each key a dict from window to value.
+"""State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink: each key has a dict
+from window to value.
 
-The heap backend holds these dicts itself, so changing one is all there is to do. Other backends give copies: a key's dict is read once per batch, and
-``write_back`` stores those that were read.
+The heap backend holds these dicts themselves, so changing one is enough. Other backends return copies: a key's dict
+is read once per batch, and ``write_back`` stores the dicts that were read.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.keys import canonical_key
 
-ByWindow: TypeAlias = "dict[Any, Any]"  # window -> value, of one key
+ByWindow: TypeAlias = "dict[Any, Any]"  # of one key: window -> value
 NamespacedState: TypeAlias = "dict[Any, ByWindow]"  # key -> window -> value
 
-MISSING = object()  # where there is no value for a window; None may be a value
+MISSING = object()  # stands for no value, because None may be a value
 
 
 class _LoadedState(dict[Any, ByWindow]):
-    """The keys that were read since the last ``write_back``, each in its canonical form. A key with an empty dict has no state."""
+    """The keys read since the last ``write_back``, in canonical form. A key with an empty dict has no state."""
 
     def __init__(self, values: MutableMapping[Any, ByWindow]) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class _LoadedState(dict[Any, ByWindow]):
         self[key] = {}
 
     def __bool__(self) -> bool:
-        return True  # the backend may hold keys that were not read
+        return True  # the backend may have keys that were not read
 
     def write_back(self) -> None:
         for key, by_window in self.items():
@@ -49,18 +50,18 @@ class _LoadedState(dict[Any, ByWindow]):
 
 
 def namespaced_state(values: MutableMapping[Any, ByWindow]) -> NamespacedState:
-    """State by key and window over what ``backend.engine_values(name)`` gives."""
+    """State by key and window, over what ``backend.engine_values(name)`` returns."""
     return values if type(values) is dict else _LoadedState(values)
 
 
 def write_back(state: NamespacedState) -> None:
-    """Stores what was changed. Called at the end of a batch and before a snapshot."""
+    """Stores changes. Called at the end of a batch and before a snapshot."""
     if type(state) is _LoadedState:
         state.write_back()
 
 
 def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
-    """The key's dict, made if there is none. Whoever calls this puts a value into it."""
+    """The key's dict, created if there is none. The caller must put a value into it."""
     by_window = state.get(key)
     if by_window is None:
         by_window = state[key] = {}
@@ -68,7 +69,7 @@ def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
 
 
 def remove_namespace(state: NamespacedState, key: Any, window: Any) -> Any:
-    """Removes the value for the window and returns it, or MISSING."""
+    """Removes and returns the value for the window; MISSING if there is none."""
     by_window = state.get(key)
     if by_window is None:
         return MISSING

@@ -1,7 +1,7 @@
-"""State per key and window: what triggers remember, and what a ProcessWindowFunction keeps for a window.
+"""State per key and window: the state of triggers, and what a ProcessWindowFunction keeps for a window.
 
-The states are those of the heap backend, over a view of the window's namespace at the current key. For each window there is a dict from the state's
-name to what is stored, so all state of a window goes at once.
+The states are those of the heap backend, over a view of the current key's state for the window. Each window has a
+dict from the state's name to the stored value, so all state of a window is removed at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from flinkpy.windowing.general.per_window.namespaces import NamespacedState, nam
 
 
 class _NamedEntries:
-    """What the state of one name stores, by window, at the current key: the part of a dict's methods that the states use."""
+    """What the state of one name stores for the current key, by window. It has the methods of a dict that the states
+    use."""
 
     def __init__(self, name: str, state: NamespacedState, key: CurrentKey) -> None:
         self._name, self._state, self._key = name, state, key
@@ -61,14 +62,15 @@ class _NamedEntries:
 
 
 class WindowStates(KeyedStateStore):
-    """States of the current key and window."""
+    """The states of the current key and window."""
 
     def __init__(self, state: NamespacedState, key: CurrentKey, window: CurrentKey) -> None:
         self._namespaces, self._key, self._window = state, key, window
         self._states: dict[str, tuple[StateKind, State]] = {}
 
     def state(self, descriptor: StateDescriptor) -> State:
-        """The state of that descriptor. ProgramError where the name stands for another kind, or would expire."""
+        """The state of that descriptor. Raises ProgramError if the name is used for another kind of state, or if the
+        descriptor has a time to live."""
         found = self._states.get(descriptor.name)
         if found is None:
             if descriptor.ttl is not None:
@@ -95,11 +97,11 @@ class WindowStates(KeyedStateStore):
         return heap_value_state(entries, at) if descriptor.kind is StateKind.VALUE else heap_map_state(entries, at)
 
     def clear(self) -> None:
-        """Forgets all states of the current key and window."""
+        """Clears all states of the current key and window."""
         remove_namespace(self._namespaces, self._key.key, self._window.key)
 
     def merge(self, descriptor: StateDescriptor, merged: Iterable[Any]) -> None:
-        """What the state holds for these windows becomes the current window's."""
+        """Merges what the state holds for these windows into the current window's."""
         entries = _NamedEntries(descriptor.name, self._namespaces, self._key)
         windows = dict.fromkeys((self._window.key, *merged))
         parts = [part for part in map(entries.pop, windows) if part is not None]
@@ -119,7 +121,7 @@ class WindowStates(KeyedStateStore):
 
 
 class NoWindowState(KeyedStateStore):
-    """In place of state per window, where windows merge."""
+    """Takes the place of state per window for windows that merge: raises ProgramError."""
 
     def _state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], kind: type[S], call: str) -> S:
         raise ProgramError(f"state {getattr(descriptor, 'name', descriptor)!r:.80}: there is no state per window where windows merge; "

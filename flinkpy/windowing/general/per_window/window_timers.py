@@ -1,7 +1,7 @@
-"""Timers of windows, kept by moment: all keys of one window have theirs at the same moment.
+"""Timers of windows, grouped by moment, because all keys of a window have theirs at the same moment.
 
-A heap holds each moment once, and a dict the (key, window) pairs of each moment, in the order they were registered. ``due`` takes out the pairs
-of the earliest moment first, and sees those added meanwhile.
+A heap has each moment once, and a dict the (key, window) pairs of each moment in the order in which they were
+registered. ``due`` removes the pairs of the earliest moment first, including pairs that are added meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flinkpy.operators.base import Work
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 
-_SLACK = 64  # the heap may hold as many moments without timers as there are with timers, and so many more
+_SLACK = 64  # the heap may have this many more moments without timers than with timers
 
 Timer: TypeAlias = "tuple[Any, Any]"  # key, window
 SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
@@ -55,7 +55,7 @@ class WindowTimers:
         self._waiting.clear()
 
     def next_moment(self) -> int | None:
-        """When the earliest timer is due."""
+        """The moment of the earliest timer; None without timers."""
         moments, waiting = self._moments, self._waiting
         while moments:
             if waiting.get(moments[0]):
@@ -64,7 +64,7 @@ class WindowTimers:
         return None
 
     def due(self, now: int) -> Iterator[tuple[int, Timer]]:
-        """Takes out the timers up to ``now``, earliest first, including those added meanwhile."""
+        """Removes and yields the timers up to ``now``, earliest first, including those that are added meanwhile."""
         moments = self._moments
         while True:
             moment = self.next_moment()
@@ -72,14 +72,14 @@ class WindowTimers:
                 return
             waiting = self._waiting[moment]
             for timer in list(waiting):
-                if timer in waiting:  # not deleted meanwhile
+                if timer in waiting:  # it was not deleted meanwhile
                     del waiting[timer]
                     yield moment, timer
                     if not moments or moments[0] != moment:
-                        break  # an earlier one was added
+                        break  # an earlier timer was added
 
     def all_there_are(self) -> Iterator[tuple[int, Timer]]:
-        """Takes out all timers, earliest first; those added meanwhile are dropped."""
+        """Removes and yields all timers, earliest first; those that are added meanwhile are dropped."""
         known = {(moment, timer) for moment, waiting in self._waiting.items() for timer in waiting}
         for each in self.due(MAX_TIMESTAMP):
             if each in known:
@@ -95,7 +95,7 @@ class WindowTimers:
         return found
 
     def restore(self, saved: Mapping[Any, Mapping[Any, list[int]]]) -> None:
-        """Adds what ``by_key`` gave."""
+        """Adds the timers that ``by_key`` returned."""
         for key, windows in saved.items():
             for window, moments in windows.items():
                 for moment in moments:
@@ -103,10 +103,11 @@ class WindowTimers:
 
 
 class WindowTimerService:
-    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is called with an iterator of the timers that are due.
+    """The timers of an operator's windows, its watermark and its clock. ``on_processing_time`` is called with an
+    iterator over the due timers.
 
-    A timer on processing time is due when its millisecond is over, as in Flink: records of that millisecond still belong to a window that
-    ends with it.
+    As in Flink, a processing-time timer is due when its millisecond is over, because records of that millisecond
+    still belong to a window that ends with it.
     """
 
     def __init__(self, processing_time: ProcessingTimeService, on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None]) -> None:
@@ -125,12 +126,12 @@ class WindowTimerService:
             self._wake_up.at(moment)
 
     def arm(self) -> None:
-        """Sets one timer of the task, for the earliest of all."""
+        """Sets the task's one timer for the earliest timer of all windows."""
         if not self._firing:
             self._wake_up.at(self.processing.next_moment())
 
     def firing(self, work: Work) -> Work:
-        """Does the work of the timers that are due, and then waits for the next."""
+        """Does the work of the due timers, then sets the task's timer for the next one."""
         yield from work
         self._firing = False
         self.arm()
