@@ -170,6 +170,8 @@ class CheckpointActions:
         else:
             self._coordinators.reset_attempts(command, states)
 
-    def when_idle(self, action: Callable[[], None]) -> None:
-        """Calls the action when all files are written and deleted."""
-        self._files.when_idle(action)
+    def end(self, keeps_checkpoints: bool, then: Callable[[], None]) -> None:
+        """The job has ended. Calls ``then`` when all files are written and deleted; unless checkpoints outlive the job, nothing of it is left."""
+        if not keeps_checkpoints:
+            self._files.add(self._storage.discard_all)
+        self._files.when_idle(then)

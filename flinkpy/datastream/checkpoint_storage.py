@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options import compatibility as kept
 from flinkpy.core.options.schema import read
 
@@ -58,8 +59,8 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self._max_state_size
 
     def options(self) -> dict[str, Any]:
-        found = {kept.CHECKPOINT_STORAGE.key: "jobmanager", kept.CHECKPOINT_MAX_STATE.key: self._max_state_size}
-        return found if self._path is None else {**found, kept.CHECKPOINT_DIRECTORY.key: self._path}
+        found = {options.CHECKPOINT_STORAGE.key: "jobmanager", options.CHECKPOINT_MAX_STATE.key: self._max_state_size}
+        return found if self._path is None else {**found, options.CHECKPOINT_DIRECTORY.key: self._path}
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
@@ -88,16 +89,16 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_min_file_size_threshold(self) -> int:
         """The threshold in bytes: smaller state is stored in the checkpoint's metadata."""
-        return self._threshold if self._threshold >= 0 else int(kept.CHECKPOINT_FILE_THRESHOLD.default)
+        return self._threshold if self._threshold >= 0 else int(options.CHECKPOINT_FILE_THRESHOLD.default)
 
     def get_write_buffer_size(self) -> int:
         """The size of the write buffer in bytes."""
         return self._buffer if self._buffer >= 0 else int(kept.CHECKPOINT_WRITE_BUFFER.default)
 
     def options(self) -> dict[str, Any]:
-        found: dict[str, Any] = {kept.CHECKPOINT_STORAGE.key: "filesystem", kept.CHECKPOINT_DIRECTORY.key: self._path}
+        found: dict[str, Any] = {options.CHECKPOINT_STORAGE.key: "filesystem", options.CHECKPOINT_DIRECTORY.key: self._path}
         if self._threshold >= 0:
-            found[kept.CHECKPOINT_FILE_THRESHOLD.key] = self._threshold
+            found[options.CHECKPOINT_FILE_THRESHOLD.key] = self._threshold
         if self._buffer >= 0:
             found[kept.CHECKPOINT_WRITE_BUFFER.key] = self._buffer
         return found
@@ -105,14 +106,14 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 def storage_of(values: Mapping[str, Any]) -> CheckpointStorage | None:
     """The storage that the options describe; None if they name none."""
-    kind, path = read(values, kept.CHECKPOINT_STORAGE), read(values, kept.CHECKPOINT_DIRECTORY)
+    kind, path = read(values, options.CHECKPOINT_STORAGE), read(values, options.CHECKPOINT_DIRECTORY)
     if kind is None and path is None:
         return None
     if str(kind).lower() == "jobmanager":
-        return JobManagerCheckpointStorage(path, read(values, kept.CHECKPOINT_MAX_STATE))
+        return JobManagerCheckpointStorage(path, read(values, options.CHECKPOINT_MAX_STATE))
     if path is None:
-        raise ConfigurationError(f"option {kept.CHECKPOINT_STORAGE.key}: {kind} needs {kept.CHECKPOINT_DIRECTORY.key}")
-    threshold = values.get(kept.CHECKPOINT_FILE_THRESHOLD.key)
+        raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {options.CHECKPOINT_DIRECTORY.key}")
+    threshold = values.get(options.CHECKPOINT_FILE_THRESHOLD.key)
     buffer = values.get(kept.CHECKPOINT_WRITE_BUFFER.key)
     return FileSystemCheckpointStorage(path, None if threshold is None else int(threshold), -1 if buffer is None else int(buffer))
 

@@ -27,6 +27,8 @@ class RayBlockSink(Sink):
     """Writes blocks of about ``block_bytes`` for the keeper of that name. Takes only column batches, which
     ``stream.to_ray_dataset()`` ensures."""
 
+    begins_anew = True  # the keeper has the blocks of one attempt
+
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         self.keeper, self.block_bytes = keeper, block_bytes
 

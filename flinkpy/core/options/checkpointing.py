@@ -1,4 +1,4 @@
-"""When checkpoints are taken, and how many are kept: the options of the checkpoint coordinator, under Flink's keys."""
+"""When checkpoints are taken, where they go, and how many are kept, under Flink's keys."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ CHECKPOINT_RETENTION = option(
     "Which checkpoints outlive their job: with DELETE_ON_CANCELLATION those of a failed one, with RETAIN_ON_CANCELLATION also of a cancelled one.")
 CHECKPOINTS_RETAINED = option("execution.checkpointing.num-retained", int, 1, "Completed checkpoints that are kept.", at_least=1,
                               aliases=("state.checkpoints.num-retained",))
+
+CHECKPOINT_STORAGE = option("execution.checkpointing.storage", str, None, "jobmanager or filesystem; filesystem where there is a directory.",
+                            aliases=("state.checkpoint-storage",))
+CHECKPOINT_DIRECTORY = option("execution.checkpointing.dir", str, None, "The folder or URL in which each job keeps its checkpoints.",
+                              aliases=("state.checkpoints.dir",))
+CHECKPOINT_FILE_THRESHOLD = option("execution.checkpointing.data-inline-threshold", int, 20 << 10, "Smaller state stands in the checkpoint itself.",
+                                   aliases=("state.storage.fs.memory-threshold",), memory=True)
+CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
+                              "State the JobManager's memory takes of one operator.")
 
 
 def takes_checkpoints(values: Mapping[str, Any]) -> bool:

@@ -30,13 +30,6 @@ CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelt
 SNAPSHOT_COMPRESSION = option("execution.checkpointing.snapshot-compression", bool, False, "Compress keyed state in checkpoints.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
                    aliases=("state.backend.changelog.enabled",))
-CHECKPOINT_STORAGE = option("execution.checkpointing.storage", str, None, "jobmanager or filesystem; filesystem where there is a directory.",
-                            aliases=("state.checkpoint-storage",))
-CHECKPOINT_DIRECTORY = option("execution.checkpointing.dir", str, None, "Where checkpoints go.", aliases=("state.checkpoints.dir",))
-CHECKPOINT_FILE_THRESHOLD = option("execution.checkpointing.data-inline-threshold", int, 20 << 10, "Smaller state stands in the checkpoint itself.",
-                                   aliases=("state.storage.fs.memory-threshold",), memory=True)
-CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
-                              "State the JobManager's memory takes of one operator.")
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
                                  aliases=("state.storage.fs.write-buffer-size",))
 CHECKPOINT_INCREMENTAL = option("execution.checkpointing.incremental", bool, False, "Checkpoints of RocksDB state write only what changed.",

@@ -13,12 +13,14 @@ from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
-from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL
+from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
+from flinkpy.operators.sinks.sink_port import Sink
+from flinkpy.state.checkpoints.locations import absolute
 
 if TYPE_CHECKING:
     from flinkpy.graph.stream_graph import StreamGraph
@@ -51,11 +53,7 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
     from flinkpy.core.ids import IdFactory
     from flinkpy.graph.job_graph_generator import build_job_graph
 
-    values = dict(program.values)
-    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
-        values.pop(CHECKPOINT_INTERVAL.key, None)
-    if read(values, CHECKPOINT_INTERVAL) is not None:
-        _refuse_checkpoints(program.transformations)
+    values = _with_checkpoints(program, graph)
     program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
     with located():
         job_graph = build_job_graph(graph, IdFactory().job_id(), values)
@@ -92,7 +90,27 @@ def _refuse_without_uid(graph: StreamGraph) -> None:
         raise refuse(f"{nameless[0].label} has no uid, and disable_auto_generated_uids() asks for one: call uid(...) on it")
 
 
-def _refuse_checkpoints(transformations: Iterable[Transformation]) -> None:
+def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str, Any]:
+    """The job's options, with checkpoints if it wants them and can have them."""
+    values = dict(program.values)
+    if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
+        values.pop(CHECKPOINT_INTERVAL.key, None)
+    if read(values, CHECKPOINT_INTERVAL) is None:
+        return values
+    _refuse_loops(program.transformations)
+    directory = read(values, CHECKPOINT_DIRECTORY)
+    if directory is not None:
+        values[CHECKPOINT_DIRECTORY.key] = absolute(directory)  # of this process, and not of the one that reads the option
+    for node in graph.nodes.values():
+        sink = getattr(node.operator, "sink", None)
+        if isinstance(sink, Sink) and sink.begins_anew:
+            LOG.warning("this job takes no checkpoints, and begins anew after a failure: %r cannot go on from one", sink)
+            del values[CHECKPOINT_INTERVAL.key]
+            break
+    return values
+
+
+def _refuse_loops(transformations: Iterable[Transformation]) -> None:
     """Called for a program that wants checkpoints: raises ProgramError if it has a loop (as Flink does)."""
     for each in transformations:
         if isinstance(each, IterationHeadTransformation):

@@ -92,6 +92,7 @@ class Sink(ABC):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
     """
 
+    begins_anew: bool = False  # True: what an attempt writes is seen only whole, so its job cannot go on from a checkpoint, and takes none
     _writer: SinkWriter | None = None
     _listener: Callable[[], None] | None = None
 

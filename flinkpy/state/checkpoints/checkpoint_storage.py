@@ -20,7 +20,7 @@ from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.ids import JobId
-from flinkpy.core.options import compatibility as options
+from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options.schema import read
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle
 from flinkpy.state.checkpoints.file_store import FileStore

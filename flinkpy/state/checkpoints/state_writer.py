@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
-from flinkpy.core.options import compatibility as options
+from flinkpy.core.options import checkpointing as options
 from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.locations import join
