@@ -90,6 +90,9 @@ class JobDetails:
     overview: JobOverview
     vertices: tuple[VertexDetails, ...]
     error: BaseException | None = None
+    restarts: int = 0
+    last_failure: str = ""  # that the job has survived, in words
+    checkpoint_id: int | None = None  # of the newest that is complete
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@
 
 The buffer belongs to the function and not to a key, so it is operator state: a list whose elements may move to other
 subtasks when the parallelism changes. ``snapshot_state`` updates the state when a checkpoint begins,
-``initialize_state`` gets the saved state back. (Jobs take no
-checkpoints yet; the harnesses of ``flinkpy.testing`` do, and the test of this example saves one and restores two.)
+``initialize_state`` gets the saved state back. The test of this example saves one and restores two.
 """
 
 from __future__ import annotations

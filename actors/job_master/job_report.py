@@ -104,7 +104,9 @@ class JobStatusBook:
         known: dict[JobVertexId, list[SubtaskMetrics]] = {}
         for subtask_id, subtask in self._subtasks.items():
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
-        return JobDetails(overview, tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices), self.error)
+        vertices = tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices)
+        last_failure = str(scheduler.failures[-1].error) if scheduler.failures else ""
+        return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id)
 
     def job_metrics(self) -> JobMetrics:
         """Returns what the job's functions and the engine count in the subtasks now."""

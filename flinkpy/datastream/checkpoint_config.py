@@ -1,6 +1,6 @@
 """Checkpoint settings: the options ``execution.checkpointing.*`` with types.
 
-The settings are stored, checked and shown; they take effect with the checkpoints milestone.
+Those of unaligned checkpoints are stored and checked, and have no effect yet.
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ def test_the_display_is_for_terminals_unless_asked_for(monkeypatch: pytest.Monke
 
 def test_where_nothing_is_drawn_a_word_about_slots_remains_unless_progress_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(make_progress({}, ""), SlotNotice)
-    assert make_progress({"client.progress": False}, "") is None
+    assert isinstance(make_progress({}, "").display, SlotNotice)
+    assert make_progress({"client.progress": False}, "").display is None
 
 
 class Tee:
@@ -172,7 +172,7 @@ class Tee:
 
 def test_an_output_that_says_nothing_of_terminals_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Tee(io.StringIO()))
-    assert isinstance(make_progress({}, ""), SlotNotice)
+    assert isinstance(make_progress({}, "").display, SlotNotice)
 
 
 def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,5 +187,5 @@ def test_outputs_that_are_closed_or_no_terminals_are_left_alone_while_it_is_draw
 
 def test_where_standard_error_is_closed_nothing_is_drawn_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    assert make_progress({}, "") is None
-    assert make_progress({"client.progress": True}, "") is None
+    assert make_progress({}, "").display is None
+    assert make_progress({"client.progress": True}, "").display is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _KEPT = "kept, shown by its getter, without effect so far"
-_CHECKPOINTS = "kept and checked; checkpoints are not taken so far"
+_CHECKPOINTS = "aligned, full checkpoints; settings of other kinds are kept and checked"
 _PARTS = "each checkpoint ends all parts, row formats too; without checkpoints parts are visible when the subtask has ended well"
 _SAVEPOINT = "raises until there are savepoints"
 
@@ -51,8 +51,8 @@ DIFFERENT = {
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_number_of_transfer_threads": _CHECKPOINTS,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_predefined_options": _KEPT,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "kept, without effect: it names a Java class",
-    "pyflink.datastream.checkpoint_storage.JobManagerCheckpointStorage": _KEPT,
-    "pyflink.datastream.checkpoint_storage.FileSystemCheckpointStorage": _KEPT,
+    
+    
 }
 
 ABSENT = {

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from flinkpy.cluster.display.notebook_progress import NotebookProgress
 from flinkpy.cluster.display.progress import ProgressDisplay, is_terminal
+from flinkpy.cluster.display.restart_notice import RestartNotice
 from flinkpy.cluster.display.slot_notice import SlotNotice
 from flinkpy.core.options.engine import SHOW_PROGRESS
 from flinkpy.core.options.schema import read
@@ -21,7 +22,12 @@ def progress_wanted(configuration: Mapping[str, Any], terminal: TextIO) -> bool:
     return is_terminal(terminal) and os.environ.get("TERM") != "dumb" if wanted is None else bool(wanted)
 
 
-def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
+def make_progress(configuration: Mapping[str, Any], who_holds_slots: str) -> RestartNotice:
+    """What tells of restarts, and shows the display there is."""
+    return RestartNotice(_display(configuration, who_holds_slots))
+
+
+def _display(configuration: Mapping[str, Any], who_holds_slots: str) -> ProgressDisplay | NotebookProgress | SlotNotice | None:
     """The display to use: in the output of a notebook's cell, or on standard error. Where none can be drawn and none was turned off, a notice about
     slots that do not come, in which ``who_holds_slots`` says where to look."""
     if in_notebook():
