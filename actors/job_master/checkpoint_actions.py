@@ -62,10 +62,11 @@ class FileWork:
         self._todo: deque[Callable[[], Event | None]] = deque()
         self._done: deque[Event] = deque()
         self._one_at_a_time = threading.Lock()
-        self._running = False
+        self._running = self.were_used = False
         self._when_idle: Callable[[], None] | None = None
 
     def add(self, work: Callable[[], Event | None]) -> None:
+        self.were_used = True
         self._todo.append(work)
         self._go_on()
 
@@ -172,6 +173,6 @@ class CheckpointActions:
 
     def end(self, keeps_checkpoints: bool, then: Callable[[], None]) -> None:
         """The job has ended. Calls ``then`` when all files are written and deleted; unless checkpoints outlive the job, nothing of it is left."""
-        if not keeps_checkpoints:
+        if self._files.were_used and not keeps_checkpoints:
             self._files.add(self._storage.discard_all)
         self._files.when_idle(then)

@@ -51,8 +51,6 @@ DIFFERENT = {
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_number_of_transfer_threads": _CHECKPOINTS,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_predefined_options": _KEPT,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "kept, without effect: it names a Java class",
-    
-    
 }
 
 ABSENT = {

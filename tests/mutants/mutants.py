@@ -117,10 +117,8 @@ MUTANTS = (
            "for operator in reversed(self.operators):\n            _call(operator, operator.prepare_snapshot_pre_barrier",
            ("tests/operators/test_parking.py",)),
     Mutant("the end of data is sent before the last flush of the outputs", "flinkpy/runtime/stream_task.py",
-           '        chain.write(self._input.end_of_data)\n        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n'
-           '        self.phases.append(Phase.FLUSH_OUTPUTS)\n',
-           '        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n        self.phases.append(Phase.FLUSH_OUTPUTS)\n'
-           "        chain.write(self._input.end_of_data)\n",
+           '        self._alive.write(self._input.end_of_data)\n        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n',
+           '        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n        self._alive.write(self._input.end_of_data)\n',
            ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
     Mutant("a newer barrier aborts an older checkpoint", "flinkpy/runtime/alignment.py",
            "            self._barrier, self._arrived = barrier, set()", "            self._barrier = barrier", ("tests/runtime/test_alignment.py",)),

@@ -12,6 +12,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks import sink_port
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
+from flinkpy.state.saved_state import SavedState
 from tests.connectors.sink_world import SinkWorld
 
 COMMITTED: list[list[Any]] = []
@@ -182,7 +183,7 @@ def test_a_sink_without_a_committer_and_without_state_saves_nothing() -> None:
 
     world = SinkWorld(Plain())
     world.feed(1)
-    assert world.barrier().states == [None]
+    assert world.barrier().states == [SavedState()]
     world.end_input()
     assert not world.operators[0].waits_for_final_checkpoint
     world.close()
