@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.errors import FlinkpyError, SavepointRestoreError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.graph.checkpoint_messages import (
@@ -34,6 +34,8 @@ from flinkpy.scheduler.protocol import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     ResetCoordinators,
+    RestoreFrom,
+    StartScheduling,
     StoreCheckpoint,
     TriggerCheckpoint,
 )
@@ -55,17 +57,17 @@ def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
 
 
 class FileWork:
-    """Work with files, off the main thread and in order. Each piece may name an event, which is fed in the main thread when it is done."""
+    """Work with files, off the main thread and in order. The events that a piece of work names are fed in the main thread when it is done."""
 
     def __init__(self, run_in_background: RunInBackground, feed: Callable[[Event], None]) -> None:
         self._run_in_background, self._feed = run_in_background, feed
-        self._todo: deque[Callable[[], Event | None]] = deque()
+        self._todo: deque[Callable[[], tuple[Event, ...]]] = deque()
         self._done: deque[Event] = deque()
         self._one_at_a_time = threading.Lock()
         self._running = self.were_used = False
         self._when_idle: Callable[[], None] | None = None
 
-    def add(self, work: Callable[[], Event | None]) -> None:
+    def add(self, work: Callable[[], tuple[Event, ...]]) -> None:
         self.were_used = True
         self._todo.append(work)
         self._go_on()
@@ -90,12 +92,9 @@ class FileWork:
             while self._todo:
                 work = self._todo.popleft()
                 try:
-                    event = work()
+                    self._done.extend(work())
                 except Exception:
                     log.warning("a file of a checkpoint could not be deleted", exc_info=True)
-                else:
-                    if event is not None:
-                        self._done.append(event)
 
     def _worked(self) -> None:
         self._running = False
@@ -117,6 +116,19 @@ class CheckpointActions:
         self._storage, self._send, self._coordinators, self._feed = storage, send, coordinators, feed
         self._files = FileWork(run_in_background, feed)
 
+    def begin(self, path: str | None, allow_non_restored: bool, claim: bool, start: StartScheduling) -> None:
+        """Has the job start, from the checkpoint at this path if there is one."""
+        if path is None:
+            self._feed(start)
+        else:
+            self._files.add(lambda: (self._found(path, allow_non_restored, claim), start))
+
+    def _found(self, path: str, allow_non_restored: bool, claim: bool) -> Event:
+        try:
+            return RestoreFrom(self._storage.find(path), allow_non_restored, claim)
+        except (FlinkpyError, OSError) as error:
+            return FailJob(SavepointRestoreError(f"the job cannot start from {path}: {error}"))
+
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
         """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
         try:
@@ -128,29 +140,34 @@ class CheckpointActions:
             self._send(attempt_id, None, BeginCheckpoint(command.checkpoint_id, command.timestamp_ms))
         self._files.add(lambda: self._write_coordinators(command.checkpoint_id, states))
 
-    def _write_coordinators(self, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> Event:
+    def _write_coordinators(self, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> tuple[Event, ...]:
         try:
             with self._storage.state_writer(checkpoint_id, "coordinators", 0) as writer:
                 handles = {operator_id: writer.write(state) for operator_id, state in states.items()}
         except Exception as error:
-            return CheckpointStoreFailed(checkpoint_id, error)
-        return CoordinatorSnapshot(checkpoint_id, handles)
+            return (CheckpointStoreFailed(checkpoint_id, error),)
+        return (CoordinatorSnapshot(checkpoint_id, handles),)
 
     def store_checkpoint(self, command: StoreCheckpoint) -> None:
-        def store() -> Event:
+        def store() -> tuple[Event, ...]:
             try:
-                return CheckpointStored(command.checkpoint.checkpoint_id, self._storage.store(command.checkpoint).location)
+                return (CheckpointStored(command.checkpoint.checkpoint_id, self._storage.store(command.checkpoint).location),)
             except Exception as error:
-                return CheckpointStoreFailed(command.checkpoint.checkpoint_id, error)
+                return (CheckpointStoreFailed(command.checkpoint.checkpoint_id, error),)
 
         self._files.add(store)
 
     def discard_checkpoint(self, command: DiscardCheckpoint) -> None:
         checkpoint, storage = command.checkpoint, self._storage
-        if checkpoint.location is not None:
-            self._files.add(lambda: storage.discard(checkpoint))
-        else:
-            self._files.add(lambda: storage.discard_unfinished(checkpoint.checkpoint_id))
+
+        def discard() -> tuple[Event, ...]:
+            if checkpoint.location is not None:
+                storage.discard(checkpoint)
+            else:
+                storage.discard_unfinished(checkpoint.checkpoint_id)
+            return ()
+
+        self._files.add(discard)
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)
@@ -174,5 +191,9 @@ class CheckpointActions:
     def end(self, keeps_checkpoints: bool, then: Callable[[], None]) -> None:
         """The job has ended. Calls ``then`` when all files are written and deleted; unless checkpoints outlive the job, nothing of it is left."""
         if self._files.were_used and not keeps_checkpoints:
-            self._files.add(self._storage.discard_all)
+            self._files.add(self._discard_all)
         self._files.when_idle(then)
+
+    def _discard_all(self) -> tuple[Event, ...]:
+        self._storage.discard_all()
+        return ()

@@ -35,7 +35,9 @@ from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.options.checkpointing import RECOVERY_CLAIM, RECOVERY_IGNORE_UNCLAIMED, RECOVERY_PATH, RecoveryClaimMode
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
+from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_model import TERMINAL
@@ -112,7 +114,10 @@ class JobMaster(FencedRpcEndpoint):
     def on_start(self) -> None:
         self.slots.start()
         self._coordinators.start()
-        self._driver.feed(StartScheduling(self.service.clock.time_ms()))
+        values = self.job_graph.configuration
+        self._checkpoints.begin(
+            read(values, RECOVERY_PATH), read(values, RECOVERY_IGNORE_UNCLAIMED), read(values, RECOVERY_CLAIM) is RecoveryClaimMode.CLAIM,
+            StartScheduling(self.service.clock.time_ms()))
 
     def on_stop(self) -> Future[None] | None:
         self._close_parts("the JobMaster stops")

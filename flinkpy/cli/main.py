@@ -60,19 +60,24 @@ def flinkpy() -> None:
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
 @_definitions
 @click.option("-d", "--detached", is_flag=True, help="Return when the job was submitted, and print its id (on ray).")
+@click.option("-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help=(
+    "Start from this checkpoint: its folder, or the folder of a job for its newest."))
+@click.option("-n", "--allow-non-restored-state", "--allowNonRestoredState", is_flag=True, help=(
+    "With -s: leave state behind that no operator asks for."))
 @_pyflink
 @_conf
 @_verbose
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, pyflink: bool, conf: Path | None, verbose: bool,
-        script: str, arguments: tuple[str, ...]) -> None:
+def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, from_savepoint: str | None,
+        allow_non_restored_state: bool, pyflink: bool, conf: Path | None, verbose: bool, script: str, arguments: tuple[str, ...]) -> None:
     """Run the job in SCRIPT; what follows SCRIPT are its own arguments.
 
     Ctrl-C and SIGTERM cancel the job. On Ray, what its tasks print is shown here, with the task's name.
     """
-    from flinkpy.cli.run import run_job
+    from flinkpy.cli.run import recovery, run_job
 
+    definitions = (*definitions, *recovery(from_savepoint, allow_non_restored_state))
     sys.exit(run_job(script, arguments, target=target, parallelism=parallelism, definitions=definitions, detached=detached,
                      pyflink=pyflink, conf=conf, verbose=verbose))
 

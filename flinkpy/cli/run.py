@@ -18,6 +18,7 @@ from flinkpy.cluster.end_of_program import await_background_jobs, forget_backgro
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED, RECOVERY_PATH
 from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.exit_codes import INTERRUPTED, SIGNALLED
@@ -26,6 +27,16 @@ from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, is_pending, s
 
 class Terminated(KeyboardInterrupt):
     """The program was interrupted by SIGTERM."""
+
+
+def recovery(path: str | None, allow_non_restored_state: bool) -> list[str]:
+    """The definitions that have a job start from a checkpoint.
+
+    >>> recovery("/tmp/checkpoints/job", False)
+    ['execution.state-recovery.path=/tmp/checkpoints/job']
+    """
+    found = [] if path is None else [f"{RECOVERY_PATH.key}={path}"]
+    return [*found, f"{RECOVERY_IGNORE_UNCLAIMED.key}=true"] if allow_non_restored_state else found
 
 
 def run_job(

@@ -27,6 +27,13 @@ class CheckpointRetention(Enum):
     NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
 
 
+class RecoveryClaimMode(Enum):
+    """Whose the checkpoint is that a job starts from (Flink's RecoveryClaimMode)."""
+
+    NO_CLAIM = "NO_CLAIM"
+    CLAIM = "CLAIM"
+
+
 CHECKPOINT_INTERVAL = option("execution.checkpointing.interval", timedelta, None, "How often checkpoints are taken; never when absent.")
 CHECKPOINT_MODE = option("execution.checkpointing.mode", CheckpointMode, CheckpointMode.EXACTLY_ONCE, "EXACTLY_ONCE or AT_LEAST_ONCE.")
 CHECKPOINT_TIMEOUT = option("execution.checkpointing.timeout", timedelta, timedelta(minutes=10), "A checkpoint not complete by then is aborted.")
@@ -50,6 +57,15 @@ CHECKPOINT_FILE_THRESHOLD = option("execution.checkpointing.data-inline-threshol
                                    aliases=("state.storage.fs.memory-threshold",), memory=True)
 CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
                               "State the JobManager's memory takes of one operator.")
+
+RECOVERY_PATH = option("execution.state-recovery.path", str, None,
+                       "The checkpoint that the job starts from: its folder, or the folder of a job for its newest.",
+                       aliases=("execution.savepoint.path",))
+RECOVERY_IGNORE_UNCLAIMED = option("execution.state-recovery.ignore-unclaimed-state", bool, False, "Leave state behind that no operator asks for.",
+                                   aliases=("execution.savepoint.ignore-unclaimed-state",))
+RECOVERY_CLAIM = option("execution.state-recovery.claim-mode", RecoveryClaimMode, RecoveryClaimMode.NO_CLAIM,
+                        "CLAIM: the checkpoint becomes the job's, which deletes it when it has newer ones.",
+                        aliases=("execution.savepoint-restore-mode",))
 
 
 def takes_checkpoints(values: Mapping[str, Any]) -> bool:

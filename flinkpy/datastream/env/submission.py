@@ -13,7 +13,7 @@ from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
-from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL
+from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL, RECOVERY_PATH
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
@@ -93,6 +93,11 @@ def _refuse_without_uid(graph: StreamGraph) -> None:
 def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str, Any]:
     """The job's options, with checkpoints if it wants them and can have them."""
     values = dict(program.values)
+    path = read(values, RECOVERY_PATH)
+    if path is not None:
+        if graph.runtime_mode is options.RuntimeMode.BATCH:
+            raise refuse(f"a job in BATCH cannot start from a checkpoint: leave {RECOVERY_PATH.key} out, or set execution.runtime-mode to STREAMING")
+        values[RECOVERY_PATH.key] = absolute(path)
     if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
         values.pop(CHECKPOINT_INTERVAL.key, None)
     if read(values, CHECKPOINT_INTERVAL) is None:

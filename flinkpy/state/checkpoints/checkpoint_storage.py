@@ -90,6 +90,12 @@ class CheckpointStorage(ABC):
         a version not known here; CheckpointDamagedError if the manifest is not what was written."""
         return load_checkpoint(self._stores(location), absolute(location))
 
+    def find(self, location: str) -> CompletedCheckpoint:
+        """As ``load``; of the folder of a job, its newest checkpoint."""
+        store = self._stores(location)
+        newest = latest_checkpoint(store, absolute(location)) if checkpoint_ids(store, absolute(location)) else None
+        return self.load(location) if newest is None else newest
+
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
         """The newest checkpoint in a job's folder, by default this job's, whose manifest is intact. Damaged ones are
         reported in the log."""
