@@ -56,7 +56,7 @@ class KeyedStateBackend(ABC):
     @abstractmethod
     def register_region(self, name: str, entries: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
         """Registers keyed state that the operator holds in a form of its own: timers, slices, columns. ``entries`` is called at each barrier
-        and gives it as one value per key. Returns what was restored under the name, in the same form."""
+        and gives it as one value per key, which nobody changes afterwards. Returns what was restored under the name, in the same form."""
 
     @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:

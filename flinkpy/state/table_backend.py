@@ -18,7 +18,7 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenTable, FrozenTables, GroupsOfKeys, settled
+from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenTable, FrozenTables, GroupsOfKeys
 from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
 from flinkpy.state.stored_forms import Form, form_of
 from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
@@ -160,7 +160,7 @@ class TableBackend(KeyedStateBackend):
         groups_of_keys = GroupsOfKeys(self._max_parallelism, self._groups)
         found: dict[str, tuple[StateMeta, FrozenTable]] = {
             name: (table.meta, self._frozen(name, table, groups_of_keys)) for name, table in self._tables.items()}
-        regions = {name: settled(name, entries()) for name, entries in self._regions.items()} | self._unclaimed
+        regions = {name: entries() for name, entries in self._regions.items()} | self._unclaimed
         for name, held in regions.items():
             found[name] = REGION, FrozenEntries(held, lambda value: value, groups_of_keys, True)
         return FrozenTables(self._max_parallelism, self._groups, found)

@@ -105,7 +105,7 @@ class SubtaskCheckpoints:
             self._send(SnapshotTaken(checkpoint_id, snapshot))
 
     def _failed(self, checkpoint_id: int, error: Exception) -> None:
-        LOG.warning("%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error)
+        LOG.info("%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error)  # the JobMaster tells, if it matters
         self._send(SnapshotFailed(checkpoint_id, str(error) if isinstance(error, FlinkpyError) else f"{type(error).__name__}: {error}"))
 
     def _notified(self, message: CheckpointCompleted | CheckpointAborted) -> None:

@@ -46,13 +46,17 @@ class HeapKeyedStateBackend(TableBackend):
         entries, kind, dump = table.entries, table.kind, table.form.dump
         if isinstance(entries, RunningValues) and (numbers := entries.freeze_table()) is not None:
             return FrozenNumbers(numbers, self._max_parallelism, self._groups)
-        pairs = table.keeps()(entries.items())
-        if kind is StateKind.VALUE:  # what is stored is never changed, only replaced
-            frozen: Mapping[Any, Any] = dict(pairs)
-        elif kind in (StateKind.LIST, StateKind.MAP):
-            frozen = {key: stored.copy() for key, stored in pairs}
+        frozen: Mapping[Any, Any]
+        if table.full_snapshot or not isinstance(entries, dict):
+            frozen = dict(table.keeps()(entries.items()))
         else:
-            frozen, dump = settled(name, {key: dump(stored) for key, stored in pairs}), _same
+            frozen = entries.copy()
+        if kind in (StateKind.LIST, StateKind.MAP):
+            frozen = {key: stored.copy() for key, stored in frozen.items()}
+        elif kind is StateKind.ENGINE:
+            frozen = settled(name, frozen)
+        elif kind is not StateKind.VALUE:  # a value is never changed, only replaced; a function may change what it has accumulated
+            frozen, dump = settled(name, {key: dump(stored) for key, stored in frozen.items()}), _same
         return FrozenEntries(frozen, dump, groups_of_keys, len(self._tables) + len(self._regions) > 1)
 
     @property

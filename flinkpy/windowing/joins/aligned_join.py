@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
-from flinkpy.core.mutability import could_be_mutated
+from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
@@ -129,6 +129,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         by_slice: dict[Any, dict[int, Part]] = {}
         for start, slice_ in self._slices.items():
             for side, (keys, values) in enumerate(slice_.parts):
+                if could_be_mutated(values):  # the function may be given them next, and change them
+                    values = list(map(private_copy, values))
                 try:
                     for key, value in zip(keys, values):
                         by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)

@@ -76,6 +76,8 @@ class RowSlices(SliceStore):
     def saved(self) -> Iterable[tuple[Any, Any, Any]]:
         by_key: dict[Any, list[tuple[int, Any]]] = {}
         for start, states in self._slices.items():
+            if self._could_be_mutated(start, states):
+                states = {key: private_copy(accumulator) for key, accumulator in states.items()}
             for key, accumulator in states.items():
                 if key in by_key:
                     by_key[key].append((start, accumulator))
