@@ -29,6 +29,7 @@ from flinkpy.scheduler.protocol import (
     CheckpointStoreFailed,
     CoordinatorSnapshot,
     DiscardCheckpoint,
+    DiscardOtherCheckpoints,
     Event,
     FailJob,
     NotifyCheckpointAborted,
@@ -150,6 +151,9 @@ class CheckpointActions:
             self._files.add(lambda: storage.discard(checkpoint))
         else:
             self._files.add(lambda: storage.discard_unfinished(checkpoint.checkpoint_id))
+
+    def discard_others(self, command: DiscardOtherCheckpoints) -> None:
+        self._files.add(lambda: self._storage.discard_others(command.kept))
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)
