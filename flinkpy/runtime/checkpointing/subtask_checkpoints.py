@@ -59,7 +59,7 @@ class SubtaskCheckpoints:
         self._storage: CheckpointStorage | None = None
         self._aborted: deque[int] = deque(maxlen=REMEMBERED)
         self._held_back: list[CheckpointBarrier] | None = None  # None: barriers may pass
-        self._closed = False
+        self._closed = self._ended = False
 
     # -- barriers ------------------------------------------------------------------------------------------------------------
 
@@ -89,6 +89,10 @@ class SubtaskCheckpoints:
         """The end of the partitions has been written, and no barrier can follow it."""
         self._closed = True
 
+    def end(self) -> None:
+        """The task has ended, in whatever way. Nobody hears it any more, so nothing stays of what is being written."""
+        self._ended = True
+
     def pass_barrier(self, barrier: CheckpointBarrier) -> None:
         """The barrier has come from all inputs, or begins here."""
         self._chain.process_barrier(barrier, self.take_snapshot)
@@ -109,16 +113,23 @@ class SubtaskCheckpoints:
 
     def _write(self, checkpoint_id: int, frozen: Mapping[OperatorId, FrozenState]) -> None:
         """In the thread for files."""
-        if checkpoint_id in self._aborted:
+        if self._is_in_vain(checkpoint_id):
             return
         try:
             if self._storage is None:
                 self._storage = self._make_storage()
             snapshot = write_snapshot(self._storage, checkpoint_id, self._task, frozen)
+            if self._is_in_vain(checkpoint_id):
+                handles = [handle for state in snapshot.operators.values() for handle in state.handles()]
+                self._storage.discard_handles(checkpoint_id, handles)
+                return
         except Exception as error:
             self._failed(checkpoint_id, error)
         else:
             self._send(SnapshotTaken(checkpoint_id, snapshot))
+
+    def _is_in_vain(self, checkpoint_id: int) -> bool:
+        return self._ended or checkpoint_id in self._aborted
 
     def _failed(self, checkpoint_id: int, error: Exception) -> None:
         LOG.warning("%s: no state for checkpoint %d", self._task.subtask_name, checkpoint_id, exc_info=error)
