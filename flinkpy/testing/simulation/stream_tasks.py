@@ -117,11 +117,11 @@ class StreamTaskModel:
         for number, channel_id in enumerate(self._inputs):
             self._outside.plane.listen(channel_id, partial(self._outside.later, 0.0, partial(self._read_channel, number)))
         restore = self._descriptor.restore
-        if restore is not None and restore.finished:
-            self._end_input()
-        elif self._inputs:
+        if self._inputs:
             for number in range(len(self._inputs)):
                 self._read_channel(number)
+        elif restore is not None and restore.finished:
+            self._end_input()
         elif self._behaviour.reads_splits is not None:
             self._say_to_enumerator(ReaderRegistered("simulated"))
             self._read_on()
@@ -260,6 +260,7 @@ class StreamTaskModel:
 
     def forget(self) -> None:
         """The task has ended, in whatever way."""
+        self._checkpoints.end()
         for channels in self._outputs:
             for channel_id in channels:
                 self._outside.plane.forget(channel_id)
