@@ -261,6 +261,14 @@ class DiscardCheckpoint:
 
 
 @dataclass(frozen=True)
+class DiscardOtherCheckpoints:
+    """The job ends, and of its own checkpoints only these outlive it: delete all others, with what a task has written that nobody heard of, because
+    it died before it could say so."""
+
+    kept: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class NotifyCheckpointComplete:
     """The checkpoint is durable, and a failure leads back to it or to a later one: these attempts may commit."""
 
@@ -277,5 +285,5 @@ class NotifyCheckpointAborted:
 
 
 Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators
-                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint | NotifyCheckpointComplete
-                      | NotifyCheckpointAborted)
+                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint | DiscardOtherCheckpoints
+                      | NotifyCheckpointComplete | NotifyCheckpointAborted)

@@ -29,6 +29,7 @@ from flinkpy.scheduler.protocol import (
     CheckpointStoreFailed,
     CoordinatorSnapshot,
     DiscardCheckpoint,
+    DiscardOtherCheckpoints,
     Event,
     FailJob,
     NotifyCheckpointAborted,
@@ -64,11 +65,10 @@ class FileWork:
         self._todo: deque[Callable[[], tuple[Event, ...]]] = deque()
         self._done: deque[Event] = deque()
         self._one_at_a_time = threading.Lock()
-        self._running = self.were_used = False
+        self._running = False
         self._when_idle: Callable[[], None] | None = None
 
     def add(self, work: Callable[[], tuple[Event, ...]]) -> None:
-        self.were_used = True
         self._todo.append(work)
         self._go_on()
 
@@ -169,6 +169,13 @@ class CheckpointActions:
 
         self._files.add(discard)
 
+    def discard_others(self, command: DiscardOtherCheckpoints) -> None:
+        def discard() -> tuple[Event, ...]:
+            self._storage.discard_others(command.kept)
+            return ()
+
+        self._files.add(discard)
+
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)
         for attempt_id in command.attempts:
@@ -188,12 +195,6 @@ class CheckpointActions:
         else:
             self._coordinators.reset_attempts(command, states)
 
-    def end(self, keeps_checkpoints: bool, then: Callable[[], None]) -> None:
-        """The job has ended. Calls ``then`` when all files are written and deleted; unless checkpoints outlive the job, nothing of it is left."""
-        if self._files.were_used and not keeps_checkpoints:
-            self._files.add(self._discard_all)
-        self._files.when_idle(then)
-
-    def _discard_all(self) -> tuple[Event, ...]:
-        self._storage.discard_all()
-        return ()
+    def when_idle(self, action: Callable[[], None]) -> None:
+        """Calls the action when all files are written and deleted."""
+        self._files.when_idle(action)

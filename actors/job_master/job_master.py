@@ -48,6 +48,7 @@ from flinkpy.scheduler.protocol import (
     Command,
     DeployTasks,
     DiscardCheckpoint,
+    DiscardOtherCheckpoints,
     FailJob,
     JobStateChanged,
     NotifyCheckpointAborted,
@@ -64,20 +65,22 @@ from flinkpy.scheduler.protocol import (
 )
 from flinkpy.scheduler.scheduler import Scheduler, SchedulerConfig
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 log = logging.getLogger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
-    """Runs one job. Calls ``on_terminal(result, details)`` once, in the main thread, when the job has ended; then its
-    owner stops it."""
+    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the JobMaster stops it then.
+    ``file_stores`` says in which store a location for checkpoints is."""
 
     gateway = JobMasterGateway
 
     def __init__(
         self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
         on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
-        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
+        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None, file_stores: Callable[[str], FileStore] = file_store_of,
     ) -> None:
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
@@ -98,15 +101,15 @@ class JobMaster(FencedRpcEndpoint):
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
         self._checkpoints = checkpoints = CheckpointActions(
-            CheckpointStorage.of(job_graph.configuration, self.job_id), self._executors.send_operator_event, self._coordinators,
+            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores), self._executors.send_operator_event, self._coordinators,
             partial(service.run_in_background, self), feed)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
             SetTimer: self._driver.set_timer, ResetCoordinators: checkpoints.reset_coordinators, JobStateChanged: self._job_state_changed,
             TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
-            DiscardCheckpoint: checkpoints.discard_checkpoint, NotifyCheckpointComplete: checkpoints.notify_complete,
-            NotifyCheckpointAborted: checkpoints.notify_aborted,
+            DiscardCheckpoint: checkpoints.discard_checkpoint, DiscardOtherCheckpoints: checkpoints.discard_others,
+            NotifyCheckpointComplete: checkpoints.notify_complete, NotifyCheckpointAborted: checkpoints.notify_aborted,
         }
 
     # -- life --------------------------------------------------------------------------------------------------------------
@@ -162,7 +165,7 @@ class JobMaster(FencedRpcEndpoint):
     def _job_state_changed(self, command: JobStateChanged) -> None:
         log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
         if JOB.is_terminal(command.state):
-            self._checkpoints.end(self.scheduler.checkpoints.completed.keeps, lambda: self._end_job(command.state, command.error))
+            self._checkpoints.when_idle(lambda: self._end_job(command.state, command.error))
         else:
             self.status.record_state(command.state, command.error)
 

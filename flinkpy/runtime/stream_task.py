@@ -349,6 +349,8 @@ class StreamTask:
         return chain.close()
 
     def _clean_up(self) -> None:
+        if Phase.CONNECT_INPUT in self.phases:
+            self.checkpoints.end()
         self.phases.append(Phase.CLEAN_UP)
         self.time.stop()
         self.mailbox.close()

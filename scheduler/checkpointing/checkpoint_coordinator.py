@@ -33,6 +33,7 @@ from flinkpy.scheduler.protocol import (
     Command,
     CoordinatorSnapshot,
     DiscardCheckpoint,
+    DiscardOtherCheckpoints,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     RestoreFrom,
@@ -63,6 +64,7 @@ class CheckpointCoordinator:
         self.pending: dict[int, PendingCheckpoint] = {}
         self._aborted: dict[int, PendingCheckpoint] = {}
         self._next_id, self._failures_in_a_row = 1, 0
+        self._has_triggered = False
         self._schedule = CheckpointSchedule(settings, commands)
         self._zero_ms = 0.0  # the time of day when ``now`` was 0
         self._now = 0.0
@@ -111,6 +113,8 @@ class CheckpointCoordinator:
         """In this state, which is terminal: nothing stays behind but what is to be retained."""
         self._abort_all(f"the job is {state.name}")
         self.completed.job_ends(state)
+        if self._has_triggered:
+            self._commands.append(DiscardOtherCheckpoints(tuple(checkpoint.checkpoint_id for checkpoint in self.completed.own)))
 
     def summary(self) -> CheckpointSummary:
         return replace(self._summary, in_progress=len(self.pending))
@@ -120,6 +124,7 @@ class CheckpointCoordinator:
     def _trigger(self) -> None:
         plan, checkpoint_id, timestamp_ms = checkpoint_plan(self._graph), self._next_id, round(self._zero_ms + self._now * 1000)
         self._next_id += 1
+        self._has_triggered = True
         if not self.pending:
             self._commands.append(SetTimer(self.TIMEOUT, self._settings.timeout_s))
         self.pending[checkpoint_id] = PendingCheckpoint(checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph)

@@ -23,11 +23,6 @@ class CompletedCheckpointStore:
     def latest(self) -> CompletedCheckpoint | None:
         return self.own[-1] if self.own else self._restored
 
-    @property
-    def keeps(self) -> bool:
-        """Whether it holds a checkpoint of the job's own."""
-        return bool(self.own)
-
     def restore(self, checkpoint: CompletedCheckpoint, claim: bool) -> None:
         """The job starts from this one."""
         if claim:

@@ -18,6 +18,7 @@ from flinkpy.scheduler.protocol import (
     CheckpointStoreFailed,
     CoordinatorSnapshot,
     DiscardCheckpoint,
+    DiscardOtherCheckpoints,
     Event,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -26,7 +27,9 @@ from flinkpy.scheduler.protocol import (
     TriggerCheckpoint,
 )
 
-CheckpointCommand = (TriggerCheckpoint, StoreCheckpoint, DiscardCheckpoint, NotifyCheckpointComplete, NotifyCheckpointAborted)
+CheckpointCommand = (
+    TriggerCheckpoint, StoreCheckpoint, DiscardCheckpoint, DiscardOtherCheckpoints, NotifyCheckpointComplete, NotifyCheckpointAborted,
+)
 RETAINED = {
     (CheckpointRetention.RETAIN_ON_CANCELLATION, JobState.CANCELED), (CheckpointRetention.RETAIN_ON_CANCELLATION, JobState.FAILED),
     (CheckpointRetention.DELETE_ON_CANCELLATION, JobState.FAILED),
@@ -109,6 +112,8 @@ class CheckpointLedger:
                 assert each.path in self.written, f"{each} is of nobody"
                 self.discarded[each.path] += 1
                 assert self.discarded[each.path] == 1, f"{each} is discarded twice"
+        elif isinstance(command, DiscardOtherCheckpoints):
+            assert set(command.kept) == self.complete.keys() - self.over, "others are kept than those that are complete"
         elif isinstance(command, NotifyCheckpointComplete):
             number = command.checkpoint_id
             assert number in self.durable - self.over - self.complete.keys(), "complete without being stored, or twice, or after it was aborted"

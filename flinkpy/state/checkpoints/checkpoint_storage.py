@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,8 @@ class CheckpointStorage(ABC):
         self._stores = stores
 
     @staticmethod
-    def of(configuration: Mapping[str, Any], job_id: JobId) -> CheckpointStorage:
+    def of(configuration: Mapping[str, Any], job_id: JobId,
+           stores: Callable[[str], FileStore] = file_store_of) -> CheckpointStorage:
         """As the options ``execution.checkpointing.*`` say: files where there is a directory, else the JobManager's
         memory."""
         kind = read(configuration, options.CHECKPOINT_STORAGE)
@@ -64,11 +65,11 @@ class CheckpointStorage(ABC):
         limit = read(configuration, options.CHECKPOINT_MAX_STATE) if name == "jobmanager" else None
         if directory is not None:
             threshold = read(configuration, options.CHECKPOINT_FILE_THRESHOLD)
-            return FileCheckpointStorage(directory, job_id, threshold, limit)
+            return FileCheckpointStorage(directory, job_id, threshold, limit, stores)
         if limit is None:
             needed = options.CHECKPOINT_DIRECTORY.key
             raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}")
-        return MemoryCheckpointStorage(limit)
+        return MemoryCheckpointStorage(limit, stores)
 
     @abstractmethod
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
@@ -114,8 +115,14 @@ class CheckpointStorage(ABC):
         """Removes state whose subtask acknowledged a checkpoint of this job too late."""
 
     @abstractmethod
+    def discard_others(self, kept: Collection[int]) -> None:
+        """The job ends: removes all of it but these checkpoints, and so what a subtask has left that nobody heard of.
+        With none kept the job's folder goes too, unless somebody else has put something there. What fails to be removed
+        stays alone."""
+
     def discard_all(self) -> None:
-        """Removes all checkpoints of the job, and its folder unless somebody else has put something there."""
+        """Removes all checkpoints of the job."""
+        self.discard_others(())
 
 
 class MemoryCheckpointStorage(CheckpointStorage):
@@ -154,8 +161,8 @@ class MemoryCheckpointStorage(CheckpointStorage):
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         pass
 
-    def discard_all(self) -> None:
-        self._stored.clear()
+    def discard_others(self, kept: Collection[int]) -> None:
+        self._stored = {number: checkpoint for number, checkpoint in self._stored.items() if number in kept}
 
 
 class FileCheckpointStorage(CheckpointStorage):
@@ -197,10 +204,18 @@ class FileCheckpointStorage(CheckpointStorage):
         for file in own_files(checkpoint_folder(self.job_dir, checkpoint_id), handles):
             self._store.delete(file)
 
-    def discard_all(self) -> None:
-        store = self._store
+    def discard_others(self, kept: Collection[int]) -> None:
+        store, errors = self._store, list[OSError]()
         for checkpoint_id in checkpoint_ids(store, self.job_dir):
-            self._remove(checkpoint_folder(self.job_dir, checkpoint_id))
+            try:
+                if checkpoint_id not in kept:
+                    self._remove(checkpoint_folder(self.job_dir, checkpoint_id))
+            except OSError as error:  # of one; the others need not stay for it
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        if kept:
+            return
         store.delete_dir(join(self.job_dir, "shared"))
         if not store.list(self.job_dir):
             store.delete_dir(self.job_dir)

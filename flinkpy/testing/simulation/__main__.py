@@ -4,6 +4,7 @@ what happened."""
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 
 from flinkpy.core.clock import SYSTEM_CLOCK
@@ -17,6 +18,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:100", help="first:end, without the end")
     parser.add_argument("--trace", action="store_true", help="print every event")
     options = parser.parse_args()
+    logging.getLogger("flinkpy").setLevel(logging.CRITICAL)  # lost peers are the rule here
     first, _, end = options.seeds.partition(":")
     seeds = range(options.seed, options.seed + 1) if options.seed is not None else range(int(first), int(end))
     if options.seed is not None:

@@ -23,7 +23,11 @@ from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId,
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
+from flinkpy.testing.simulation.cluster_files import ClusterFiles
+from flinkpy.testing.simulation.data_plane import DataPlane
 from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.stream_surroundings import Streams
 
 T = TypeVar("T")
 
@@ -136,8 +140,12 @@ class SimulatedCluster:
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
         max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0, told_late_s: float = 0.0,
+        failing_files: float = 0.0,
     ) -> None:
         self.network = WatchedNetwork(seed, faults, rpc_config)
+        self.files = ClusterFiles(self.network.random, failing_files)
+        self.oracle = CheckpointOracle(self.files)
+        self._streams = Streams(DataPlane(self.network), self.files, self.oracle)
         self._rpc_config, self._slot_config, self._told_late_s = rpc_config, slot_config, told_late_s
         self.client_service = self.network.service(CLIENT)
         self.driver = SimulatedDriver(self, max_slots=max_slots, start_s=start_s, failing=failing)
@@ -170,13 +178,16 @@ class SimulatedCluster:
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
         """The Dispatcher learns of the job's end a little later, as if it were busy."""
         def job_ended(result: JobResult, details: JobDetails) -> None:
+            self.oracle.job_ended(job_graph, result.state)
             late_s = self._told_late_s * self.network.random.random()
             self.network.schedule(late_s, lambda: on_terminal(result, details), f"{result.job_id} has ended")
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config)
+            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config,
+            file_stores=self.files.store_of)
         self.job_masters[job_graph.job_id] = master
+        self.oracle.job_begins(job_graph.job_id, master)
         return SimulatedJobMaster(service, master)
 
     # -- workers -----------------------------------------------------------------------------------------------------------
@@ -186,7 +197,7 @@ class SimulatedCluster:
         segments: int = 2048,
     ) -> SimulatedWorker:
         service = self.network.service(resource_id)
-        runner = SimulatedTaskRunner(service, segments, self._is_kept)
+        runner = SimulatedTaskRunner(service, segments, self._is_kept, self._streams)
         executor = TaskExecutor(
             service, resource_id, runner, [profile] * slots, self.managing.retrieval(),
             slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))

@@ -7,6 +7,7 @@ from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import AllocationId, JobId
 from flinkpy.testing.simulation.cluster import SimulatedCluster
 from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 
@@ -32,6 +33,7 @@ class Invariants:
         if isinstance(endpoint, JobMaster):
             self._seen += 1
             endpoint.check_invariants(everything=self._seen % self.FULL_EVERY == 0)
+            self._cluster.oracle.check_master(endpoint)
         elif isinstance(endpoint, TaskExecutor):
             check_executor(endpoint)
         elif isinstance(endpoint, ResourceManager):
@@ -53,9 +55,10 @@ def check_executor(executor: TaskExecutor) -> None:
             raise EngineError(f"{attempt_id} runs in slot {slot_index} of {executor.resource_id}, which is not its own")
 
 
-def check_calm(cluster: SimulatedCluster) -> None:
-    """Checks, when nothing was lost for a while, that the ResourceManager and the running JobMasters agree on the
-    open slot requests. Raises EngineError."""
+def stale_requests(cluster: SimulatedCluster) -> set[tuple[JobId, AllocationId]]:
+    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for, but for what is being said in
+    this moment. Raises EngineError for JobMasters that are not registered."""
+    found: set[tuple[JobId, AllocationId]] = set()
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():
         if master.status.has_ended:
@@ -63,8 +66,15 @@ def check_calm(cluster: SimulatedCluster) -> None:
         if master.slots.manager.gateway is None:
             raise EngineError(f"the JobMaster of {job_id} is not registered at the ResourceManager, which has been there for a while")
         stale = manager.slots.waiting_of(job_id) - set(master.slots.pool.pending_ids())
-        if stale:
-            raise EngineError(f"the ResourceManager believes {job_id} to wait for {stale}")
+        found.update((job_id, allocation_id) for allocation_id in stale)
+    return found
+
+
+def check_calm(cluster: SimulatedCluster) -> None:
+    """Nothing was said for a while either: they agree. Raises EngineError."""
+    stale = stale_requests(cluster)
+    if stale:
+        raise EngineError(f"the ResourceManager believes these to be waited for: {stale}")
 
 
 def check_end(cluster: SimulatedCluster) -> None:

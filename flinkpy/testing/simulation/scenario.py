@@ -10,9 +10,11 @@ from datetime import timedelta
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
+from flinkpy.testing.simulation.checkpointed_jobs import with_checkpoints
 from flinkpy.testing.simulation.simulated_jobs import SimulatedJob, random_job
 
 FAULTS_END_S = 25.0
+CHECKPOINTED_OF_FIVE = 2  # seeds 0 and 1, 5 and 6, ...: those that found something before there were checkpoints are all among the others
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
@@ -64,9 +66,20 @@ class Scenario:
     crashes: tuple[Crash, ...]
     partitions: tuple[Partition, ...]
     manager_crashes: tuple[ManagerCrash, ...]
+    failing_files: float = 0.0
 
     @staticmethod
     def of(seed: int) -> Scenario:
+        scenario = Scenario._without_checkpoints(seed)
+        return scenario._with_checkpoints(random.Random(seed * 7919 + 4)) if seed % 5 < CHECKPOINTED_OF_FIVE else scenario
+
+    def _with_checkpoints(self, chance: random.Random) -> Scenario:
+        """The same faults, and a store of files that fails, too."""
+        return replace(
+            self, jobs=tuple(with_checkpoints(job, chance) for job in self.jobs), failing_files=chance.choice((0.0, 0.0, 0.01, 0.1)))
+
+    @staticmethod
+    def _without_checkpoints(seed: int) -> Scenario:
         chance = random.Random(seed * 7919 + 1)
         ids, masters = IdFactory(seed * 7919 + 2), random.Random(seed * 7919 + 3)
         static, per_worker = 3, chance.choice((1, 1, 2, 3))

@@ -13,13 +13,15 @@ from flinkpy.core.errors import EngineError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.testing.simulation.cluster import CLIENT, DISPATCHER, RESOURCE_MANAGER, SimulatedCluster
-from flinkpy.testing.simulation.cluster_invariants import Invariants, check_calm, check_end
+from flinkpy.testing.simulation.cluster_invariants import Invariants, check_end, stale_requests
 from flinkpy.testing.simulation.scenario import FAULTS_END_S, RPC, Crash, ManagerCrash, Partition, Scenario
 from flinkpy.testing.simulation.simulated_jobs import SimulatedJob
 
 PATIENCE_S = 600.0  # of virtual time, for the last job to end
 SETTLED_S = 15.0  # after the last fault: lost messages have been repeated by then
+AGAIN_S = 2.0  # a look at what may be on its way
 TOLD_LATE_S = 1.0  # how late the Dispatcher may hear that a job has ended
 CALM_S = 40.0  # of virtual time after it, for the last heartbeats and timeouts
 
@@ -34,6 +36,9 @@ class SeedReport:
     virtual_s: float
     workers_started: int
     states: dict[JobId, JobState]
+    checkpoints: int  # that were complete
+    restored: int  # attempts that started from one
+    late_files: int  # that a task has written after its job's end, and nobody deletes
 
 
 class SimulationFailure(EngineError):
@@ -99,7 +104,7 @@ class SimulationRun:
         self.scenario = scenario
         self.cluster = SimulatedCluster(
             scenario.seed, scenario.faults, rpc_config=RPC, slot_config=scenario.slots, max_slots=scenario.max_slots, failing=scenario.failing,
-            told_late_s=TOLD_LATE_S)
+            told_late_s=TOLD_LATE_S, failing_files=scenario.failing_files)
         self.network = self.cluster.network
         self.network.after_event = Invariants(self.cluster)
         self._workers = 0
@@ -114,7 +119,7 @@ class SimulationRun:
             self.network.schedule(manager.at_s, lambda manager=manager: self._crash_manager(manager), "crash")  # type: ignore[misc]
         self.network.schedule(FAULTS_END_S, self._faults_end, "the faults end")
         for looks in (1, 2):
-            self.network.schedule(FAULTS_END_S + looks * SETTLED_S, lambda: check_calm(self.cluster), "all has settled")
+            self.network.schedule(FAULTS_END_S + looks * SETTLED_S, self._look_for_calm, "all has settled")
 
     # -- faults ------------------------------------------------------------------------------------------------------------
 
@@ -152,6 +157,19 @@ class SimulationRun:
     def _faults_end(self) -> None:
         self.network.heal()
         self.cluster.driver.failing = 0.0
+        self.cluster.files.faults_last = self.cluster.oracle.faults_last = False
+
+    def _look_for_calm(self) -> None:
+        """A request that was served or given up a moment ago is not stale: it is gone when looked for again."""
+        stale = stale_requests(self.cluster)
+
+        def look_again() -> None:
+            still = stale & stale_requests(self.cluster)
+            if still:
+                raise EngineError(f"the ResourceManager believes these to be waited for: {still}")
+
+        if stale:
+            self.network.schedule(AGAIN_S, look_again, "all has settled")
 
     # -- the run -----------------------------------------------------------------------------------------------------------
 
@@ -166,7 +184,8 @@ class SimulationRun:
         check_end(self.cluster)
         states = {client.job_id: client.result.state for client in self.clients if client.result is not None}
         return SeedReport(
-            self.scenario.seed, self.network.trace_digest(), self.network.events, self.network.now, self.cluster.driver.started, states)
+            self.scenario.seed, self.network.trace_digest(), self.network.events, self.network.now, self.cluster.driver.started, states,
+            self.cluster.oracle.completed, self.cluster.oracle.restored, self.cluster.oracle.late_files)
 
     def _story_of(self, job_id: JobId) -> str:
         master = self.cluster.job_masters.get(job_id)
@@ -186,6 +205,8 @@ class SimulationRun:
                 raise EngineError(f"job {client.job_id} was cancelled, and nobody had asked for it")
             if result.state is JobState.FINISHED:
                 _check_finished(job, result)
+            if takes_checkpoints(job.graph.configuration):
+                self.cluster.oracle.check_end(job.graph, result.state)
 
 
 def _check_finished(job: SimulatedJob, result: JobResult) -> None:
@@ -193,6 +214,8 @@ def _check_finished(job: SimulatedJob, result: JobResult) -> None:
     subtasks = sum(vertex.parallelism for vertex in job.graph.vertices)
     if result.accumulators.get("tasks") != subtasks:
         raise EngineError(f"job {result.job_id} has {subtasks} subtasks, {result.accumulators.get('tasks')} told of their end")
+    if takes_checkpoints(job.graph.configuration):
+        return  # what its sinks have committed is looked at instead
     expected = [f"split-{number}" for vertex in job.graph.vertices for _, source in vertex.sources for number in range(pickle.loads(source).splits)]
     read = result.accumulators.get("splits", [])
     if sorted(expected) != sorted(read):

@@ -14,18 +14,32 @@ from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, Operator
 from flinkpy.graph.job_graph import DistributionPattern, IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo, ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile
 
+RECORDS_PER_SPLIT = 2  # of tasks that pass records on
+
+
+@dataclass(frozen=True)
+class StreamBehaviour:
+    """A task that passes records on and takes part in checkpoints: how long a record takes at most to be read, how likely it is that state
+    cannot be saved, and when those attempts fail that do."""
+
+    operator_id: OperatorId
+    read_s: float = 0.5
+    declines: float = 0.0
+    fails_after_s: float = 1.0
+
 
 @dataclass(frozen=True)
 class TaskBehaviour:
-    """What a simulated task of a vertex does. It runs for ``run_s``, or until cancelled if that is None. Attempts of
-    subtask ``failing`` below number ``failures`` fail. With ``reads_splits`` it requests splits from that
-    coordinator, and ends when there are no more."""
+    """What a simulated task of a vertex does. ``run_s`` None: it runs until cancelled. ``failures``: attempts of subtask ``failing`` below
+    this number fail. ``reads_splits``: it asks the coordinator for splits and ends when there are no more. With ``stream`` it ends when its
+    producers have ended."""
 
     run_s: float | None = 1.0
     start_s: float = 0.01
     failing: int = 0
     failures: int = 0
     reads_splits: OperatorId | None = None
+    stream: StreamBehaviour | None = None
 
     def dumps(self) -> bytes:
         return pickle.dumps(self)
@@ -96,6 +110,11 @@ class SimulatedJob:
     graph: JobGraph
     submit_at_s: float
     cancel_after_s: float | None
+
+
+def splits_of(vertex: JobVertex) -> int:
+    """How many splits its source has."""
+    return sum(pickle.loads(source).splits for _, source in vertex.sources)
 
 
 def random_job(chance: random.Random, job_id: JobId) -> SimulatedJob:

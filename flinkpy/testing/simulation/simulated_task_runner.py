@@ -1,5 +1,5 @@
-"""A TaskRunner whose tasks take virtual time instead of processing records. They take segments from a real pool and
-return them, leave blocking results behind, and fail when a blocking result that they read is gone.
+"""A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back, leave
+blocking results behind, and fail when a blocking result they read is gone. Those of a job with checkpoints pass records on (``stream_tasks``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
-from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, TaskBehaviour
+from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, StreamBehaviour, TaskBehaviour
+from flinkpy.testing.simulation.stream_surroundings import Streams, TaskSurroundings
+from flinkpy.testing.simulation.stream_tasks import StreamTaskModel
 
 _S = ExecutionState
 
@@ -44,6 +46,7 @@ class SimulatedTask:
     said: Numbering = field(default_factory=Numbering)
     heard: Reordering = field(default_factory=Reordering)
     splits: list[str] = field(default_factory=list)
+    model: StreamTaskModel | None = None  # of a task that takes part in checkpoints, while it runs
 
     @property
     def attempt_id(self) -> ExecutionAttemptId:
@@ -92,10 +95,10 @@ class SimulatedTaskRunner:
 
     def __init__(
         self, service: SimulatedRpcService, segments: int = 2048,
-        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True,
+        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True, streams: Streams | None = None,
     ) -> None:
-        """``is_kept`` says whether that TaskExecutor has the results of that attempt, or still computes them."""
-        self._service, self._is_kept = service, is_kept
+        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt. ``streams``: for jobs with checkpoints."""
+        self._service, self._is_kept, self._streams = service, is_kept, streams
         self.results: dict[ExecutionAttemptId, int] = {}  # blocking partitions of finished attempts
         self._chance = service.network.random
         self.pool = NetworkBufferPool(segments)
@@ -116,6 +119,8 @@ class SimulatedTaskRunner:
         if attempt_id in self._seen:
             raise EngineError(f"{attempt_id} was submitted twice")
         self._seen.add(attempt_id)
+        if self._streams is not None:
+            self._streams.oracle.task_comes(descriptor)
         behaviour: TaskBehaviour = pickle.loads(descriptor.chain)
         lifecycle = StateMachine(TASK, descriptor.subtask_name)
         task = self._tasks[attempt_id] = SimulatedTask(slot_index, descriptor, behaviour, reporter, lifecycle, self._service.clock)
@@ -144,7 +149,11 @@ class SimulatedTaskRunner:
 
     def deliver_operator_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId | None, event: Any) -> None:
         task = self._tasks.get(attempt_id)
-        if task is None or operator_id is None or task.lifecycle.state is not _S.RUNNING:
+        if task is None or task.lifecycle.state is not _S.RUNNING:
+            return
+        if operator_id is None:
+            if task.model is not None:
+                task.model.handle_message(event)
             return
         for one in task.heard.accept(event):
             self._handle_event(task, one)
@@ -180,6 +189,9 @@ class SimulatedTaskRunner:
         if missing is not None:
             self._end(task, _S.FAILED, PartitionNotFoundError(f"the results of {missing} are gone"))
             return
+        if task.behaviour.stream is not None:
+            self._run_stream(task, task.behaviour.stream)
+            return
         task.move(_S.RUNNING)
         behaviour, attempt_id = task.behaviour, task.attempt_id
         if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
@@ -190,6 +202,23 @@ class SimulatedTaskRunner:
             task.send_event(SplitRequested(self._service.process))
         elif behaviour.run_s is not None:
             self._later(task, behaviour.run_s, partial(self._end, state=_S.FINISHED))
+
+    def _run_stream(self, task: SimulatedTask, stream: StreamBehaviour) -> None:
+        assert self._streams is not None
+        outside = TaskSurroundings(
+            self._streams, self._service, lambda: task.lifecycle.state is _S.RUNNING, lambda operator_id, event: task.reporter.operator_event(
+                task.attempt_id, operator_id, event), lambda: self._end(task, _S.FINISHED))
+        try:
+            model = self._streams.model_of(task.descriptor, task.behaviour, outside)
+        except (FlinkpyError, OSError) as read_error:
+            self._end(task, _S.FAILED, read_error if isinstance(read_error, FlinkpyError) else UserCodeError(str(read_error), operator="state"))
+            return
+        task.move(_S.RUNNING)
+        task.model = model
+        if task.attempt_id.subtask_index == task.behaviour.failing and task.attempt_id.attempt < task.behaviour.failures:
+            error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
+            self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=error))
+        model.start()
 
     def _missing_result(self, task: SimulatedTask) -> ExecutionAttemptId | None:
         for gate in task.descriptor.gates:
@@ -203,6 +232,9 @@ class SimulatedTaskRunner:
             task.timer.cancel()
         for pool in task.pools:
             pool.close_pool()
+        if task.model is not None:
+            task.model.forget()
+            task.model = None
         del self._tasks[task.attempt_id]
         left = sum(partition.partition_type.is_blocking for partition in task.descriptor.partitions)
         if left and state is _S.FINISHED:
@@ -218,7 +250,9 @@ class SimulatedTaskRunner:
     # -- splits ------------------------------------------------------------------------------------------------------------
 
     def _handle_event(self, task: SimulatedTask, event: Any) -> None:
-        if isinstance(event, SplitsAdded):
+        if task.model is not None:
+            task.model.handle_event(event)
+        elif isinstance(event, SplitsAdded):
             splits: list[SimulatedSplit] = pickle.loads(event.splits)
             task.splits += [split.split_id for split in splits]
             self._later(task, 0.5 * self._chance.random(), lambda task: task.send_event(SplitRequested(self._service.process)))

@@ -228,6 +228,18 @@ def test_a_job_that_retains_nothing_leaves_nothing(storage: FileCheckpointStorag
     assert contents(other, kept) == contents_of(1)
 
 
+def test_only_what_is_kept_outlives_the_job(storage: FileCheckpointStorage, job_dir: Path) -> None:
+    _, second = stored(storage, 1, 2)
+    written(storage, 3)
+    storage.discard_others((2,))
+    assert names(job_dir) == ["chk-2"]
+    assert contents(storage, second) == contents_of(2)
+    memory = MemoryCheckpointStorage()
+    _, second = stored(memory, 1, 2)
+    memory.discard_others((2,))
+    assert memory.latest() == second
+
+
 def test_what_somebody_else_put_into_the_jobs_folder_stays(storage: FileCheckpointStorage, job_dir: Path) -> None:
     stored(storage, 1)
     (job_dir / "notes.txt").touch()
