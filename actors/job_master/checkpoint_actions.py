@@ -115,9 +115,11 @@ class CheckpointActions:
     ) -> None:
         self._storage, self._send, self._coordinators, self._feed = storage, send, coordinators, feed
         self._files = FileWork(run_in_background, feed)
+        self._took_any = False
 
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
         """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
+        self._took_any = True
         try:
             states = self._coordinators.snapshot(command.checkpoint_id, command.coordinators)
         except FlinkpyError as error:
@@ -170,6 +172,8 @@ class CheckpointActions:
         else:
             self._coordinators.reset_attempts(command, states)
 
-    def when_idle(self, action: Callable[[], None]) -> None:
-        """Calls the action when all files are written and deleted."""
+    def finish(self, action: Callable[[], None]) -> None:
+        """The job has ended: calls the action when all files are written and deleted."""
+        if self._took_any:
+            self._files.add(self._storage.sweep)
         self._files.when_idle(action)

@@ -108,6 +108,11 @@ class CheckpointStorage(ABC):
         """Removes state whose subtask acknowledged a checkpoint of this job too late."""
 
     @abstractmethod
+    def sweep(self) -> None:
+        """The job has ended: removes what lost attempts have left in folders without a manifest, and the job's folder if
+        nothing is in it."""
+
+    @abstractmethod
     def discard_all(self) -> None:
         """Removes all checkpoints of the job, and its folder unless somebody else has put something there."""
 
@@ -146,6 +151,9 @@ class MemoryCheckpointStorage(CheckpointStorage):
         self._stored.pop(checkpoint_id, None)
 
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
+        pass
+
+    def sweep(self) -> None:
         pass
 
     def discard_all(self) -> None:
@@ -191,13 +199,24 @@ class FileCheckpointStorage(CheckpointStorage):
         for file in own_files(checkpoint_folder(self.job_dir, checkpoint_id), handles):
             self._store.delete(file)
 
+    def sweep(self) -> None:
+        store = self._store
+        for checkpoint_id in checkpoint_ids(store, self.job_dir):
+            folder = checkpoint_folder(self.job_dir, checkpoint_id)
+            if not store.exists(join(folder, METADATA)):
+                store.delete_dir(folder)
+        self._remove_empty_folder()
+
     def discard_all(self) -> None:
         store = self._store
         for checkpoint_id in checkpoint_ids(store, self.job_dir):
             self._remove(checkpoint_folder(self.job_dir, checkpoint_id))
         store.delete_dir(join(self.job_dir, "shared"))
-        if not store.list(self.job_dir):
-            store.delete_dir(self.job_dir)
+        self._remove_empty_folder()
+
+    def _remove_empty_folder(self) -> None:
+        if not self._store.list(self.job_dir):
+            self._store.delete_dir(self.job_dir)
 
     def _remove(self, folder: str) -> None:
         store = self._stores(folder)
