@@ -153,6 +153,8 @@ class JobMaster(FencedRpcEndpoint):
 
     def _job_state_changed(self, command: JobStateChanged) -> None:
         log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
+        if command.state is JobState.RESTARTING:
+            log.warning("job %s restarts: %s", self.job_graph.name, command.error)
         if JOB.is_terminal(command.state):
             self._checkpoints.finish(lambda: self._end_job(command.state, command.error))  # those that do not outlive the job are gone then
         else:
