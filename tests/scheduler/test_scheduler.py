@@ -261,11 +261,26 @@ def test_the_other_regions_go_on() -> None:
     assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "job RUNNING", "deploy tm2: A1#1 B1#1"]
 
 
-def test_a_lost_task_executor_restarts_what_ran_there_in_a_new_slot() -> None:
+def test_a_lost_task_executor_restarts_what_ran_there_in_a_new_slot_which_is_asked_for_at_once() -> None:
     world = started(strands(2), RESTARTS)
-    assert told(world.lose(AllocationId("slot2"), TaskExecutorLostError("why"))) == ["timer restart-1 5.0", "job RESTARTING: why"]
-    assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "request", "job RUNNING"]
+    assert told(world.lose(AllocationId("slot2"), TaskExecutorLostError("why"))) == ["timer restart-1 5.0", "job RESTARTING: why", "request"]
     assert [request.preferred for request in world.requests.values()] == [()]
+    world.grant_all()
+    assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "job RUNNING", "deploy tm0: A1#1 B1#1"]
+
+
+def test_a_slot_asked_for_during_the_pause_is_given_back_when_the_job_ends_instead() -> None:
+    world = started(pipeline(1), RESTARTS)
+    world.lose(AllocationId("slot1"))
+    assert told(world.send(CancelJob())) == ["job CANCELLING", "cancel request", "job CANCELED"]
+
+
+def test_a_slot_that_cannot_be_had_during_the_pause_is_asked_for_again_after_it() -> None:
+    world = started(pipeline(1), RESTARTS)
+    world.lose(AllocationId("slot1"))
+    [request_id] = world.requests
+    assert told(world.send(SlotRequestFailed(request_id, Boom("no room")))) == []
+    assert told(world.fire("restart-1")) == ["reset A0#0 B0#0", "request", "job RUNNING"]
 
 
 def test_finished_tasks_of_the_region_run_again() -> None:
@@ -356,7 +371,7 @@ def test_a_task_executor_that_dies_with_several_slots_is_one_failure() -> None:
     world = started(strands(3), SchedulerConfig(restart="fixed-delay", attempts=1))
     died = TaskExecutorLostError("tm died")
     world.lose(AllocationId("slot1"), died)
-    assert told(world.lose(AllocationId("slot2"), died)) == []
+    assert told(world.lose(AllocationId("slot2"), died)) == ["request"]
     assert told(world.fire("restart-1"))[0] == "reset A0#0 A1#0 B0#0 B1#0"
     assert world.run_fairly() is J.FINISHED
 
