@@ -82,7 +82,8 @@ class SlotTable:
         return slot
 
     def replace_slot(self, lost: SharedSlot) -> None:
-        """A lost slot that a restart is going to need is asked for at once: a worker may have to start, and does so during the restart's pause."""
+        """Asks at once for a lost slot that a restart is going to need: a worker may have to start, and does so during
+        the restart's pause."""
         if self.retained[lost.key] and lost.key not in self.by_key:
             self._request_slot(lost.key, lost.profile)
 

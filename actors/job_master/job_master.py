@@ -156,7 +156,8 @@ class JobMaster(FencedRpcEndpoint):
         if command.state is JobState.RESTARTING:
             log.warning("job %s restarts: %s", self.job_graph.name, command.error)
         if JOB.is_terminal(command.state):
-            self._checkpoints.finish(lambda: self._end_job(command.state, command.error))  # those that do not outlive the job are gone then
+            # Checkpoints that do not outlive the job are gone then.
+            self._checkpoints.finish(lambda: self._end_job(command.state, command.error))
         else:
             self.status.record_state(command.state, command.error)
 

@@ -58,7 +58,8 @@ class JobStatusBook:
         return self._end_ms is not None
 
     def record_state(self, state: JobState, error: BaseException | None) -> None:
-        """The job is in a new state. The error that a terminal state comes with is the one that counts; a job that runs again has none."""
+        """The job is in a new state. The error that a terminal state comes with is the one that counts. A job that
+        runs again has none."""
         self.state = state
         self.error = error if JOB.is_terminal(state) or state is JobState.RUNNING else error or self.error
 
