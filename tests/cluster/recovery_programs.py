@@ -1,4 +1,6 @@
-"""Programs whose workers die while they run, each with its results as plain Python computes them. Sources are slow enough for that."""
+"""Programs whose workers die while they run, each with its results as plain Python computes them.
+
+Sources are slow enough for that."""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def tumbling() -> TumblingEventTimeWindows:
     return TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))
 
 
-# -- rows -----------------------------------------------------------------------------------------------------------------
+# -- rows ---------------------------------------------------------------------------------
 
 
 def windowed_sums(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
@@ -71,7 +73,10 @@ def sums_of_windows() -> list[Record]:
 
 
 def joined_windows(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
-    left, right = in_event_time(pairs(env)), in_event_time(pairs(env).map(lambda record: (record[0], record[1], "right")))
+    left, right = (
+        in_event_time(pairs(env)),
+        in_event_time(pairs(env).map(lambda record: (record[0], record[1], "right"))),
+    )
     joined = left.join(right).where(lambda record: record[0]).equal_to(lambda record: record[0]).window(tumbling())
     return joined.apply(lambda a, b: (a[0], a[1], b[1]))
 
@@ -98,6 +103,7 @@ class Counting(PythonSource):
 
 def looked_up(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
     """Asynchronous calls, and a running count of each key behind them."""
+
     async def answer(record: Record) -> list[Record]:
         await asyncio.sleep(0.02 * (record[1] % 5))
         return [(record[1] % KEYS, 1)]
@@ -125,7 +131,7 @@ def failing_once(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
     return keyed.window(tumbling()).reduce(lambda a, b: (a[0], a[1] + b[1]))
 
 
-# -- columns --------------------------------------------------------------------------------------------------------------
+# -- columns ------------------------------------------------------------------------------
 
 
 def slowly(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -147,9 +153,15 @@ def running_columns(env: StreamExecutionEnvironment, folder: Path) -> DataStream
 def windowed_columns(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
     pq.write_table(table(), folder / "input.parquet", row_group_size=RECORDS // 2)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("time")
-    read = env.from_parquet(str(folder / "input.parquet"), batch_rows=PIECE_ROWS).map_batches(slowly, schema=table().schema)
+    read = env.from_parquet(str(folder / "input.parquet"), batch_rows=PIECE_ROWS).map_batches(
+        slowly, schema=table().schema
+    )
     keyed = read.assign_timestamps_and_watermarks(strategy).key_by("key")
-    return keyed.window(tumbling()).aggregate(col("time").sum.alias("total"), col("one").count.alias("records")).select("key", "total", "records")
+    return (
+        keyed.window(tumbling())
+        .aggregate(col("time").sum.alias("total"), col("one").count.alias("records"))
+        .select("key", "total", "records")
+    )
 
 
 def totals_of_windows() -> list[Record]:

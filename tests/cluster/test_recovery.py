@@ -1,4 +1,6 @@
-"""Workers are killed while their job runs (``kill -9``): what the program collects and what lies in the files is that of an undisturbed run."""
+"""Workers are killed while their job runs (``kill -9``): nothing is lost, and nothing comes twice.
+
+What the program collects and what lies in the files is that of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -34,16 +36,17 @@ def workers() -> dict[str, int]:
     """The TaskExecutors that live, each with its process."""
     from ray._private import state
 
-    living = [actor for actor in state.actors().values() if actor["State"] == "ALIVE" and actor["Name"].startswith("taskexecutor-")]
-    return {actor["Name"]: actor["Pid"] for actor in living}
+    living = [actor for actor in state.actors().values() if actor["State"] == "ALIVE"]
+    return {actor["Name"]: actor["Pid"] for actor in living if actor["Name"].startswith("taskexecutor-")}
 
 
 def newest_checkpoint(folder: Path) -> int:
-    return max((int(manifest.parent.name.removeprefix("chk-")) for manifest in folder.glob("*/chk-*/_metadata")), default=0)
+    manifests = folder.glob("*/chk-*/_metadata")
+    return max((int(manifest.parent.name.removeprefix("chk-")) for manifest in manifests), default=0)
 
 
 def kill_one(job: Any, checkpoints: Path) -> str:
-    """Kills a worker behind a checkpoint that the job takes from now on; gives its name when another has come in its place."""
+    """Kills a worker behind a checkpoint that the job takes from now on. Gives its name when another has come."""
     before, taken = workers(), newest_checkpoint(checkpoints)
     eventually(lambda: newest_checkpoint(checkpoints) > taken)
     name, process = random.choice(sorted(workers().items()))
@@ -88,7 +91,7 @@ def test_a_killed_worker_changes_nothing_in_the_results(case: Recovering, on_ray
     check(case, tmp_path)
 
 
-def test_a_function_that_fails_once_changes_nothing_in_the_results_and_no_worker_ends(on_ray: None, tmp_path: Path) -> None:
+def test_a_function_that_fails_once_changes_nothing_and_no_worker_ends(on_ray: None, tmp_path: Path) -> None:
     before = workers().keys()
     check(FAILING, tmp_path)
     assert (tmp_path / "failed").exists()
