@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ class StateHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if isinstance(record.args, tuple) and len(record.args) == 4:
-            self._marks.add(str(record.args[-1]))
+            with suppress(FileNotFoundError):  # a later job, when the folder has gone
+                self._marks.add(str(record.args[-1]))
 
 
 class WatchedSource(DataGeneratorSource):
