@@ -81,6 +81,12 @@ class SlotTable:
             self._last_place.pop(slot.key, None)
         return slot
 
+    def replace_slot(self, lost: SharedSlot) -> None:
+        """Asks at once for a lost slot that a restart is going to need: a worker may have to start, and does so during
+        the restart's pause."""
+        if self.retained[lost.key] and lost.key not in self.by_key:
+            self._request_slot(lost.key, lost.profile)
+
     def release_idle_slots(self) -> None:
         """Gives back the slots that became idle and that no restart retains."""
         for key in self.changed:

@@ -123,7 +123,7 @@ class Failovers:
         self._extend(failover, vertices)
         self._commands.append(SetTimer(failover.timer_id, delay_s))
         if self._job.state is _J.RUNNING:
-            self._job.move(_J.RESTARTING)
+            self._job.move(_J.RESTARTING, error)
 
     def _extend(self, failover: Failover, vertices: list[ExecutionVertex]) -> None:
         for vertex in vertices:

@@ -47,10 +47,11 @@ class JobLifecycle:
     def allows(self, state: JobState) -> bool:
         return self._machine.lifecycle.allows(self._machine.state, state)
 
-    def move(self, state: JobState) -> None:
+    def move(self, state: JobState, error: BaseException | None = None) -> None:
+        """``error`` is why the job restarts. If it fails, the cause counts."""
         self._machine.move(state)
         is_failure = state in (JobState.FAILING, JobState.FAILED)
-        self._commands.append(JobStateChanged(state, self.cause.error if is_failure else None))
+        self._commands.append(JobStateChanged(state, self.cause.error if is_failure else error))
 
     def blame(self, error: BaseException) -> None:
         """One more failure of a job that may be failing already: perhaps the one that caused the others."""

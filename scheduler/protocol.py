@@ -228,7 +228,8 @@ class ResetCoordinators:
 
 @dataclass(frozen=True)
 class JobStateChanged:
-    """The job is in a new state; terminal ones come once, last, and carry the error that failed the job."""
+    """The job is in a new state. Terminal ones come once, last, and carry the error that failed the job; RESTARTING
+    carries why."""
 
     state: JobState
     error: BaseException | None = None

@@ -160,6 +160,7 @@ class Scheduler:
         if isinstance(event.error, TaskExecutorLostError) and slot.location is not None:
             self._attempts.lose_results_on(slot.location.resource_id)
         self.failovers.fail_attempts(list(slot.users), event.error, self._now)
+        self.slots.replace_slot(slot)
 
     def _task_state_changed(self, event: TaskStateChanged) -> None:
         execution = self.graph.current(event.attempt_id)

@@ -59,9 +59,10 @@ class JobStatusBook:
         return self._end_ms is not None
 
     def record_state(self, state: JobState, error: BaseException | None) -> None:
-        """The job has a new state. The error of a terminal state replaces all earlier ones."""
+        """The job is in a new state. The error that a terminal state comes with is the one that counts. A job that
+        runs again has none."""
         self.state = state
-        self.error = error if JOB.is_terminal(state) else error or self.error
+        self.error = error if JOB.is_terminal(state) or state is JobState.RUNNING else error or self.error
 
     def record_end(self, now_ms: int) -> None:
         """The job has reached its last state."""

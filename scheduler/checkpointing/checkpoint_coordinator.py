@@ -174,7 +174,9 @@ class CheckpointCoordinator:
     def _declined(self, event: CheckpointDeclined) -> None:
         pending = self.pending.get(event.checkpoint_id)
         if pending is not None and event.attempt_id in pending.awaited:
-            self._fail(pending, f"{event.attempt_id} declined it: {event.reason}")
+            execution = self._graph.current(event.attempt_id)
+            who = event.attempt_id if execution is None else execution.vertex
+            self._fail(pending, f"{who} declined it: {event.reason}")
 
     def _store_failed(self, event: CheckpointStoreFailed) -> None:
         pending = self.pending.get(event.checkpoint_id)
@@ -196,8 +198,10 @@ class CheckpointCoordinator:
         self._abort(pending, why)
         self._failures_in_a_row += 1
         if self._failures_in_a_row > self._settings.tolerable_failures:
-            error = CheckpointError(f"{self._failures_in_a_row} checkpoints in a row have failed, and the job tolerates "
-                                    f"{self._settings.tolerable_failures}; checkpoint {pending.checkpoint_id}: {why}")
+            count, tolerated = self._failures_in_a_row, self._settings.tolerable_failures
+            failed = "a checkpoint has" if count == 1 else f"{count} checkpoints in a row have"
+            error = CheckpointError(
+                f"{failed} failed, and the job tolerates {tolerated}; checkpoint {pending.checkpoint_id}: {why}")
             error.__cause__ = cause
             self._failures_in_a_row = 0
             self._fail_job(error)

@@ -296,7 +296,8 @@ def expire(world: World) -> list[Command]:
 
 
 @pytest.mark.parametrize(("fails", "why"), [
-    (decline, "declined it: not now"), (fail_store, "could not be stored: disk full"), (expire, "not complete within 600.0 s")])
+    (decline, "checkpoint 4: A (1/1) declined it: not now"), (fail_store, "could not be stored: disk full"),
+    (expire, "not complete within 600.0 s")])
 def test_more_failures_in_a_row_than_are_tolerable_restart_the_job(fails: Any, why: str) -> None:
     world = running(pipeline(1), settings(tolerable_failures=1))
     for ends in (fails, acknowledge, fails):  # one that is complete makes the count begin anew

@@ -212,7 +212,7 @@ def test_a_failure_of_no_subtask_restarts_all_of_the_job() -> None:
     world = started(pipeline(1), RESTARTS)
     commands = told(world.send(FailJob(Boom("enumerator"))))
     assert commands[:2] == ["cancel A0#0", "cancel B0#0"]
-    assert commands[-1] == "job RESTARTING"
+    assert commands[-1] == "job RESTARTING: enumerator"
     world.run_fairly()
     assert world.states[-1] is JobState.FINISHED
     assert {attempt.attempt for attempt in world.ended} == {0, 1}
@@ -247,7 +247,7 @@ def test_a_refused_slot_fails_the_job_with_the_reason() -> None:
 
 def test_a_failure_restarts_its_region_in_the_slots_it_has() -> None:
     world = started(pipeline(1), RESTARTS)
-    assert told(world.fail(world.attempt("A", 0))) == ["cancel B0#0", "timer restart-1 5.0", "job RESTARTING"]
+    assert told(world.fail(world.attempt("A", 0), Boom("why"))) == ["cancel B0#0", "timer restart-1 5.0", "job RESTARTING: why"]
     assert told(world.fire("restart-1")) == []  # B has not ended yet
     assert told(world.progress(world.attempt("B", 0))) == ["reset A0#0 B0#0", "job RUNNING", "deploy tm1: A0#1 B0#1"]
 
@@ -261,11 +261,26 @@ def test_the_other_regions_go_on() -> None:
     assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "job RUNNING", "deploy tm2: A1#1 B1#1"]
 
 
-def test_a_lost_task_executor_restarts_what_ran_there_in_a_new_slot() -> None:
+def test_a_lost_task_executor_restarts_what_ran_there_in_a_new_slot_which_is_asked_for_at_once() -> None:
     world = started(strands(2), RESTARTS)
-    assert told(world.lose(AllocationId("slot2"))) == ["timer restart-1 5.0", "job RESTARTING"]
-    assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "request", "job RUNNING"]
+    assert told(world.lose(AllocationId("slot2"), TaskExecutorLostError("why"))) == ["timer restart-1 5.0", "job RESTARTING: why", "request"]
     assert [request.preferred for request in world.requests.values()] == [()]
+    world.grant_all()
+    assert told(world.fire("restart-1")) == ["reset A1#0 B1#0", "job RUNNING", "deploy tm0: A1#1 B1#1"]
+
+
+def test_a_slot_asked_for_during_the_pause_is_given_back_when_the_job_ends_instead() -> None:
+    world = started(pipeline(1), RESTARTS)
+    world.lose(AllocationId("slot1"))
+    assert told(world.send(CancelJob())) == ["job CANCELLING", "cancel request", "job CANCELED"]
+
+
+def test_a_slot_that_cannot_be_had_during_the_pause_is_asked_for_again_after_it() -> None:
+    world = started(pipeline(1), RESTARTS)
+    world.lose(AllocationId("slot1"))
+    [request_id] = world.requests
+    assert told(world.send(SlotRequestFailed(request_id, Boom("no room")))) == []
+    assert told(world.fire("restart-1")) == ["reset A0#0 B0#0", "request", "job RUNNING"]
 
 
 def test_finished_tasks_of_the_region_run_again() -> None:
@@ -356,7 +371,7 @@ def test_a_task_executor_that_dies_with_several_slots_is_one_failure() -> None:
     world = started(strands(3), SchedulerConfig(restart="fixed-delay", attempts=1))
     died = TaskExecutorLostError("tm died")
     world.lose(AllocationId("slot1"), died)
-    assert told(world.lose(AllocationId("slot2"), died)) == []
+    assert told(world.lose(AllocationId("slot2"), died)) == ["request"]
     assert told(world.fire("restart-1"))[0] == "reset A0#0 A1#0 B0#0 B1#0"
     assert world.run_fairly() is J.FINISHED
 
@@ -370,7 +385,7 @@ def test_a_rejected_deployment_counts_as_a_failure() -> None:
     world = started(pipeline(1), RESTARTS)
     attempt_id = world.attempt("A", 0)
     del world.tasks[attempt_id]
-    assert told(world.send(DeploymentRejected(attempt_id, Boom("no memory")))) == ["cancel B0#0", "timer restart-1 5.0", "job RESTARTING"]
+    assert told(world.send(DeploymentRejected(attempt_id, Boom("no memory")))) == ["cancel B0#0", "timer restart-1 5.0", "job RESTARTING: no memory"]
 
 
 def test_a_task_whose_deployment_was_never_answered_is_cancelled_to_be_safe() -> None:

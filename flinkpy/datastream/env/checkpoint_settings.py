@@ -23,7 +23,7 @@ class CheckpointSettings:
     program: RecordedProgram
 
     def enable_checkpointing(self: Self, interval: int | timedelta, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE) -> Self:
-        """Requests a checkpoint every ``interval`` milliseconds. Stored; takes effect with the checkpoints milestone.
+        """Takes a checkpoint every ``interval`` milliseconds, and restarts the job from the last one after a failure.
         Raises ConfigurationError for an invalid interval or mode."""
         with located():
             self.get_checkpoint_config().set_checkpoint_interval(interval).set_checkpointing_mode(mode)

@@ -217,8 +217,11 @@ class FileCheckpointStorage(CheckpointStorage):
         if kept:
             return
         store.delete_dir(join(self.job_dir, "shared"))
-        if not store.list(self.job_dir):
-            store.delete_dir(self.job_dir)
+        self._remove_empty_folder()
+
+    def _remove_empty_folder(self) -> None:
+        if not self._store.list(self.job_dir):
+            self._store.delete_dir(self.job_dir)
 
     def _remove(self, folder: str) -> None:
         store = self._stores(folder)

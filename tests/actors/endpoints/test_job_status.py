@@ -75,6 +75,12 @@ def test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt(book: J
     assert (vertex(book).records_in, book.job_metrics().accumulators) == (2, {"n": 2})
 
 
+def test_the_reason_of_a_restart_is_told_until_the_job_runs_again(book: JobStatusBook) -> None:
+    for state, error in ((JobState.RUNNING, None), (JobState.RESTARTING, ValueError("why")), (JobState.RUNNING, None)):
+        book.record_state(state, error)
+        assert book.error is error
+
+
 def test_accumulators_of_the_running_and_the_ended_are_merged(book: JobStatusBook) -> None:
     book.record_metrics((reading(1, subtask=0, accumulators={"n": 1, "seen": ["a"]}),), 1)
     book.record_task_end(TaskExecutionState(attempt(subtask=1), ExecutionState.FINISHED, None, {"n": 2, "seen": ["b"]}), 1)

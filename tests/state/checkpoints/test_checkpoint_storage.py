@@ -247,6 +247,19 @@ def test_what_somebody_else_put_into_the_jobs_folder_stays(storage: FileCheckpoi
     assert names(job_dir) == ["notes.txt"]
 
 
+def test_when_the_job_has_ended_unfinished_checkpoints_go_and_complete_ones_stay(storage: FileCheckpointStorage, job_dir: Path) -> None:
+    [kept] = stored(storage, 1)
+    written(storage, 2)
+    (job_dir / "chk-3").mkdir()
+    storage.discard_others((1,))
+    assert names(job_dir) == ["chk-1"]
+    assert contents(storage, kept) == contents_of(1)
+    storage.discard(kept)
+    storage.discard_others(())
+    storage.discard_others(())
+    assert names(job_dir.parent) == []
+
+
 def test_checkpoints_in_memory_are_stored_found_and_discarded() -> None:
     storage = MemoryCheckpointStorage()
     first, second = stored(storage, 1, 2)
