@@ -169,6 +169,6 @@ def test_a_job_that_ends_before_the_first_look_draws_nothing() -> None:
 
 def test_progress_in_a_notebook_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flinkpy.cluster.display.choice.in_notebook", lambda: True)
-    assert isinstance(make_progress({}, ""), NotebookProgress)
-    assert make_progress({"client.progress": False}, "") is None
+    assert isinstance(make_progress({}, "").display, NotebookProgress)
+    assert make_progress({"client.progress": False}, "").display is None
     assert make_progress({"client.progress": "false"}, "") is None
