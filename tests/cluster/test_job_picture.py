@@ -171,4 +171,4 @@ def test_progress_in_a_notebook_can_be_turned_off(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("flinkpy.cluster.display.choice.in_notebook", lambda: True)
     assert isinstance(make_progress({}, "").display, NotebookProgress)
     assert make_progress({"client.progress": False}, "").display is None
-    assert make_progress({"client.progress": "false"}, "") is None
+    assert make_progress({"client.progress": "false"}, "").display is None
