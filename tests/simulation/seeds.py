@@ -11,6 +11,6 @@ REGRESSIONS: dict[int, str] = {
     158: "the same, with doubted slots",
     10: "a task wrote state for a checkpoint that was over, and died before it could say so: the file outlived the job",
     675: "at a job's end, one folder that could not be deleted left all others where they were",
-    1255: "a task had finished, and its thread for files wrote for an aborted checkpoint while the JobMaster removed what was left",
+    1255: "a task had finished, and its thread for files wrote while the JobMaster removed what was left",
     4033: "a doubled slot request made a connection anew, and a late submission started a task on it before its JobMaster had answered",
 }

@@ -1,5 +1,5 @@
-"""At least 500 seeds: every job ends, nothing leaks, invariants hold after every event, and a seed replays identically. Two of five seeds have jobs with
-checkpoints: what their sinks commit is committed once.
+"""At least 500 seeds: every job ends, nothing leaks, invariants hold after every event, and a seed replays identically.
+Two of five seeds have jobs with checkpoints: what their sinks commit is committed once.
 
 One seed again, with every event printed: ``python -m flinkpy.testing.simulation --seed 123 --trace``.
 """

@@ -182,8 +182,8 @@ class SimulatedCluster:
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config,
-            file_stores=self.files.store_of)
+            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config,
+            rpc_config=self._rpc_config, file_stores=self.files.store_of)
         self.job_masters[job_graph.job_id] = master
         self.oracle.job_begins(job_graph.job_id, master)
         return SimulatedJobMaster(service, master)
