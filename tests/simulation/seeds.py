@@ -9,7 +9,7 @@ REGRESSIONS: dict[int, str] = {
     64: "co-located vertices with a blocking exchange between them made one region, which waited for its own result",
     88: "static workers that came while others were being started: only workers the manager starts itself count against slots.max",
     158: "the same, with doubted slots",
-    10: "a task wrote state for a checkpoint that was over, and died before it could say so: the file outlived the job",
+    61: "a task wrote state for a checkpoint that was over, and died before it could say so: the file outlived the job",
     675: "at a job's end, one folder that could not be deleted left all others where they were",
     1255: "a task had finished, and its thread for files wrote while the JobMaster removed what was left",
     4033: "a doubled slot request made a connection anew, and a late submission started a task on it before its JobMaster had answered",

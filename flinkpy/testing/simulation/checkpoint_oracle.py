@@ -4,7 +4,7 @@ from, what files stay."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from flinkpy.actors.job_master.job_master import JobMaster
@@ -26,10 +26,12 @@ from flinkpy.testing.simulation.simulated_jobs import RECORDS_PER_SPLIT, splits_
 
 
 class CheckpointOracle:
-    """One for the cluster. ``faults_last``: tasks may still fail for no reason."""
+    """One for the cluster. ``faults_last``: tasks may still fail for no reason. ``runs_tasks`` says whether some TaskExecutor
+    still runs tasks of a job: one that was cut off when its job ended."""
 
-    def __init__(self, files: ClusterFiles) -> None:
-        self._files = files
+    def __init__(self, files: ClusterFiles, runs_tasks: Callable[[JobId], bool]) -> None:
+        self._files, self._runs_tasks = files, runs_tasks
+        self._outlived: set[JobId] = set()  # jobs that had ended before all of their tasks had
         self.faults_last = True
         self._masters: dict[JobId, JobMaster] = {}
         self._complete: defaultdict[JobId, dict[int, CompletedCheckpoint]] = defaultdict(dict)
@@ -115,6 +117,8 @@ class CheckpointOracle:
         """Its JobMaster has ended: of its files those remain that are to be retained, and those that the store did not
         delete."""
         self._files.job_ended(graph.job_id)
+        if self._runs_tasks(graph.job_id):
+            self._outlived.add(graph.job_id)
         kept = self._kept(graph, state)
         strange = [
             file
@@ -137,7 +141,10 @@ class CheckpointOracle:
 
     def check_end(self, graph: JobGraph, state: JobState) -> None:
         """What sinks have committed, when all is over."""
-        self.late_files += len(self._files.late_of(graph.job_id))
+        late = self._files.late_of(graph.job_id)
+        self.late_files += len(late)
+        if late and graph.job_id not in self._outlived:
+            raise EngineError(f"after the end of job {graph.job_id} and of all its tasks, these appeared: {late}")
         for sink in [vertex for vertex in graph.vertices if not vertex.outputs]:
             committed = self._by_sink[graph.job_id, sink.id]
             found, expected = Counter(record.key for record in committed), expected_at(graph, sink.id)
