@@ -263,8 +263,8 @@ class DiscardCheckpoint:
 
 @dataclass(frozen=True)
 class DiscardOtherCheckpoints:
-    """The job ends, and of its own checkpoints only these outlive it: delete all others, with what a task has written that nobody heard of, because
-    it died before it could say so."""
+    """The job ends, and of its own checkpoints only these outlive it: delete all others, with what a task has written that
+    nobody heard of, because it died before it could say so."""
 
     kept: tuple[int, ...] = ()
 

@@ -72,15 +72,16 @@ log = logging.getLogger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):
-    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the JobMaster stops it then.
-    ``file_stores`` says in which store a location for checkpoints is."""
+    """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the
+    JobMaster stops it then. ``file_stores`` says in which store a location for checkpoints is."""
 
     gateway = JobMasterGateway
 
     def __init__(
         self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
         on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
-        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None, file_stores: Callable[[str], FileStore] = file_store_of,
+        slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
+        file_stores: Callable[[str], FileStore] = file_store_of,
     ) -> None:
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
@@ -101,8 +102,8 @@ class JobMaster(FencedRpcEndpoint):
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
         self._checkpoints = checkpoints = CheckpointActions(
-            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores), self._executors.send_operator_event, self._coordinators,
-            partial(service.run_in_background, self), feed)
+            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
+            self._executors.send_operator_event, self._coordinators, partial(service.run_in_background, self), feed)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,

@@ -114,7 +114,8 @@ class CheckpointCoordinator:
         self._abort_all(f"the job is {state.name}")
         self.completed.job_ends(state)
         if self._has_triggered:
-            self._commands.append(DiscardOtherCheckpoints(tuple(checkpoint.checkpoint_id for checkpoint in self.completed.own)))
+            kept = tuple(checkpoint.checkpoint_id for checkpoint in self.completed.own)
+            self._commands.append(DiscardOtherCheckpoints(kept))
 
     def summary(self) -> CheckpointSummary:
         return replace(self._summary, in_progress=len(self.pending))

@@ -51,8 +51,8 @@ class Setting:
     def __post_init__(self) -> None:
         storage = FileCheckpointStorage("store://checkpoints", JOB, 0, stores=lambda location: self.files)
         self.checkpoints = SubtaskCheckpoints(
-            TASK, self.operator, lambda: storage, self.io.append, self.said.append, lambda barrier: self.checkpoints.pass_barrier(barrier),
-            lambda: None)
+            TASK, self.operator, lambda: storage, self.io.append, self.said.append,
+            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None)
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ from flinkpy.scheduler.protocol import (
 )
 
 CheckpointCommand = (
-    TriggerCheckpoint, StoreCheckpoint, DiscardCheckpoint, DiscardOtherCheckpoints, NotifyCheckpointComplete, NotifyCheckpointAborted,
+    TriggerCheckpoint, StoreCheckpoint, DiscardCheckpoint, DiscardOtherCheckpoints, NotifyCheckpointComplete,
+    NotifyCheckpointAborted,
 )
 RETAINED = {
     (CheckpointRetention.RETAIN_ON_CANCELLATION, JobState.CANCELED), (CheckpointRetention.RETAIN_ON_CANCELLATION, JobState.FAILED),

@@ -51,7 +51,8 @@ class SubtaskCheckpoints:
     task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended. All calls come from the slot loop's thread."""
 
     def __init__(
-        self, task: TaskInfo, chain: Checkpointed, storage: Callable[[], CheckpointStorage], run_io: Callable[[Callable[[], None]], None],
+        self, task: TaskInfo, chain: Checkpointed, storage: Callable[[], CheckpointStorage],
+        run_io: Callable[[Callable[[], None]], None],
         send: Callable[[FromTask], None], begin: Callable[[CheckpointBarrier], None], on_notified: Callable[[], None],
     ) -> None:
         self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send

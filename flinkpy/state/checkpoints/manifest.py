@@ -5,7 +5,7 @@ piece is.
 
     {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,"state_size":…,
      "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…}},
-     "coordinator":…}],"crc32":"0badcafe"}
+     "coordinator":…,"finished":[…]}],"crc32":"0badcafe"}
 
 The checksum is of all bytes before ``,"crc32"``. It stands at the end in every version, so that a manifest which is not
 intact is told from one that a later flinkpy has written. Small state stands in the manifest, in base64. """
@@ -88,7 +88,7 @@ def _operator_fields(operator_id: OperatorId, operator: OperatorCheckpoint) -> d
         "parallelism": operator.parallelism,
         "max_parallelism": operator.max_parallelism,
         "subtasks": subtasks,
-        **_given(coordinator=_handle_fields(operator.coordinator)),
+        **_given(coordinator=_handle_fields(operator.coordinator), finished=sorted(operator.finished) or None),
     }
 
 
@@ -115,7 +115,9 @@ def _operator(fields: Mapping[str, Any]) -> OperatorCheckpoint:
     subtasks = {int(index): OperatorSubtaskState(_handle(state.get("keyed")), _handle(state.get("operator")))
                 for index, state in fields["subtasks"].items()}
     coordinator = _handle(fields.get("coordinator"))
-    return OperatorCheckpoint(fields["name"], fields["parallelism"], fields["max_parallelism"], subtasks, coordinator)
+    finished = frozenset(map(int, fields.get("finished", ())))
+    sizes = fields["parallelism"], fields["max_parallelism"]
+    return OperatorCheckpoint(fields["name"], *sizes, subtasks, coordinator, finished)
 
 
 def _handle(fields: Mapping[str, Any] | None) -> StateHandle | None:

@@ -1,9 +1,10 @@
-"""What must hold of checkpoints, seen from outside: what sinks have committed, what was complete, what new attempts start from, what files stay."""
+"""What must hold of checkpoints, seen from outside: what sinks have committed, what was complete, what new attempts start
+from, what files stay."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from flinkpy.actors.job_master.job_master import JobMaster
@@ -25,10 +26,12 @@ from flinkpy.testing.simulation.simulated_jobs import RECORDS_PER_SPLIT, splits_
 
 
 class CheckpointOracle:
-    """One for the cluster. ``faults_last``: tasks may still fail for no reason."""
+    """One for the cluster. ``faults_last``: tasks may still fail for no reason. ``runs_tasks`` says whether some TaskExecutor
+    still runs tasks of a job: one that was cut off when its job ended."""
 
-    def __init__(self, files: ClusterFiles) -> None:
-        self._files = files
+    def __init__(self, files: ClusterFiles, runs_tasks: Callable[[JobId], bool]) -> None:
+        self._files, self._runs_tasks = files, runs_tasks
+        self._outlived: set[JobId] = set()  # jobs that had ended before all of their tasks had
         self.faults_last = True
         self._masters: dict[JobId, JobMaster] = {}
         self._complete: defaultdict[JobId, dict[int, CompletedCheckpoint]] = defaultdict(dict)
@@ -43,7 +46,7 @@ class CheckpointOracle:
         """How many checkpoints were complete."""
         return sum(map(len, self._complete.values()))
 
-    # -- while it runs -------------------------------------------------------------------------------------------------------
+    # -- while it runs -----------------------------------------------------------------------------------------------
 
     def job_begins(self, job_id: JobId, master: JobMaster) -> None:
         self._masters[job_id] = master
@@ -58,9 +61,9 @@ class CheckpointOracle:
             if known is checkpoint:
                 continue
             if known is not None:
-                raise EngineError(f"checkpoint {checkpoint.checkpoint_id} of {master.job_id} is complete twice: {known} and {checkpoint}")
+                raise EngineError(f"a checkpoint of {master.job_id} is complete twice: {known} and {checkpoint}")
             if seen and checkpoint.checkpoint_id < max(seen):
-                raise EngineError(f"checkpoint {checkpoint.checkpoint_id} of {master.job_id} is complete after {max(seen)}")
+                raise EngineError(f"{checkpoint} of {master.job_id} is complete after {max(seen)}")
             self._check_stored(checkpoint)
             seen[checkpoint.checkpoint_id] = checkpoint
 
@@ -68,11 +71,15 @@ class CheckpointOracle:
         if checkpoint.location is None:
             return
         manifest = join(checkpoint.location, METADATA)
-        missing = [file for file in (manifest, *own_files(checkpoint.location, checkpoint.handles())) if file not in self._files.files]
+        missing = [
+            file
+            for file in (manifest, *own_files(checkpoint.location, checkpoint.handles()))
+            if file not in self._files.files
+        ]
         if missing:
             raise EngineError(f"checkpoint {checkpoint.checkpoint_id} is complete without {missing}")
         stored = Manifest.from_bytes(self._files.files[manifest], manifest).checkpoint
-        if _without_finished(stored) != _without_finished(checkpoint):
+        if stored != replace(checkpoint, location=None):
             raise EngineError(f"checkpoint {checkpoint} is stored as {stored}")
 
     def heard_complete(self, attempt_id: ExecutionAttemptId, checkpoint_id: int) -> None:
@@ -104,13 +111,20 @@ class CheckpointOracle:
         elif known != list(records):
             raise EngineError(f"{attempt_id} commits {records} as {name!r}, which was {known}")
 
-    # -- the end ---------------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------------------------
 
     def job_ended(self, graph: JobGraph, state: JobState) -> None:
-        """Its JobMaster has ended: of its files those remain that are to be retained, and those that the store did not delete."""
+        """Its JobMaster has ended: of its files those remain that are to be retained, and those that the store did not
+        delete."""
         self._files.job_ended(graph.job_id)
+        if self._runs_tasks(graph.job_id):
+            self._outlived.add(graph.job_id)
         kept = self._kept(graph, state)
-        strange = [file for file in self._files.left_of(graph.job_id) if not any(file.startswith(f"{folder}/") for folder in kept)]
+        strange = [
+            file
+            for file in self._files.left_of(graph.job_id)
+            if not any(file.startswith(f"{folder}/") for folder in kept)
+        ]
         if strange and self.problem is None:
             self.problem = EngineError(f"job {graph.job_id} is {state.name} and leaves {strange}")
 
@@ -120,30 +134,31 @@ class CheckpointOracle:
         own = self._masters[graph.job_id].scheduler.checkpoints.completed.own
         if not outlives_job(settings.retention, state):
             return []
-        newest = sorted(self._complete[graph.job_id])[-settings.retained:]
+        newest = sorted(self._complete[graph.job_id])[-settings.retained :]
         if [checkpoint.checkpoint_id for checkpoint in own] != newest:
             self.problem = EngineError(f"job {graph.job_id} retains {own}, its newest checkpoints are {newest}")
         return [checkpoint.location for checkpoint in own if checkpoint.location is not None]
 
     def check_end(self, graph: JobGraph, state: JobState) -> None:
         """What sinks have committed, when all is over."""
-        self.late_files += len(self._files.late_of(graph.job_id))
+        late = self._files.late_of(graph.job_id)
+        self.late_files += len(late)
+        if late and graph.job_id not in self._outlived:
+            raise EngineError(f"after the end of job {graph.job_id} and of all its tasks, these appeared: {late}")
         for sink in [vertex for vertex in graph.vertices if not vertex.outputs]:
             committed = self._by_sink[graph.job_id, sink.id]
             found, expected = Counter(record.key for record in committed), expected_at(graph, sink.id)
-            wrong = found - expected if state is not JobState.FINISHED else (found - expected) + (expected - found)
+            is_whole = state is JobState.FINISHED
+            wrong = (found - expected) + (expected - found if is_whole else Counter())
             if wrong:
-                names = [name for name, records in self._committed.items() if any(record.key in wrong for record in records)]
-                raise EngineError(f"job {graph.job_id} is {state.name}; {sink.id} has committed these too often, or not at all: {wrong} ({names})")
+                names = [name for name, each in self._committed.items() if any(record.key in wrong for record in each)]
+                raise EngineError(
+                    f"job {graph.job_id} is {state.name}; {sink.id} has committed these too often, or not at"
+                    f" all: {wrong} ({names})"
+                )
             for who, counts in _numbers(committed).items():
-                if len(set(counts.values())) > 1 or (state is JobState.FINISHED and set(counts) != set(range(1, len(counts) + 1))):
+                if len(set(counts.values())) > 1 or (is_whole and set(counts) != set(range(1, len(counts) + 1))):
                     raise EngineError(f"job {graph.job_id}: {who} has counted wrongly: {counts}")
-
-
-def _without_finished(checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
-    """As a manifest says it: without its location, and without operators that have no state."""
-    operators = {operator_id: replace(operator, finished=frozenset()) for operator_id, operator in checkpoint.operators.items()}
-    return replace(checkpoint, operators=operators, location=None)
 
 
 def _numbers(records: Sequence[Record]) -> dict[str, Counter[int]]:
@@ -159,7 +174,11 @@ def expected_at(graph: JobGraph, sink: JobVertexId) -> Counter[str]:
     """Every record of every source, once for each way from there to the sink."""
     expected: Counter[str] = Counter()
     for vertex in graph.vertices:
-        keys = [f"{vertex.id}/split-{number}/{record}" for number in range(splits_of(vertex)) for record in range(RECORDS_PER_SPLIT)]
+        keys = [
+            f"{vertex.id}/split-{number}/{record}"
+            for number in range(splits_of(vertex))
+            for record in range(RECORDS_PER_SPLIT)
+        ]
         ways = sum(1 for _ in _ways(graph, vertex.id, sink)) if keys else 0
         expected.update({key: ways for key in keys if ways})
     return expected

@@ -1,4 +1,5 @@
-"""Makes a random job one that takes checkpoints: its tasks pass records on, from sources that read splits to sinks that commit."""
+"""Makes a random job one that takes checkpoints: its tasks pass records on, from sources that read splits to sinks that
+commit."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from flinkpy.graph.job_graph import JobVertex
 from flinkpy.testing.simulation.cluster_files import DIRECTORY
 from flinkpy.testing.simulation.simulated_jobs import SimulatedJob, SimulatedSource, StreamBehaviour, TaskBehaviour
 
-ENDS_SOME_DAY = {  # a job with checkpoints restarts without end, where nothing is said: also one whose slots can never come
-    "restart-strategy.exponential-delay.max-backoff": "5 s", "restart-strategy.exponential-delay.attempts-before-reset-backoff": 12,
+# Where nothing is said, a job with checkpoints restarts without end: also one whose slots can never come.
+ENDS_SOME_DAY = {
+    "restart-strategy.exponential-delay.max-backoff": "5 s",
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff": 12,
 }
 
 
@@ -35,17 +38,28 @@ def _make_stream(vertex: JobVertex, stream: StreamBehaviour, failures: int, chan
     if chance.random() < 0.3:
         behaviour = replace(behaviour, failing=chance.randrange(vertex.parallelism), failures=failures)
     vertex.chain = replace(
-        behaviour, reads_splits=vertex.sources[0][0] if vertex.sources else None, stream=replace(stream, fails_after_s=8 * chance.random()),
+        behaviour,
+        reads_splits=vertex.sources[0][0] if vertex.sources else None,
+        stream=replace(stream, fails_after_s=8 * chance.random()),
     ).dumps()
 
 
 def _configuration(chance: random.Random) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "interval": f"{chance.choice((100, 300, 1000))} ms", "timeout": f"{chance.choice((4, 10, 600))} s",
-        "min-pause": f"{chance.choice((0, 0, 200))} ms", "max-concurrent-checkpoints": chance.choice((1, 1, 3)),
-        "tolerable-failed-checkpoints": chance.choice((0, 2, 1000)), "num-retained": chance.choice((1, 1, 3)),
+        "interval": f"{chance.choice((100, 300, 1000))} ms",
+        "timeout": f"{chance.choice((4, 10, 600))} s",
+        "min-pause": f"{chance.choice((0, 0, 200))} ms",
+        "max-concurrent-checkpoints": chance.choice((1, 1, 3)),
+        "tolerable-failed-checkpoints": chance.choice((0, 2, 1000)),
+        "num-retained": chance.choice((1, 1, 3)),
         "externalized-checkpoint-retention": chance.choice(
-            ("NO_EXTERNALIZED_CHECKPOINTS", "NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION")),
+            (
+                "NO_EXTERNALIZED_CHECKPOINTS",
+                "NO_EXTERNALIZED_CHECKPOINTS",
+                "DELETE_ON_CANCELLATION",
+                "RETAIN_ON_CANCELLATION",
+            )
+        ),
     }
     if chance.random() < 0.7:
         settings |= {"dir": DIRECTORY, "data-inline-threshold": chance.choice((0, 64, 20 << 10))}

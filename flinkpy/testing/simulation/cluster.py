@@ -144,7 +144,7 @@ class SimulatedCluster:
     ) -> None:
         self.network = WatchedNetwork(seed, faults, rpc_config)
         self.files = ClusterFiles(self.network.random, failing_files)
-        self.oracle = CheckpointOracle(self.files)
+        self.oracle = CheckpointOracle(self.files, self._runs_tasks_of)
         self._streams = Streams(DataPlane(self.network), self.files, self.oracle)
         self._rpc_config, self._slot_config, self._told_late_s = rpc_config, slot_config, told_late_s
         self.client_service = self.network.service(CLIENT)
@@ -184,8 +184,8 @@ class SimulatedCluster:
 
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
-            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config, rpc_config=self._rpc_config,
-            file_stores=self.files.store_of)
+            service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config,
+            rpc_config=self._rpc_config, file_stores=self.files.store_of)
         self.job_masters[job_graph.job_id] = master
         self.oracle.job_begins(job_graph.job_id, master)
         return SimulatedJobMaster(service, master)
@@ -208,6 +208,9 @@ class SimulatedCluster:
     def _is_kept(self, resource_id: ResourceId, attempt_id: ExecutionAttemptId) -> bool:
         worker = self.workers.get(resource_id)
         return worker is not None and worker.runner.keeps(attempt_id)
+
+    def _runs_tasks_of(self, job_id: JobId) -> bool:
+        return any(each.job_id == job_id for worker in self.workers.values() for each in worker.runner.tasks_in_slots())
 
     def _refused(self, resource_id: ResourceId) -> None:
         self.network.schedule(0.0, lambda: self.end_worker(resource_id), f"{resource_id} is not wanted")

@@ -57,7 +57,11 @@ class ClusterFiles(SimulatedFileStore):
 
     def left_of(self, job_id: JobId) -> tuple[str, ...]:
         """The job's files, but for those that were to be deleted and the store failed."""
-        return tuple(file for file in self._of(job_id) if not any(file == each or file.startswith(f"{each}/") for each in self._undeleted))
+        return tuple(
+            file
+            for file in self._of(job_id)
+            if not any(file == each or file.startswith(f"{each}/") for each in self._undeleted)
+        )
 
     def job_ended(self, job_id: JobId) -> None:
         """What appears from now on is late."""

@@ -56,8 +56,8 @@ def check_executor(executor: TaskExecutor) -> None:
 
 
 def stale_requests(cluster: SimulatedCluster) -> set[tuple[JobId, AllocationId]]:
-    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for, but for what is being said in
-    this moment. Raises EngineError for JobMasters that are not registered."""
+    """Nothing was lost for a while: the ResourceManager and the running JobMasters agree on which slots are waited for,
+    but for what is being said in this moment. Raises EngineError for JobMasters that are not registered."""
     found: set[tuple[JobId, AllocationId]] = set()
     manager = cluster.resource_manager
     for job_id, master in cluster.job_masters.items():

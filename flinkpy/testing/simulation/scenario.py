@@ -14,7 +14,8 @@ from flinkpy.testing.simulation.checkpointed_jobs import with_checkpoints
 from flinkpy.testing.simulation.simulated_jobs import SimulatedJob, random_job
 
 FAULTS_END_S = 25.0
-CHECKPOINTED_OF_FIVE = 2  # seeds 0 and 1, 5 and 6, ...: those that found something before there were checkpoints are all among the others
+# Seeds 0 and 1, 5 and 6, ...: those that found something before there were checkpoints are all among the others.
+CHECKPOINTED_OF_FIVE = 2
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
@@ -71,12 +72,13 @@ class Scenario:
     @staticmethod
     def of(seed: int) -> Scenario:
         scenario = Scenario._without_checkpoints(seed)
-        return scenario._with_checkpoints(random.Random(seed * 7919 + 4)) if seed % 5 < CHECKPOINTED_OF_FIVE else scenario
+        has_checkpoints = seed % 5 < CHECKPOINTED_OF_FIVE
+        return scenario._with_checkpoints(random.Random(seed * 7919 + 4)) if has_checkpoints else scenario
 
     def _with_checkpoints(self, chance: random.Random) -> Scenario:
         """The same faults, and a store of files that fails, too."""
-        return replace(
-            self, jobs=tuple(with_checkpoints(job, chance) for job in self.jobs), failing_files=chance.choice((0.0, 0.0, 0.01, 0.1)))
+        jobs = tuple(with_checkpoints(job, chance) for job in self.jobs)
+        return replace(self, jobs=jobs, failing_files=chance.choice((0.0, 0.0, 0.01, 0.1)))
 
     @staticmethod
     def _without_checkpoints(seed: int) -> Scenario:

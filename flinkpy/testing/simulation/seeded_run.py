@@ -184,7 +184,8 @@ class SimulationRun:
         check_end(self.cluster)
         states = {client.job_id: client.result.state for client in self.clients if client.result is not None}
         return SeedReport(
-            self.scenario.seed, self.network.trace_digest(), self.network.events, self.network.now, self.cluster.driver.started, states,
+            self.scenario.seed, self.network.trace_digest(), self.network.events, self.network.now,
+            self.cluster.driver.started, states,
             self.cluster.oracle.completed, self.cluster.oracle.restored, self.cluster.oracle.late_files)
 
     def _story_of(self, job_id: JobId) -> str:

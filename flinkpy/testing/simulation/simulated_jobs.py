@@ -19,8 +19,8 @@ RECORDS_PER_SPLIT = 2  # of tasks that pass records on
 
 @dataclass(frozen=True)
 class StreamBehaviour:
-    """A task that passes records on and takes part in checkpoints: how long a record takes at most to be read, how likely it is that state
-    cannot be saved, and when those attempts fail that do."""
+    """A task that passes records on and takes part in checkpoints: how long a record takes at most to be read, how likely
+    it is that state cannot be saved, and when those attempts fail that do."""
 
     operator_id: OperatorId
     read_s: float = 0.5
@@ -31,8 +31,8 @@ class StreamBehaviour:
 @dataclass(frozen=True)
 class TaskBehaviour:
     """What a simulated task of a vertex does. ``run_s`` None: it runs until cancelled. ``failures``: attempts of subtask ``failing`` below
-    this number fail. ``reads_splits``: it asks the coordinator for splits and ends when there are no more. With ``stream`` it ends when its
-    producers have ended."""
+    this number fail. ``reads_splits``: it asks the coordinator for splits and ends when there are no more. With
+    ``stream`` it ends when its producers have ended."""
 
     run_s: float | None = 1.0
     start_s: float = 0.01

@@ -1,5 +1,6 @@
 """A TaskRunner whose tasks take virtual time instead of processing records. They borrow segments from a real pool and give them back, leave
-blocking results behind, and fail when a blocking result they read is gone. Those of a job with checkpoints pass records on (``stream_tasks``).
+blocking results behind, and fail when a blocking result they read is gone. Those of a job with checkpoints pass records
+on (``stream_tasks``).
 """
 
 from __future__ import annotations
@@ -95,9 +96,11 @@ class SimulatedTaskRunner:
 
     def __init__(
         self, service: SimulatedRpcService, segments: int = 2048,
-        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True, streams: Streams | None = None,
+        is_kept: Callable[[ResourceId, ExecutionAttemptId], bool] = lambda resource_id, attempt_id: True,
+        streams: Streams | None = None,
     ) -> None:
-        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt. ``streams``: for jobs with checkpoints."""
+        """``is_kept`` says whether that TaskExecutor has, or still makes, the results of that attempt. ``streams``: for
+        jobs with checkpoints."""
         self._service, self._is_kept, self._streams = service, is_kept, streams
         self.results: dict[ExecutionAttemptId, int] = {}  # blocking partitions of finished attempts
         self._chance = service.network.random
@@ -206,18 +209,22 @@ class SimulatedTaskRunner:
     def _run_stream(self, task: SimulatedTask, stream: StreamBehaviour) -> None:
         assert self._streams is not None
         outside = TaskSurroundings(
-            self._streams, self._service, lambda: task.lifecycle.state is _S.RUNNING, lambda operator_id, event: task.reporter.operator_event(
-                task.attempt_id, operator_id, event), lambda: self._end(task, _S.FINISHED))
+            self._streams, self._service, lambda: task.lifecycle.state is _S.RUNNING,
+            partial(task.reporter.operator_event, task.attempt_id), lambda: self._end(task, _S.FINISHED))
         try:
             model = self._streams.model_of(task.descriptor, task.behaviour, outside)
-        except (FlinkpyError, OSError) as read_error:
-            self._end(task, _S.FAILED, read_error if isinstance(read_error, FlinkpyError) else UserCodeError(str(read_error), operator="state"))
+        except FlinkpyError as error:
+            self._end(task, _S.FAILED, error)
+            return
+        except OSError as error:
+            self._end(task, _S.FAILED, UserCodeError(str(error), operator="state"))
             return
         task.move(_S.RUNNING)
         task.model = model
-        if task.attempt_id.subtask_index == task.behaviour.failing and task.attempt_id.attempt < task.behaviour.failures:
-            error = UserCodeError("ValueError: simulated", operator=task.descriptor.task_name, subtask=task.descriptor.subtask_name)
-            self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=error))
+        attempt_id, behaviour, descriptor = task.attempt_id, task.behaviour, task.descriptor
+        if attempt_id.subtask_index == behaviour.failing and attempt_id.attempt < behaviour.failures:
+            fails = UserCodeError("ValueError: simulated", operator=descriptor.task_name, subtask=descriptor.subtask_name)
+            self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=fails))
         model.start()
 
     def _missing_result(self, task: SimulatedTask) -> ExecutionAttemptId | None:

@@ -1,4 +1,5 @@
-"""What simulated tasks that take part in checkpoints find around them: channels, files, time, and the one who watches."""
+"""What simulated tasks that take part in checkpoints find around them: channels, files, time, and the one who
+watches."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class Streams:
     files: ClusterFiles
     oracle: CheckpointOracle
 
-    def model_of(self, descriptor: TaskDeploymentDescriptor, behaviour: TaskBehaviour, outside: TaskSurroundings) -> StreamTaskModel:
+    def model_of(
+        self, descriptor: TaskDeploymentDescriptor, behaviour: TaskBehaviour, outside: TaskSurroundings
+    ) -> StreamTaskModel:
         """Reads the task's state. Raises what the store raises."""
         storage = CheckpointStorage.of(descriptor.configuration, descriptor.attempt_id.job_id, self.files.store_of)
         return StreamTaskModel(descriptor, behaviour, storage, outside)
@@ -37,7 +40,11 @@ class TaskSurroundings:
     """Of one task. Its timers end with it; its thread for files ends with the process."""
 
     def __init__(
-        self, streams: Streams, service: SimulatedRpcService, is_running: Callable[[], bool], say: Callable[[OperatorId | None, Any], None],
+        self,
+        streams: Streams,
+        service: SimulatedRpcService,
+        is_running: Callable[[], bool],
+        say: Callable[[OperatorId | None, Any], None],
         finish: Callable[[], None],
     ) -> None:
         self.plane, self.oracle = streams.plane, streams.oracle

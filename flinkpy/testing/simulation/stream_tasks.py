@@ -1,6 +1,8 @@
-"""A simulated task that takes part in checkpoints: it reads splits or what its producers send, passes records on, and commits at a sink.
+"""A simulated task that takes part in checkpoints: it reads splits or what its producers send, passes records on, and
+commits at a sink.
 
-Its barriers are aligned by the real aligner, and the real part of a task in checkpoints talks to the JobMaster and writes its state.
+Its barriers are aligned by the real aligner, and the real part of a task in checkpoints talks to the JobMaster and
+writes its state.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Transaction:
 
 @dataclass
 class StreamState:
-    """What a task saves: the splits it has not read to their end, each with its next record; how many records it has seen; what it prepared."""
+    """What a task saves: the splits it has not read to their end, each with its next record; how many records it has seen;
+    what it prepared."""
 
     left: list[tuple[str, int]] = field(default_factory=list)
     seen: int = 0
@@ -62,7 +65,7 @@ class Surroundings(Protocol):
         ...
 
     def run_io(self, action: Callable[[], None]) -> None:
-        """Runs the action a little later, unless the process has ended by then: a thread for files outlives its tasks."""
+        """Runs the action a little later, unless the process has ended: a thread for files outlives its tasks."""
         ...
 
     def say(self, operator_id: OperatorId | None, event: Any) -> None:
@@ -78,17 +81,41 @@ class StreamTaskModel:
     """Made when the task is about to run: raises when its state cannot be read."""
 
     def __init__(
-        self, descriptor: TaskDeploymentDescriptor, behaviour: TaskBehaviour, storage: CheckpointStorage, outside: Surroundings,
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        behaviour: TaskBehaviour,
+        storage: CheckpointStorage,
+        outside: Surroundings,
     ) -> None:
         assert behaviour.stream is not None
         self._descriptor, self._behaviour, self._outside = descriptor, behaviour, outside
         self._stream: StreamBehaviour = behaviour.stream
         self._attempt_id = descriptor.attempt_id
-        info = TaskInfo(descriptor.job_name, descriptor.task_name, self._attempt_id, descriptor.parallelism, descriptor.max_parallelism)
+        info = TaskInfo(
+            descriptor.job_name,
+            descriptor.task_name,
+            self._attempt_id,
+            descriptor.parallelism,
+            descriptor.max_parallelism,
+        )
         self._checkpoints = SubtaskCheckpoints(
-            info, self, lambda: storage, outside.run_io, lambda message: outside.say(None, message), self._begin, lambda: None)
-        self._inputs = [ChannelId(producer.partition_id, gate.subpartition_index) for gate in descriptor.gates for producer in gate.producers]
-        self._outputs = [[ChannelId(each.partition_id, number) for number in range(each.subpartitions)] for each in descriptor.partitions]
+            info,
+            self,
+            lambda: storage,
+            outside.run_io,
+            lambda message: outside.say(None, message),
+            self._begin,
+            lambda: None,
+        )
+        self._inputs = [
+            ChannelId(producer.partition_id, gate.subpartition_index)
+            for gate in descriptor.gates
+            for producer in gate.producers
+        ]
+        self._outputs = [
+            [ChannelId(each.partition_id, number) for number in range(each.subpartitions)]
+            for each in descriptor.partitions
+        ]
         self._aligner = BarrierAligner(len(self._inputs))
         self._blocked: set[int] = set()
         self._open_inputs, self._unread_outputs = len(self._inputs), sum(map(len, self._outputs))
@@ -115,7 +142,9 @@ class StreamTaskModel:
         """The task runs. Commits what the checkpoint has first."""
         self._commit(None)
         for number, channel_id in enumerate(self._inputs):
-            self._outside.plane.listen(channel_id, partial(self._outside.later, 0.0, partial(self._read_channel, number)))
+            self._outside.plane.listen(
+                channel_id, partial(self._outside.later, 0.0, partial(self._read_channel, number))
+            )
         restore = self._descriptor.restore
         if self._inputs:
             for number in range(len(self._inputs)):
@@ -128,7 +157,7 @@ class StreamTaskModel:
         elif self._behaviour.run_s is not None:
             self._outside.later(self._behaviour.run_s, self._end_input)
 
-    # -- records -----------------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------------------------
 
     def _pass_record(self, record: Record) -> None:
         """A record was read, or has come: it goes to one consumer of each data set, always the same."""
@@ -161,7 +190,7 @@ class StreamTaskModel:
         for number in step.unblock:
             self._outside.later(0.0, partial(self._read_channel, number))
 
-    # -- splits ------------------------------------------------------------------------------------------------------------
+    # -- splits ------------------------------------------------------------------------------------------------------
 
     def _say_to_enumerator(self, event: Any) -> None:
         self._outside.say(self._behaviour.reads_splits, self._said.wrap(event))
@@ -191,7 +220,7 @@ class StreamTaskModel:
         elif isinstance(event, NoMoreSplits) and self._behaviour.run_s is not None:
             self._outside.later(self._behaviour.run_s, self._end_input)
 
-    # -- checkpoints -------------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------------------------
 
     def handle_message(self, message: ToTask) -> None:
         """The JobMaster's."""
@@ -215,9 +244,13 @@ class StreamTaskModel:
     def freeze_state(self, barrier: CheckpointBarrier) -> Mapping[OperatorId, FrozenState]:
         """A sink prepares what it has written. Sometimes this raises."""
         if self._outside.chance() < self._stream.declines and self._outside.oracle.faults_last:
-            raise UserCodeError("ValueError: simulated", operator=self._descriptor.task_name, subtask=self._descriptor.subtask_name)
+            raise UserCodeError(
+                "ValueError: simulated", operator=self._descriptor.task_name, subtask=self._descriptor.subtask_name
+            )
         if self._written:
-            name = f"{self._descriptor.subtask_name} of {self._attempt_id.vertex_id}, checkpoint {barrier.checkpoint_id}"
+            name = (
+                f"{self._descriptor.subtask_name} of {self._attempt_id.vertex_id}, checkpoint {barrier.checkpoint_id}"
+            )
             self.state.prepared.append(Transaction(barrier.checkpoint_id, name, self._written))
             self._written = []
         return {self._stream.operator_id: FrozenState(operator=pickle.dumps(self.state))}
@@ -233,7 +266,7 @@ class StreamTaskModel:
             transaction = self.state.prepared.pop(0)
             self._outside.oracle.commit(self._attempt_id, transaction.name, transaction.records)
 
-    # -- the end -----------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------------------------
 
     def _end_input(self) -> None:
         self._has_ended = True

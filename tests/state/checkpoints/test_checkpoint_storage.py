@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from flinkpy.core.errors import CheckpointDamagedError, ConfigurationError, ProgramError, ResourceUnavailableError
-from flinkpy.core.ids import JobId
-from flinkpy.graph.checkpoints import CompletedCheckpoint
+from flinkpy.core.ids import JobId, OperatorId
+from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint
 from flinkpy.state.checkpoints import checkpoint_storage, manifest, stored_checkpoints
 from flinkpy.state.checkpoints.checkpoint_storage import (
     CheckpointStorage,
@@ -226,6 +226,12 @@ def test_a_job_that_retains_nothing_leaves_nothing(storage: FileCheckpointStorag
     storage.discard_all()
     assert names(job_dir.parent) == ["other"]
     assert contents(other, kept) == contents_of(1)
+
+
+def test_the_subtasks_that_had_finished_are_found_again(storage: FileCheckpointStorage) -> None:
+    operators = {OperatorId("map"): OperatorCheckpoint("map", 3, 128, finished=frozenset({0, 2}))}
+    checkpoint = storage.store(CompletedCheckpoint(1, 0, operators))
+    assert storage.latest() == checkpoint
 
 
 def test_only_what_is_kept_outlives_the_job(storage: FileCheckpointStorage, job_dir: Path) -> None:

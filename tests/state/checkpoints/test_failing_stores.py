@@ -148,6 +148,17 @@ def test_a_fault_while_a_job_is_removed_leaves_whole_checkpoints_or_none(fault: 
         assert store.files == {}
 
 
+def test_one_folder_that_cannot_be_removed_does_not_keep_the_others() -> None:
+    store, _ = with_one_checkpoint()
+    storage = storage_in(store)
+    storage.store(written(storage, 2))
+    store.restart(fault_at(1, StorageFault("nothing")))  # step 0 lists them
+    store.steps = 0
+    with pytest.raises(OSError, match="fails in step 1"):
+        storage.discard_all()
+    assert {file.split("/")[-2] for file in store.files} == {"chk-2"}
+
+
 def test_the_same_seed_gives_the_same_faults() -> None:
     def faults(seed: int) -> list[StorageFault | None]:
         strikes = seeded_faults(random.Random(seed), 0.3)
