@@ -46,14 +46,24 @@ def newest_checkpoint(folder: Path) -> int:
 
 
 def kill_one(job: Any, checkpoints: Path) -> str:
-    """Kills a worker behind a checkpoint that the job takes from now on. Gives its name when another has come."""
-    before, taken = workers(), newest_checkpoint(checkpoints)
+    """Kills a worker of the job behind a checkpoint that it takes from now on. Gives its name when the job restarts."""
+    taken = newest_checkpoint(checkpoints)
     eventually(lambda: newest_checkpoint(checkpoints) > taken)
+    name = None
+    while name is None:
+        name = kill_any(job, checkpoints)
+    return name
+
+
+def kill_any(job: Any, checkpoints: Path) -> str | None:
+    """Kills a worker. None if it was an idle one, left from the test before: the job goes on with its checkpoints."""
+    restarts, taken = job.details().restarts, newest_checkpoint(checkpoints)
     name, process = random.choice(sorted(workers().items()))
     assert job.status().name == "RUNNING", f"it ended before {name} could be killed"
     os.kill(process, signal.SIGKILL)
-    eventually(lambda: bool(workers().keys() - before.keys()))
-    return name
+    eventually(lambda: job.details().restarts > restarts or newest_checkpoint(checkpoints) > taken + 2)
+    eventually(lambda: name not in workers())
+    return name if job.details().restarts > restarts else None
 
 
 def run(case: Recovering, folder: Path) -> tuple[list[Record], set[str]]:

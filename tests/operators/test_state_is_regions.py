@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Iterator
 
 from flinkpy.operators.base import StreamOperator
+from tests.house_files import TREES
 from tests.operators.test_every_operator import operators_of
 
 LIFE = {"__init__", "setup", "initialize_state", "open", "close", "__getstate__", "__setstate__", "set_listener"}
@@ -58,7 +57,8 @@ KEPT: dict[str, dict[str, str]] = {
 def changed_in(kind: type) -> set[str]:
     """The attributes of ``self`` that the class's own methods assign or change after ``open``."""
     found: set[str] = set()
-    for method in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(kind)))):
+    (own,) = (node for node in ast.walk(TREES[kind.__module__]) if isinstance(node, ast.ClassDef) and node.name == kind.__name__)
+    for method in ast.walk(own):
         if isinstance(method, ast.FunctionDef) and method.name not in LIFE:
             for node in ast.walk(method):
                 found.update(name for target in _targets(node) if (name := _attribute_of_self(target)) is not None)
