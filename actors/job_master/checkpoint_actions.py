@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
@@ -45,6 +46,7 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 log = logging.getLogger("flinkpy.jobmaster")
 
 RunInBackground = Callable[[Callable[[], None]], "Future[None]"]
+Work = Callable[[], "tuple[Event, ...] | None"]  # gives the events that follow from it
 
 
 def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
@@ -62,13 +64,13 @@ class FileWork:
 
     def __init__(self, run_in_background: RunInBackground, feed: Callable[[Event], None]) -> None:
         self._run_in_background, self._feed = run_in_background, feed
-        self._todo: deque[Callable[[], tuple[Event, ...]]] = deque()
+        self._todo: deque[Work] = deque()
         self._done: deque[Event] = deque()
         self._one_at_a_time = threading.Lock()
         self._running = False
         self._when_idle: Callable[[], None] | None = None
 
-    def add(self, work: Callable[[], tuple[Event, ...]]) -> None:
+    def add(self, work: Work) -> None:
         self._todo.append(work)
         self._go_on()
 
@@ -92,7 +94,7 @@ class FileWork:
             while self._todo:
                 work = self._todo.popleft()
                 try:
-                    self._done.extend(work())
+                    self._done.extend(work() or ())
                 except Exception:
                     log.warning("a file of a checkpoint could not be deleted", exc_info=True)
 
@@ -159,22 +161,13 @@ class CheckpointActions:
 
     def discard_checkpoint(self, command: DiscardCheckpoint) -> None:
         checkpoint, storage = command.checkpoint, self._storage
-
-        def discard() -> tuple[Event, ...]:
-            if checkpoint.location is not None:
-                storage.discard(checkpoint)
-            else:
-                storage.discard_unfinished(checkpoint.checkpoint_id)
-            return ()
-
-        self._files.add(discard)
+        if checkpoint.location is not None:
+            self._files.add(partial(storage.discard, checkpoint))
+        else:
+            self._files.add(partial(storage.discard_unfinished, checkpoint.checkpoint_id))
 
     def discard_others(self, command: DiscardOtherCheckpoints) -> None:
-        def discard() -> tuple[Event, ...]:
-            self._storage.discard_others(command.kept)
-            return ()
-
-        self._files.add(discard)
+        self._files.add(partial(self._storage.discard_others, command.kept))
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)

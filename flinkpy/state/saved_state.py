@@ -42,14 +42,17 @@ class FrozenState:
         return SavedState(None if self.keyed is None else self.keyed.write(), self.operator)
 
 
-def redistribute_all(saved: Sequence[SavedState], max_parallelism: int, new_parallelism: int) -> list[SavedState]:
-    """What each new subtask starts from, made of what the old subtasks saved, in their order. Keyed state moves by key group, operator state as its
-    kind says. Nothing is unpickled."""
+def share_of(saved: Sequence[SavedState], max_parallelism: int, parallelism: int, subtask: int) -> SavedState:
+    """What one new subtask of so many starts from, made of what the old subtasks saved, in their order. Keyed state moves by key group, operator
+    state as its kind says. Nothing is unpickled. Keyed state of subtasks that had none of its groups may be left out."""
     keyed = [each.keyed for each in saved if each.keyed is not None]
-    has_operator_state = any(each.operator is not None for each in saved)
-    operator = [each.operator if each.operator is not None else nothing_saved() for each in saved]
-    shares: list[bytes | None] = list(redistribute_operator_state(operator, new_parallelism)) if has_operator_state else [None] * new_parallelism
-    return [
-        SavedState(redistribute(keyed, key_group_range(subtask, max_parallelism, new_parallelism)) if keyed else None, share)
-        for subtask, share in enumerate(shares)
-    ]
+    operator = None
+    if any(each.operator is not None for each in saved):
+        found = [nothing_saved() if each.operator is None else each.operator for each in saved]
+        operator = redistribute_operator_state(found, parallelism)[subtask]
+    return SavedState(redistribute(keyed, key_group_range(subtask, max_parallelism, parallelism)) if keyed else None, operator)
+
+
+def redistribute_all(saved: Sequence[SavedState], max_parallelism: int, new_parallelism: int) -> list[SavedState]:
+    """``share_of`` each new subtask."""
+    return [share_of(saved, max_parallelism, new_parallelism, subtask) for subtask in range(new_parallelism)]

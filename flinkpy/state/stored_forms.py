@@ -39,7 +39,7 @@ class Form(NamedTuple):
 def form_of(kind: StateKind, expires: bool) -> Form:
     """The form of a kind of state."""
     if kind in (StateKind.ENGINE, StateKind.REGION):
-        return Form(_same, _same, _always, _sweep_single)
+        return Form(same, same, _always, _sweep_single)
     dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
     if kind is StateKind.LIST:
         return Form(
@@ -53,7 +53,8 @@ def form_of(kind: StateKind, expires: bool) -> Form:
     return Form(dump, load, _alive_single, _sweep_single)
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
+    """The form of what is stored as it is."""
     return value
 
 

@@ -20,7 +20,7 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
 from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenTable, FrozenTables, GroupsOfKeys
 from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
-from flinkpy.state.stored_forms import Form, form_of
+from flinkpy.state.stored_forms import Form, form_of, same
 from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.stamps import NS_PER_MS
@@ -162,7 +162,7 @@ class TableBackend(KeyedStateBackend):
             name: (table.meta, self._frozen(name, table, groups_of_keys)) for name, table in self._tables.items()}
         regions = {name: entries() for name, entries in self._regions.items()} | self._unclaimed
         for name, held in regions.items():
-            found[name] = REGION, FrozenEntries(held, lambda value: value, groups_of_keys, True)
+            found[name] = REGION, FrozenEntries(held, same, groups_of_keys, True)
         return FrozenTables(self._max_parallelism, self._groups, found)
 
     @abstractmethod

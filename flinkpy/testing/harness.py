@@ -21,7 +21,7 @@ from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.process.key_timers import KeyedTimerService
-from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.state.saved_state import SavedState, share_of
 from flinkpy.testing.harness_mail import HarnessMail
 from flinkpy.testing.manual_time import ManualClock, ManualTimers
 from flinkpy.testing.recorder import Recorder
@@ -77,7 +77,7 @@ class OperatorHarness:
                 f"the snapshot is one of {len(saved[0])} operators, this harness has {len(self._operators)}: restore what it saved itself")
         for position in reversed(range(len(self._operators))):
             of_operator = [each[position] for each in saved]
-            restored = redistribute_all(of_operator, self._max_parallelism, self._task.parallelism)[self._task.subtask_index] if saved else None
+            restored = share_of(of_operator, self._max_parallelism, self._task.parallelism, self._task.subtask_index) if saved else None
             self._operators[position].initialize_state(restored)
         for operator in reversed(self._operators):
             operator.open()

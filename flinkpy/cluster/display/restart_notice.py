@@ -4,28 +4,18 @@ job."""
 from __future__ import annotations
 
 import sys
-from typing import Protocol
 
 from flinkpy.actors.gateways import JobDetails
+from flinkpy.cluster.client import Watcher
 
 INTERVAL_S = 1.0
-
-
-class Display(Protocol):
-    """What shows how a job is doing."""
-
-    interval_s: float
-
-    def update(self, details: JobDetails) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class RestartNotice:
     """Writes to standard error when the job has restarted since the last look, and then lets ``display`` show its part. The same failure is told in
     full once."""
 
-    def __init__(self, display: Display | None = None) -> None:
+    def __init__(self, display: Watcher | None = None) -> None:
         self.display = display
         self.interval_s = INTERVAL_S if display is None else min(INTERVAL_S, display.interval_s)
         self._restarts, self._told = 0, ""

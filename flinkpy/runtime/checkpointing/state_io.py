@@ -7,14 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.keys import key_group_range
-from flinkpy.graph.checkpoints import OperatorRestore, OperatorSubtaskState, StateHandle, SubtaskSnapshot, TaskRestore
+from flinkpy.graph.checkpoints import OperatorRestore, OperatorSubtaskState, SubtaskSnapshot, TaskRestore
 from flinkpy.operators.context import TaskInfo
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.keyed_snapshots import redistribute
-from flinkpy.state.operator_snapshots import nothing_saved, redistribute_operator_state
-from flinkpy.state.saved_state import FrozenState, SavedState
+from flinkpy.state.saved_state import FrozenState, SavedState, share_of
 
 
 class StateIO:
@@ -26,7 +24,7 @@ class StateIO:
         self._stopped = False
 
     def run(self, action: Callable[[], None]) -> None:
-        """From any thread. After ``stop`` the action is dropped."""
+        """From the slot loop's thread. After ``stop`` the action is dropped."""
         if self._stopped:
             return
         if self._executor is None:
@@ -61,19 +59,13 @@ def read_states(storage: CheckpointStorage, restore: TaskRestore, task: TaskInfo
 
 
 def _share(reader: StateReader, found: OperatorRestore, task: TaskInfo) -> SavedState:
-    """The subtask's share of what the operator's subtasks saved, however many there were."""
-    groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
-    keyed = [reader.read(handle) for handle in _keyed_handles(found, task.max_parallelism, groups)]
-    operator = None
-    if any(state.operator is not None for state in found.subtasks):
-        saved = [nothing_saved() if state.operator is None else reader.read(state.operator) for state in found.subtasks]
-        operator = redistribute_operator_state(saved, task.parallelism)[task.subtask_index]
-    return SavedState(redistribute(keyed, groups) if keyed else None, operator)
-
-
-def _keyed_handles(found: OperatorRestore, max_parallelism: int, groups: range) -> list[StateHandle]:
-    """Those of the old subtasks that had some of the key groups."""
-    before = len(found.subtasks)
-    owned = (key_group_range(subtask, max_parallelism, before) for subtask in range(before))
-    return [state.keyed for state, old in zip(found.subtasks, owned)
-            if state.keyed is not None and old.start < groups.stop and groups.start < old.stop]
+    """The subtask's share of what the operator's subtasks saved, however many there were. Keyed state is read only of those that had some of its
+    key groups."""
+    groups, before = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism), len(found.subtasks)
+    saved = []
+    for subtask, state in enumerate(found.subtasks):
+        owned = key_group_range(subtask, task.max_parallelism, before)
+        shares_groups = owned.start < groups.stop and groups.start < owned.stop
+        keyed = reader.read(state.keyed) if state.keyed is not None and shares_groups else None
+        saved.append(SavedState(keyed, None if state.operator is None else reader.read(state.operator)))
+    return share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index)

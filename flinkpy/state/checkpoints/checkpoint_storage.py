@@ -93,8 +93,7 @@ class CheckpointStorage(ABC):
 
     def find(self, location: str) -> CompletedCheckpoint:
         """As ``load``; of the folder of a job, its newest checkpoint."""
-        store = self._stores(location)
-        newest = latest_checkpoint(store, absolute(location)) if checkpoint_ids(store, absolute(location)) else None
+        newest = self.latest(location)
         return self.load(location) if newest is None else newest
 
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
@@ -119,10 +118,6 @@ class CheckpointStorage(ABC):
         """The job ends: removes all of it but these checkpoints, and so what a subtask has left that nobody heard of.
         With none kept the job's folder goes too, unless somebody else has put something there. What fails to be removed
         stays alone."""
-
-    def discard_all(self) -> None:
-        """Removes all checkpoints of the job."""
-        self.discard_others(())
 
 
 class MemoryCheckpointStorage(CheckpointStorage):

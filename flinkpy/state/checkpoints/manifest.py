@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Manifest:
             "job_id": self.job_id,
             "checkpoint_id": checkpoint.checkpoint_id,
             "timestamp_ms": checkpoint.timestamp_ms,
-            "state_size": sum(handle.length for handle in handles_of(checkpoint)),
+            "state_size": checkpoint.size,
             "operators": [_operator_fields(*each) for each in sorted(checkpoint.operators.items())],
         }
         body = json.dumps(fields, separators=(",", ":")).encode()[:-1]  # without its closing brace
@@ -68,15 +68,6 @@ class Manifest:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             found = f"{type(error).__name__}: {error}"
             raise CheckpointDamagedError(file, "the manifest of a checkpoint", found) from error
-
-
-def handles_of(checkpoint: CompletedCheckpoint) -> Iterator[StateHandle]:
-    """All pieces of state that the checkpoint consists of."""
-    for operator in checkpoint.operators.values():
-        for state in operator.subtasks.values():
-            yield from (handle for handle in (state.keyed, state.operator) if handle is not None)
-        if operator.coordinator is not None:
-            yield operator.coordinator
 
 
 def _operator_fields(operator_id: OperatorId, operator: OperatorCheckpoint) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from flinkpy.state.descriptors import StateKind
 from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, refuse_strays, settled
 from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.stored_forms import same
 from flinkpy.state.table_backend import Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
@@ -56,7 +57,7 @@ class HeapKeyedStateBackend(TableBackend):
         elif kind is StateKind.ENGINE:
             frozen = settled(name, frozen)
         elif kind is not StateKind.VALUE:  # a value is never changed, only replaced; a function may change what it has accumulated
-            frozen, dump = settled(name, {key: dump(stored) for key, stored in frozen.items()}), _same
+            frozen, dump = settled(name, {key: dump(stored) for key, stored in frozen.items()}), same
         return FrozenEntries(frozen, dump, groups_of_keys, len(self._tables) + len(self._regions) > 1)
 
     @property
@@ -84,7 +85,3 @@ class FrozenNumbers:
             self._by_group = self._numbers(self._max_parallelism)
             refuse_strays(self._by_group.groups, self._groups)
         return self._by_group.entries(group)
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -22,7 +22,6 @@ from flinkpy.state.checkpoints.checkpoint_storage import (
     FileCheckpointStorage,
     MemoryCheckpointStorage,
 )
-from flinkpy.state.checkpoints.manifest import handles_of
 from tests.state.checkpoints.written import JOB, NAME, THRESHOLD, contents, contents_of, written
 
 
@@ -208,7 +207,7 @@ def test_a_checkpoint_that_failed_is_removed(storage: FileCheckpointStorage, job
 def test_state_that_came_too_late_is_removed_and_shared_files_stay(
     storage: FileCheckpointStorage, job_dir: Path
 ) -> None:
-    handles = [handle for handle in handles_of(written(storage, 2)) if handle.path in (None, "0a-0-0")]
+    handles = [handle for handle in written(storage, 2).handles() if handle.path in (None, "0a-0-0")]
     (job_dir / "shared").mkdir()
     (job_dir / "shared" / "x").touch()
     storage.discard_handles(2, [*handles, replace(handles[0], data=None, path="../shared/x")])
@@ -222,8 +221,8 @@ def test_a_job_that_retains_nothing_leaves_nothing(storage: FileCheckpointStorag
     (job_dir / "shared").mkdir()
     other = FileCheckpointStorage(str(job_dir.parent), JobId("other"), THRESHOLD)
     [kept] = stored(other, 1)
-    storage.discard_all()
-    storage.discard_all()
+    storage.discard_others(())
+    storage.discard_others(())
     assert names(job_dir.parent) == ["other"]
     assert contents(other, kept) == contents_of(1)
 
@@ -249,7 +248,7 @@ def test_only_what_is_kept_outlives_the_job(storage: FileCheckpointStorage, job_
 def test_what_somebody_else_put_into_the_jobs_folder_stays(storage: FileCheckpointStorage, job_dir: Path) -> None:
     stored(storage, 1)
     (job_dir / "notes.txt").touch()
-    storage.discard_all()
+    storage.discard_others(())
     assert names(job_dir) == ["notes.txt"]
 
 
@@ -274,10 +273,10 @@ def test_checkpoints_in_memory_are_stored_found_and_discarded() -> None:
     assert contents(storage, second) == contents_of(2)
     with pytest.raises(FileExistsError):
         storage.store(second)
-    storage.discard_handles(2, handles_of(second))
+    storage.discard_handles(2, second.handles())
     storage.discard(second)
     assert storage.latest() == first
-    storage.discard_all()
+    storage.discard_others(())
     assert storage.latest() is None
 
 

@@ -139,12 +139,12 @@ def test_a_fault_while_a_job_is_removed_leaves_whole_checkpoints_or_none(fault: 
         store.restart(fault_at(step, fault))
         store.steps = 0
         with suppress(*FAILURES):
-            storage.discard_all()
+            storage.discard_others(())
         store.restart()
         found = storage.latest()
         if found is not None:
             assert contents(storage, found) == contents_of(found.checkpoint_id)
-        storage.discard_all()
+        storage.discard_others(())
         assert store.files == {}
 
 
@@ -155,7 +155,7 @@ def test_one_folder_that_cannot_be_removed_does_not_keep_the_others() -> None:
     store.restart(fault_at(1, StorageFault("nothing")))  # step 0 lists them
     store.steps = 0
     with pytest.raises(OSError, match="fails in step 1"):
-        storage.discard_all()
+        storage.discard_others(())
     assert {file.split("/")[-2] for file in store.files} == {"chk-2"}
 
 
